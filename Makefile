@@ -1,0 +1,52 @@
+# What people and CI call. Everything is installed into .venv; nothing else on the machine is touched.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help setup demo test lint format bench picture clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
+
+setup: $(VENV)/.ready ## Create .venv with everything that demo, test and lint need
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "quorate needs Python 3.11 or newer; point PYTHON at one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+demo: setup ## Calibrate, evaluate and decide on simulated pools
+	@mkdir -p demo
+	$(BIN)/quorate simulate --problems 1000 --seed 7 -o demo/pools.jsonl
+	$(BIN)/quorate calibrate demo/pools.jsonl --score simulated --alpha 0.05 --alpha 0.1 --hold-out 0.5 -o demo/policy.json
+	$(BIN)/quorate evaluate demo/pools.jsonl --policy demo/policy.json
+	$(BIN)/quorate evaluate demo/pools.jsonl --score simulated --alpha 0.05 --alpha 0.1
+	$(BIN)/quorate simulate --problems 200 --seed 8 -o demo/new.jsonl
+	$(BIN)/quorate decide demo/new.jsonl --policy demo/policy.json -o demo/decisions.jsonl
+
+test: setup lint ## Lint, type-check, check the layers and run the tests
+	$(BIN)/python -m pytest -n auto $(TESTS)
+
+lint: setup ## Style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: setup ## Rewrite the source in the project's style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup ## Measure speed against peers, in an environment of its own
+	@$(BIN)/python benchmarks/run.py
+
+picture: setup ## Draw the picture of the README again
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(BIN)/python docs/picture.py
+
+clean: ## Remove what the other targets made
+	rm -rf $(VENV) .bench-venv demo

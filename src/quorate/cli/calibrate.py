@@ -1,0 +1,203 @@
+"""`quorate calibrate`: from labelled pools to a policy."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from quorate.cli import output
+from quorate.cli.options import (
+    Alpha,
+    AnswerField,
+    Correct,
+    Delta,
+    Json,
+    Missing,
+    Normaliser,
+    PoolFile,
+    Score,
+    Seed,
+    Smoothed,
+    TieBreak,
+    Weight,
+    guarantees_of,
+    open_pools,
+    reading_of,
+    recipe_of,
+)
+
+if TYPE_CHECKING:
+    from quorate.policy import Policy
+
+NAME = "calibrate"
+HELP = """Calibrate an answer-or-abstain policy on labelled pools.
+
+Uses every problem of the file; `--hold-out 0.5` keeps half of them back for `quorate evaluate --policy`.
+
+Examples:
+
+`quorate calibrate pools.jsonl --score judge --alpha 0.05 -o policy.json`
+
+`quorate calibrate pools.jsonl --alpha 0.05 --alpha 0.1 --hold-out 0.5 -o policy.json`
+
+`quorate calibrate pools.jsonl --score reward --normaliser pool_z --tie-break mean_score --delta 0.1`
+"""
+
+
+def run(
+    file: PoolFile,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="POLICY", help="Where to write the policy.")
+    ] = None,
+    alpha: Alpha = None,
+    delta: Delta = None,
+    smoothed: Smoothed = False,
+    score: Score = None,
+    normaliser: Normaliser = None,
+    weight: Weight = None,
+    tie_break: TieBreak = None,
+    answer_field: AnswerField = None,
+    missing: Missing = None,
+    correct: Correct = None,
+    hold_out: Annotated[float, typer.Option(metavar="SHARE", help="Share of problems to keep back for a test.")] = 0.0,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail where the problems are too few for the promise.")
+    ] = False,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    from quorate.policy import calibrate
+    from quorate.splits import split
+
+    guarantees = guarantees_of(alpha, delta, smoothed, seed)
+    reading = reading_of(answer_field, missing, score)
+    voted = open_pools(file, reading, recipe_of(reading, normaliser, weight, tie_break), correct=correct, labelled=True)
+    parts = split(voted.table.ids, voted.units(), seed=seed, test=hold_out)
+    rows = parts.calibration
+    policy = calibrate(
+        voted.votes.take(rows),
+        voted.correct()[rows],
+        guarantee=guarantees,
+        clusters=[voted.table.clusters[row] for row in rows],
+        questions=[voted.table.questions[row] for row in rows],
+        hold_out=hold_out or None,
+        strict=strict,
+    )
+    if out is not None:
+        policy.save(out)
+    facts = _facts(policy, used=len(rows), held_out=len(parts.test), file=None if out is None else str(out))
+    if json:
+        output.emit(facts)
+    else:
+        _show(policy, facts)
+
+
+def _facts(policy: Policy, *, used: int, held_out: int, file: str | None) -> dict[str, Any]:
+    from quorate.frontier import Frontier
+    from quorate.separability import Separability
+
+    evidence = policy.evidence
+    curve = Frontier.of(evidence)
+    gaps = Separability.of(evidence)
+    top = evidence.by_confidence
+    widest = int(gaps.separability_gap.argmax()) if evidence.n_right and evidence.n_wrong else None
+    return {
+        "policy": file,
+        "problems": used,
+        "n": policy.n,
+        "held_out": held_out,
+        "n_paths": list(policy.n_paths),
+        "pipeline": policy.pipeline,
+        "fingerprint": policy.fingerprint,
+        "vote_accuracy": evidence.vote_accuracy,
+        "auroc": curve.auroc,
+        "frontier_auc": curve.auc,
+        "frontier_auc_normalised": curve.auc_normalised,
+        "aurc": curve.aurc,
+        "separability_gap": math.nan if widest is None else float(gaps.separability_gap[widest]),
+        "separability_gap_at": math.nan if widest is None else float(gaps.threshold[widest]),
+        "confident_and_wrong": int(top.wrong[-1]) / evidence.n if top.levels[-1, 0] == 1 else 0.0,
+        "points": [
+            {
+                "alpha": point.alpha,
+                "guarantee": point.guarantee.name,
+                **point.guarantee.parameters(),
+                "feasible": point.feasible,
+                "n_needed": point.guarantee.n_needed(),
+                "k": point.k,
+                "threshold": point.threshold,
+                "promise": point.guarantee.promise(policy.n),
+                "forecast": {
+                    name: getattr(policy.forecast(point.alpha), name)
+                    for name in (
+                        "answered", "selective_accuracy", "selective_accuracy_corrected", "accuracy_at_least",
+                        "confident_error", "false_abstention",
+                    )
+                },
+            }
+            for point in policy.points
+        ],
+    }  # fmt: skip
+
+
+def _show(policy: Policy, facts: dict[str, Any]) -> None:
+    pipeline = facts["pipeline"]
+    duplicates = facts["problems"] - facts["n"]
+    output.say(
+        f"{facts['n']} calibration questions"
+        + (
+            f" ({duplicates} more share a cluster or question with one of them and are not counted)"
+            if duplicates
+            else ""
+        )
+        + (f", {facts['held_out']} held out" if facts["held_out"] else "")
+        + f"; score {pipeline['score'] or 'none (majority vote)'}, normaliser {pipeline['normaliser']}, "
+        f"weight {pipeline['weight']}, tie-break {pipeline['tie_break'] or 'none'}"
+    )
+    rows = []
+    for point in facts["points"]:
+        expected = point["forecast"]
+        rows.append([
+            f"{point['alpha']:g}",
+            "abstains always" if not point["feasible"] else f"{point['threshold']:.4f}",
+            output.percent(expected["answered"]),
+            output.percent(expected["selective_accuracy"]),
+            output.percent(expected["accuracy_at_least"]),
+            output.percent(expected["confident_error"]),
+            output.percent(expected["false_abstention"]),
+        ])  # fmt: skip
+    output.table(
+        "What to expect",
+        [
+            "alpha",
+            "answer above",
+            "answered",
+            "of those right",
+            "at least (95 %)",
+            "answered wrongly",
+            "right, withheld",
+        ],
+        rows,
+    )
+    output.say(
+        f"Vote accuracy without abstaining {output.percent(facts['vote_accuracy'])}; confidence ranks a right vote "
+        f"above a wrong one {output.percent(facts['auroc'])} of the time (50 % is no better than chance); largest "
+        f"separability gap {output.number(facts['separability_gap'])} at {output.number(facts['separability_gap_at'])}."
+    )
+    for point in facts["points"]:
+        if facts["confident_and_wrong"] > point["alpha"]:
+            output.say(
+                f"At full confidence {output.percent(facts['confident_and_wrong'])} of all votes are wrong, more than "
+                f"alpha = {point['alpha']:g}: no threshold on this confidence can answer. Try --tie-break mean_score."
+            )
+    for point in facts["points"]:
+        output.say(point["promise"])
+    output.say(
+        "The promise is about all questions together: it is not that any one answer is right, nor that a share "
+        "1 − alpha of the answers given are."
+    )
+    if facts["policy"]:
+        output.say(f"Wrote {facts['policy']}.")

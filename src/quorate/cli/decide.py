@@ -1,0 +1,90 @@
+"""`quorate decide`: a policy on pools, labelled or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quorate.cli import output
+from quorate.cli.options import Json, PoolFile, open_pools
+
+NAME = "decide"
+HELP = """Answer or abstain on every problem of a file, by a policy.
+
+Reads answers and scores as the policy was calibrated; gold, if the file has any, is not looked at.
+
+Example: `quorate decide new.jsonl --policy policy.json -o decisions.jsonl`
+"""
+
+_SHOWN = 20
+
+
+def run(
+    file: PoolFile,
+    policy: Annotated[Path, typer.Option("--policy", metavar="POLICY", help="A file that `calibrate` wrote.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write one decision per line (.jsonl or .gz).")
+    ] = None,
+    alpha: Annotated[
+        float | None, typer.Option(metavar="A", help="Which operating point.  [default: the smallest alpha]")
+    ] = None,
+    json: Json = False,
+) -> None:
+    from quorate.cli.policy_reading import reading_of_policy
+    from quorate.files import write_lines
+    from quorate.policy import Policy
+
+    loaded = Policy.load(policy)
+    voted = open_pools(file, reading_of_policy(loaded), loaded.recipe, labelled=False)
+    decided = loaded.decide_votes(voted.votes, alpha=alpha)
+    lines = [_line(decision) for decision in decided]
+    if out is not None:
+        write_lines(lines, out)
+    point = decided.point
+    answered = int(decided.answered.sum())
+    if json:
+        output.emit({
+            "alpha": point.alpha, "threshold": point.threshold, "guarantee": point.guarantee.name,
+            "promise": point.guarantee.promise(point.n), "problems": len(lines), "answered": answered,
+            "decisions": lines,
+        })  # fmt: skip
+        return
+    rows = [
+        [
+            line["id"],
+            output.DASH if line["answer"] is None else str(line["answer"])[:40],
+            f"{line['confidence']:.4f}",
+            f"{line['p_value']:.4f}",
+            ", ".join(f"{str(key)[:20]} ×{paths}" for key, paths in list(line["support"].items())[:4]),
+        ]
+        for line in lines[:_SHOWN]
+    ]
+    output.table(
+        f"Decisions at alpha {point.alpha:g}, answering above {point.threshold:.4f}",
+        ["problem", "answer", "confidence", "p-value", "paths per answer"],
+        rows,
+    )
+    if len(lines) > _SHOWN:
+        output.say(f"… and {len(lines) - _SHOWN} more" + ("" if out is not None else "; -o FILE writes them all"))
+    output.say(f"Answered {answered} of {len(lines)} ({output.percent(answered / len(lines))}), abstained on the rest.")
+    output.say(point.guarantee.promise(point.n))
+    if out is not None:
+        output.say(f"Wrote {out}.")
+
+
+def _line(decision: Any) -> dict[str, Any]:
+    return {
+        "id": decision.id,
+        "decision": "abstain" if decision.abstained else "answer",
+        "answer": decision.answer,
+        "confidence": decision.confidence,
+        "threshold": decision.threshold,
+        "p_value": decision.p_value,
+        "alpha": decision.alpha,
+        "support": dict(decision.support),
+        "shares": dict(decision.shares),
+        **({} if decision.secondary is None else {"secondary": decision.secondary}),
+        "explanation": decision.explanation,
+    }

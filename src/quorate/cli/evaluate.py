@@ -1,0 +1,280 @@
+"""`quorate evaluate`: repeated splits of one file, or a policy on problems it has not seen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from quorate.cli import output
+from quorate.cli.options import (
+    Alpha,
+    AnswerField,
+    Correct,
+    Delta,
+    Electorate,
+    Json,
+    Missing,
+    Normaliser,
+    PoolFile,
+    Score,
+    Seed,
+    Smoothed,
+    TieBreak,
+    Weight,
+    guarantees_of,
+    open_pools,
+    reading_of,
+    recipe_of,
+)
+
+if TYPE_CHECKING:
+    from quorate.calibration import Guarantee
+
+NAME = "evaluate"
+HELP = """Measure what a policy would do, or does, on labelled pools.
+
+Without `--policy`: calibrate on one random part and measure on the rest, many times over.
+
+With `--policy`: audit it on problems it has not seen. Problems that calibrated it are refused, unless some were kept
+back with `calibrate --hold-out`; then those are audited.
+
+Examples:
+
+`quorate evaluate pools.jsonl --score judge --alpha 0.05 --splits 20`
+
+`quorate evaluate pools.jsonl --policy policy.json`
+"""
+
+
+def run(
+    file: PoolFile,
+    policy: Annotated[
+        Path | None, typer.Option("--policy", metavar="POLICY", help="Audit this policy instead of repeating splits.")
+    ] = None,
+    alpha: Alpha = None,
+    delta: Delta = None,
+    smoothed: Smoothed = False,
+    score: Score = None,
+    normaliser: Normaliser = None,
+    weight: Weight = None,
+    tie_break: TieBreak = None,
+    answer_field: AnswerField = None,
+    missing: Missing = None,
+    correct: Correct = None,
+    splits: Annotated[int, typer.Option(help="How many random splits.")] = 20,
+    n_cal: Annotated[
+        int | None, typer.Option(help="Calibration questions per split.  [default: 200, or half of a smaller file]")
+    ] = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    if policy is not None:
+        given = {
+            "--alpha": alpha, "--delta": delta, "--smoothed": smoothed, "--score": score, "--normaliser": normaliser,
+            "--weight": weight, "--tie-break": tie_break, "--answer-field": answer_field, "--missing": missing,
+            "--n-cal": n_cal,
+        }  # fmt: skip
+        _audit(file, policy, correct, [flag for flag, value in given.items() if value], json=json)
+        return
+    reading = reading_of(answer_field, missing, score)
+    voted = open_pools(file, reading, recipe_of(reading, normaliser, weight, tie_break), correct=correct, labelled=True)
+    _repeat(voted, guarantees_of(alpha, delta, smoothed, seed), splits=splits, n_cal=n_cal, seed=seed, json=json)
+
+
+def _repeat(
+    voted: Electorate, guarantees: list[Guarantee], *, splits: int, n_cal: int | None, seed: int, json: bool
+) -> None:
+    from quorate.evaluation import evaluate_splits
+    from quorate.evidence import Evidence
+    from quorate.frontier import Frontier
+    from quorate.splits import one_per_unit
+
+    rows = one_per_unit(voted.table.ids, voted.units())
+    votes, labels = voted.votes.take(rows), voted.correct()[rows]
+    n = len(rows)
+    if n_cal is None:
+        n_cal = 200 if n >= 400 else n // 2
+    results = evaluate_splits({"": (votes, labels)}, guarantee=guarantees, n_cal=n_cal, splits=splits, seed=seed)
+    curve = Frontier.of(Evidence.of(votes.key, labels))
+    facts = {
+        "n": n,
+        "duplicates": len(voted.votes) - n,
+        "n_cal": n_cal,
+        "splits": splits,
+        "seed": seed,
+        "pipeline": votes.recipe.describe(),
+        "accuracy": _accuracies(voted, rows),
+        "auroc": curve.auroc,
+        "frontier_auc": curve.auc,
+        "frontier_auc_normalised": curve.auc_normalised,
+        "aurc": curve.aurc,
+        "points": [_point(result) for result in results],
+    }
+    if json:
+        output.emit(facts)
+        return
+    _show_splits(facts)
+
+
+def _accuracies(voted: Electorate, rows: Any) -> dict[str, float]:
+    """Accuracy without abstention, of the vote and of what it is compared with."""
+    from quorate.baselines import best_of_m, oracle, single_path
+    from quorate.voting import vote
+
+    assert voted.labels is not None
+    table, labels = voted.table, voted.labels
+    path_right = labels.of_paths(table)
+    chosen = [path_right[row] for row in rows]
+    accuracy = {
+        "single_path": single_path(chosen),
+        "majority_vote": float(labels.of_votes(vote(table.answers))[rows].mean()),
+    }
+    if table.scores is not None:
+        accuracy["best_of_m"] = float(labels.of_answers(best_of_m(table.answers, table.scores).tolist())[rows].mean())
+        accuracy["weighted_vote"] = float(voted.correct()[rows].mean())
+    accuracy["oracle"] = oracle(chosen)
+    return accuracy
+
+
+def _point(result: Any) -> dict[str, Any]:
+    def spread(summary: Any) -> dict[str, float]:
+        return {"mean": summary.mean, "sd": summary.sd, "se": summary.se}
+
+    return {
+        "alpha": result.alpha,
+        "guarantee": result.guarantee.name,
+        **result.guarantee.parameters(),
+        "feasible": result.guarantee.rank(result.n_cal) > 0,
+        "confident_error": spread(result.confident_error),
+        "expected_confident_error": result.expected_confident_error,
+        "z": result.z,
+        "answered": spread(result.answered),
+        "selective_accuracy": spread(result.selective_accuracy),
+        "false_abstention": spread(result.false_abstention),
+        "threshold": spread(result.threshold),
+        "empty_splits": result.empty_splits,
+    }
+
+
+def _show_splits(facts: dict[str, Any]) -> None:
+    again = facts["duplicates"]
+    output.say(
+        f"{facts['n']} questions{f' ({again} duplicates not counted)' if again else ''}, "
+        f"{facts['splits']} random splits: {facts['n_cal']} calibrate, {facts['n'] - facts['n_cal']} test. "
+        "Mean ± standard deviation over splits."
+    )
+    output.table(
+        "Accuracy without abstaining",
+        ["", *(name.replace("_", " ") for name in facts["accuracy"])],
+        [["", *(output.percent(value) for value in facts["accuracy"].values())]],
+    )
+    output.table(
+        "With abstention",
+        ["alpha", "answered wrongly", "exact mean", "answered", "of those right", "right, withheld", "threshold",
+         "splits without answers"],
+        [
+            [
+                f"{point['alpha']:g}",
+                _mean_sd(point["confident_error"]),
+                output.percent(point["expected_confident_error"]),
+                _mean_sd(point["answered"]),
+                _mean_sd(point["selective_accuracy"]),
+                _mean_sd(point["false_abstention"]),
+                f"{point['threshold']['mean']:.4f}",
+                str(point["empty_splits"]),
+            ]
+            for point in facts["points"]
+        ],
+    )  # fmt: skip
+    for point in facts["points"]:
+        if not point["feasible"]:
+            output.say(
+                f"alpha {point['alpha']:g}: {facts['n_cal']} calibration questions are too few, so it abstains always."
+            )
+    output.say(
+        f"Confidence ranks a right vote above a wrong one {output.percent(facts['auroc'])} of the time; frontier AUC "
+        f"{output.number(facts['frontier_auc'])} ({output.number(facts['frontier_auc_normalised'])} over its width), "
+        f"AURC {output.number(facts['aurc'])}."
+    )
+    worst = max((abs(point["z"]) for point in facts["points"]), default=0.0)
+    output.say(
+        "'Exact mean' is what the mean over all random splits of this file must be; the means above lie within "
+        f"{worst:.1f} standard errors of it."
+    )
+
+
+def _mean_sd(summary: dict[str, float]) -> str:
+    return output.percent(summary["mean"], summary["sd"])
+
+
+def _audit(file: Path, policy_file: Path, correct: str | None, given: list[str], *, json: bool) -> None:
+    import numpy as np
+
+    from quorate.audit import audit_policy
+    from quorate.cli.policy_reading import reading_of_policy
+    from quorate.errors import CalibrationLeak, InvalidValue
+    from quorate.policy import Policy
+    from quorate.splits import one_per_unit
+
+    if given:
+        raise InvalidValue(f"{', '.join(given)} and --policy exclude each other: the policy says how votes are made")
+    policy = Policy.load(policy_file)
+    voted = open_pools(file, reading_of_policy(policy), policy.recipe, correct=correct, labelled=True)
+    ids, questions = voted.table.ids, voted.table.questions
+    seen = policy.seen_rows(ids, questions)
+    if policy.seen.hold_out is None:
+        policy.refuse_seen(ids, questions)
+    fresh = np.setdiff1d(one_per_unit(ids, voted.units()), seen)
+    if not len(fresh):
+        raise CalibrationLeak(
+            f"all {len(ids)} problems of {file} calibrated this policy; give a file of other problems"
+        )
+    audits = audit_policy(policy, voted.votes.take(fresh), voted.correct()[fresh])
+    facts = {
+        "problems": len(ids),
+        "left_out": len(seen),
+        "n": len(fresh),
+        "points": [
+            {
+                "alpha": audit.point.alpha,
+                "guarantee": audit.point.guarantee.name,
+                "feasible": audit.point.feasible,
+                "threshold": audit.point.threshold,
+                **{
+                    name: getattr(audit, name)
+                    for name in (
+                        "errors", "answered", "selective_accuracy", "confident_error", "false_abstention", "expected",
+                        "interval", "p_value", "consistent", "verdict",
+                    )
+                },
+            }
+            for audit in audits
+        ],
+    }  # fmt: skip
+    if json:
+        output.emit(facts)
+        return
+    output.say(
+        f"{len(fresh)} questions the policy has not seen"
+        + (f" ({len(seen)} calibrated it and are left out)" if seen else "")
+    )
+    output.table(
+        "Audit",
+        ["alpha", "answered wrongly", "usual range (95 %)", "answered", "of those right", "right, withheld", "p-value"],
+        [
+            [
+                f"{audit.point.alpha:g}",
+                output.percent(audit.confident_error),
+                f"{output.percent(audit.interval[0])} to {output.percent(audit.interval[1])}",
+                output.percent(audit.answered),
+                output.percent(audit.selective_accuracy),
+                output.percent(audit.false_abstention),
+                output.number(audit.p_value),
+            ]
+            for audit in audits
+        ],
+    )
+    for audit in audits:
+        output.say(audit.verdict)

@@ -1,0 +1,61 @@
+"""How results are shown: tables for people, one JSON object for machines."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+DASH = "–"
+
+
+def percent(rate: float, spread: float | None = None) -> str:
+    """A rate in per cent, a dash where it is not defined."""
+    if math.isnan(rate):
+        return DASH
+    tail = "" if spread is None or math.isnan(spread) else f" ± {100 * spread:.1f}"
+    return f"{100 * rate:.1f} %{tail}"
+
+
+def number(value: float) -> str:
+    return DASH if math.isnan(value) else f"{value:.4g}"
+
+
+def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; the first column is text, the others are figures."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for position, name in enumerate(header):
+        grid.add_column(name, justify="left" if position == 0 else "right", overflow="fold")
+    for row in rows:
+        grid.add_row(*map(Text, row))
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 160  # a pipe has no width to fit into; folded figures would be harder to read
+    console.print(grid)
+
+
+def say(text: str) -> None:
+    typer.echo(text)
+
+
+def emit(document: dict[str, Any]) -> None:
+    """Print one JSON object; numbers that are not defined become null."""
+    typer.echo(json.dumps(_plain(document), ensure_ascii=False, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

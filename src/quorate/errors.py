@@ -1,0 +1,52 @@
+"""Everything quorate raises on purpose.
+
+    QuorateError
+    ├── InvalidValue (also a ValueError)     a caller's argument breaks a rule; names the value and the rule
+    ├── PoolFileError                        a pool file cannot be read as one; names file and line
+    ├── PolicyFileError                      a policy file is foreign, newer, damaged or edited
+    ├── PipelineMismatch                     a policy is used on votes made another way
+    ├── CalibrationLeak                      problems used for calibration turn up where unseen ones are needed
+    └── InsufficientCalibration              too few labels for the promise, and `strict` was asked for
+
+`InfeasibleWarning` is the gentle form of the last one: the policy is valid, and abstains always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class QuorateError(Exception):
+    """The root: what happened, what was needed, the way out, in one line."""
+
+
+class InvalidValue(QuorateError, ValueError):
+    """A value that breaks a stated rule."""
+
+
+class PoolFileError(QuorateError):
+    """A pool file, or one line of it, is not what was expected."""
+
+
+class PolicyFileError(QuorateError):
+    """A policy file cannot be trusted or understood."""
+
+
+class PipelineMismatch(QuorateError):
+    """A policy met votes that were not made the way it was calibrated."""
+
+    def __init__(self, differences: Sequence[str]) -> None:
+        self.differences = tuple(differences)
+        super().__init__("these votes were not made the way the policy was calibrated: " + "; ".join(self.differences))
+
+
+class CalibrationLeak(QuorateError):
+    """Problems that calibrated or tuned the policy are about to be used as if they were new."""
+
+
+class InsufficientCalibration(QuorateError):
+    """The calibration set is too small for the promise asked for."""
+
+
+class InfeasibleWarning(UserWarning):
+    """The calibration set is too small, so the policy abstains on every question."""

@@ -1,0 +1,149 @@
+"""From the pools of a file to columns that can be voted on. Never looks at gold."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from quorate import answers
+from quorate.errors import InvalidValue, PoolFileError
+from quorate.records import Path, Pool
+
+_LABEL_NAMES = re.compile(r"(?i)(is_?)?(correct|incorrect|right|wrong|label|gold|truth|target|answer)(ness|s)?(_.*)?")
+_ABSENT: Any = object()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Which fields of a pool file are the answer and the score."""
+
+    answer_field: str = "answer"
+    score: str | None = None
+    missing: tuple[str, ...] = ()
+    """Spellings of "no answer", besides blank ones."""
+
+    def describe(self) -> dict[str, Any]:
+        """The part of a pipeline's description that reading decides (the score has a field of its own)."""
+        return {
+            "answer_field": self.answer_field,
+            "missing": sorted(self.missing),
+            "relation": answers.RELATION,
+        }
+
+
+@dataclass(frozen=True)
+class PoolTable:
+    """The columns of a file: one entry per problem, one per path within."""
+
+    ids: list[str]
+    questions: list[str | None]
+    clusters: list[str | None]
+    groups: list[str | None]
+    answers: list[list[str | None]]
+    scores: list[list[float]] | None
+    reading: Reading = field(default_factory=Reading)
+
+
+def read_table(pools: Sequence[Pool], reading: Reading) -> PoolTable:
+    """Answers as keys and one score per path."""
+    problems = [pool.problem for pool in pools]
+    return PoolTable(
+        ids=[problem.id for problem in problems],
+        questions=[problem.question for problem in problems],
+        clusters=[problem.cluster for problem in problems],
+        groups=[problem.group for problem in problems],
+        answers=_read_answers(pools, reading),
+        scores=None if reading.score is None else read_scores(pools, reading.score),
+        reading=reading,
+    )
+
+
+def read_column(pools: Sequence[Pool], name: str) -> list[float]:
+    """A number per problem, from a field of the problem."""
+    values: list[Any] = [pool.problem.extra.get(name, _ABSENT) for pool in pools]
+    for pool, value in zip(pools, values, strict=True):
+        if not _is_number(value):
+            shown = "nothing" if value is _ABSENT else repr(value)
+            raise PoolFileError(
+                f"problem {pool.problem.id!r} has {shown} in the field {name!r}; expected a finite number"
+            )
+    return [float(value) for value in values]
+
+
+def read_scores(pools: Sequence[Pool], name: str) -> list[list[float]]:
+    """The score of every path: `scores[NAME]`, or for a dotted name a field of the path (`.logprob`, `meta.judge`)."""
+    in_scores = any(name in path.scores for pool in pools for path in pool.paths)
+    steps = [] if in_scores or "." not in name else name.removeprefix(".").split(".")
+    if _LABEL_NAMES.fullmatch(steps[-1] if steps else name):
+        raise InvalidValue(f"{name!r} names labels, and labels cannot be a score: the vote must not see them")
+    table = []
+    for pool in pools:
+        row = []
+        for position, path in enumerate(pool.paths):
+            value = field_of(path, steps) if steps else path.scores.get(name, _ABSENT)
+            if isinstance(value, bool):
+                raise InvalidValue(f"{name!r} holds true and false: that is a label, and labels cannot be a score")
+            if not _is_number(value):
+                raise PoolFileError(_no_score(pools, pool.problem.id, position, name, value))
+            row.append(float(value))
+        table.append(row)
+    return table
+
+
+def field_of(path: Path, steps: Sequence[str]) -> Any:
+    """A (nested) field of a path that has no name of its own."""
+    value: Any = {"answer": path.answer, "text": path.text, "scores": path.scores, **path.extra}
+    for step in steps:
+        value = value.get(step, _ABSENT) if isinstance(value, dict) else _ABSENT
+    return value
+
+
+def _read_answers(pools: Sequence[Pool], reading: Reading) -> list[list[str | None]]:
+    name = reading.answer_field
+    own = name == "answer"
+    if own:
+        present = any(path.answer is not None for pool in pools for path in pool.paths)
+    else:
+        present = any(name in path.extra for pool in pools for path in pool.paths)
+    if not present:
+        fields = sorted(
+            {f for pool in pools[:100] for path in pool.paths for f in path.extra if f.startswith("answer")}
+        )
+        hint = f"; the file has {', '.join(map(repr, fields))}: name one with --answer-field" if fields else ""
+        raise PoolFileError(f"no path in the file has an answer in the field {name!r}{hint}")
+    missing = {answers.key(spelling) for spelling in reading.missing}
+    known: dict[Any, str | None] = {}
+    table = []
+    for pool in pools:
+        row = []
+        for position, path in enumerate(pool.paths):
+            raw = path.answer if own else path.extra.get(name)
+            if isinstance(raw, (dict, list)) or (isinstance(raw, float) and math.isinf(raw)):
+                raise PoolFileError(
+                    f"problem {pool.problem.id!r}, path {position}: an answer must be a string or a number, got {raw!r}"
+                )
+            cached = (type(raw), raw)
+            if cached not in known:
+                key = answers.key(raw)
+                known[cached] = None if key in missing else key
+            row.append(known[cached])
+        table.append(row)
+    return table
+
+
+def _no_score(pools: Sequence[Pool], problem: str, position: int, name: str, value: Any) -> str:
+    if value is not _ABSENT and value is not None:
+        return f"problem {problem!r}, path {position}: the score {name!r} must be a finite number, got {value!r}"
+    names = sorted({score for pool in pools[:100] for path in pool.paths for score in path.scores})
+    fields = sorted(
+        {f".{f}" for pool in pools[:100] for path in pool.paths for f, v in path.extra.items() if _is_number(v)}
+    )
+    offered = ", ".join(names + fields) or "none"
+    return f"problem {problem!r}, path {position} has no score {name!r}; the file offers: {offered}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
