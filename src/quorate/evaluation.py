@@ -58,11 +58,9 @@ class SplitResult:
 
     @property
     def z(self) -> float:
-        """How many standard errors the mean lies above its exact expectation."""
+        """How many standard errors the mean lies above its exact expectation; NaN where all splits agree."""
         difference = self.confident_error.mean - self.expected_confident_error
-        if abs(difference) < 1e-12:
-            return 0.0
-        return difference / self.confident_error.se if self.confident_error.se else math.copysign(math.inf, difference)
+        return difference / self.confident_error.se if self.confident_error.se else math.nan
 
 
 def evaluate_splits(

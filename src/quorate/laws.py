@@ -36,7 +36,7 @@ def error_count_law(fresh: int, k: int, n: int) -> Floats:
 
 def upper_tail(errors: int, fresh: int, k: int, n: int) -> float:
     """P(J ≥ errors): small when so many errors do not fit the promise."""
-    return min(1.0, float(error_count_law(fresh, k, n)[errors:].sum()))
+    return 1.0 if errors <= 0 else min(1.0, float(error_count_law(fresh, k, n)[errors:].sum()))
 
 
 def error_count_interval(fresh: int, k: int, n: int, *, mass: float = 0.95) -> tuple[int, int]:

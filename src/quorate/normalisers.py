@@ -80,6 +80,7 @@ class PoolZ(_PerPool):
         width = scores.shape[1]
         centred = scores - row_sums(scores) / width
         spread = np.sqrt(row_sums(centred * centred) / width)
+        spread[np.isinf(spread)] = np.nan  # squares overflow: say so, rather than call all scores equal
         return np.asarray(centred / np.maximum(spread, self.floor))
 
 

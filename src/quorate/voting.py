@@ -251,7 +251,8 @@ def _hold(table: CodedAnswers, scores: Floats | None, ids: list[str] | None, rec
 
 
 def _weights(scores: Floats, recipe: Recipe, rows: Rows) -> Floats:
-    normalised = recipe.normaliser(scores)
+    with np.errstate(over="ignore", invalid="ignore"):
+        normalised = recipe.normaliser(scores)
     if normalised is not scores and not np.isfinite(normalised).all():
         pool, path = _where(~np.isfinite(normalised), rows)
         raise InvalidValue(

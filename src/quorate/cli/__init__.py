@@ -8,7 +8,7 @@ import warnings
 import typer
 
 from quorate.cli import calibrate, decide, evaluate, simulate
-from quorate.errors import QuorateError
+from quorate.errors import InfeasibleWarning, QuorateError
 from quorate.version import __version__
 
 app = typer.Typer(
@@ -34,9 +34,11 @@ def root(
 
 def main() -> None:
     """Run the command line."""
-    warnings.showwarning = _show_warning
     try:
-        app()
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", InfeasibleWarning)
+            warnings.showwarning = _show_warning
+            app()
     except QuorateError as error:
         _fail(str(error))
     except (BrokenPipeError, KeyboardInterrupt) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -198,10 +199,10 @@ def _show_splits(facts: dict[str, Any]) -> None:
         f"{output.number(facts['frontier_auc'])} ({output.number(facts['frontier_auc_normalised'])} over its width), "
         f"AURC {output.number(facts['aurc'])}."
     )
-    worst = max((abs(point["z"]) for point in facts["points"]), default=0.0)
+    distances = [abs(point["z"]) for point in facts["points"] if not math.isnan(point["z"])]
     output.say(
-        "'Exact mean' is what the mean over all random splits of this file must be; the means above lie within "
-        f"{worst:.1f} standard errors of it."
+        "'Exact mean' is what the mean over all random splits of this file must be"
+        + (f"; the means above lie within {max(distances):.1f} standard errors of it." if distances else ".")
     )
 
 

@@ -1,0 +1,48 @@
+"""The command line, run in this process: exit code, standard output, standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+
+import pytest
+
+from quorate.cli import main
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def quorate(capsys, monkeypatch, tmp_path):
+    """Run `quorate …` in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["quorate", *map(str, arguments)])
+        capsys.readouterr()
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        out, err = capsys.readouterr()
+        return Ran(code, out, err)
+
+    return run
+
+
+@pytest.fixture
+def pools(quorate, tmp_path):
+    """A file of simulated pools."""
+    assert quorate("simulate", "-o", "pools.jsonl", "-n", 400, "-m", 8, "--seed", 3).code == 0
+    return tmp_path / "pools.jsonl"

@@ -1,0 +1,179 @@
+"""Whatever is wrong: one line on standard error that names it, exit code 2, no traceback, nothing lost."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+GOOD = [
+    {
+        "id": f"q{i}",
+        "gold": "a",
+        "paths": [{"answer": a, "scores": {"s": i - 9 * (a == "b")}, "ok": a == "a"} for a in "ab"],
+    }
+    for i in range(30)
+]
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(change=None, raw=None):
+        records = json.loads(json.dumps(GOOD))
+        if change:
+            change(records)
+        path = tmp_path / "pools.jsonl"
+        path.write_text("".join(json.dumps(r) + "\n" for r in records) if raw is None else raw)
+        return path
+
+    return write
+
+
+def score_of(record, path, value):
+    record["paths"][path]["scores"]["s"] = value
+
+
+def refused(ran, complaint):
+    assert ran.code == 2, ran.out
+    assert ran.out == ""
+    assert ran.err.startswith("error: ")
+    assert ran.err.count("\n") == 1
+    assert "Traceback" not in ran.err
+    assert complaint in ran.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (["--alpha", "0"], "alpha must lie strictly between 0 and 1, got 0.0"),
+        (["--alpha", "1.5"], "alpha must lie strictly between 0 and 1, got 1.5"),
+        (["--alpha", "nan"], "alpha must be a number strictly between 0 and 1"),
+        (["--alpha", "0.1", "--alpha", "0.1"], "alpha = 0.1 occurs twice"),
+        (["--alpha", "0.1", "--delta", "0"], "delta must lie strictly between"),
+        (["--delta", "0.1", "--smoothed"], "choose one"),
+        (["--score", "nope"], "has no score 'nope'; the file offers: s"),
+        (["--score", ".ok"], "true and false"),
+        (["--score", "s", "--weight", "linear"], "pool_minmax or rank"),
+        (["--score", "s", "--weight", "cubic"], "unknown weight 'cubic'"),
+        (["--score", "s", "--weight", "exponential:x"], "weight 'exponential:x'"),
+        (["--weight", "exponential"], "exponential weights need scores"),
+        (["--normaliser", "zz"], "unknown normaliser 'zz'"),
+        (["--tie-break", "coin"], "unknown tie-break 'coin'"),
+        (["--tie-break", "mean_score"], "mean_score needs scores"),
+        (["--tie-break", "column:margin"], "has nothing in the field 'margin'"),
+        (["--answer-field", "answer_y"], "no path in the file has an answer in the field 'answer_y'"),
+        (["--correct", "scores"], "must be true or false"),
+        (["--hold-out", "1"], "leave some for calibration"),
+        (["-o", "no/such/folder/policy.json"], "cannot write no/such/folder/policy.json"),
+    ],
+)
+def test_flags(quorate, file, flags, complaint):
+    refused(quorate("calibrate", file(), *flags), complaint)
+
+
+@pytest.mark.parametrize(
+    ("change", "flags", "complaint"),
+    [
+        (lambda r: score_of(r[3], 1, float("nan")), ["--score", "s"], "'q3', path 1: the score 's' must be a finite number"),
+        (lambda r: score_of(r[3], 0, float("inf")), ["--score", "s"], "got inf"),
+        (lambda r: r[3]["paths"][0]["scores"].clear(), ["--score", "s"], "problem 'q3', path 0 has no score 's'"),
+        (lambda r: r[4].pop("gold"), [], "problem 'q4' has no gold answer (1 of 30 have none)"),
+        (lambda r: r[5].update(id="q1"), [], "line 6: the id 'q1' already stands in line 2"),
+        (lambda r: r[5].update(paths=[]), [], "line 6: `paths` must be a list of at least one path"),
+        (lambda r: [p.update(answer="") for x in r for p in x["paths"]], [], "vote"),
+        (lambda r: r[7]["paths"][0].update(ok="yes"), ["--correct", "ok"], "'q7', path 0: the label 'ok' must be"),
+    ],
+)  # fmt: skip
+def test_file_contents(quorate, file, change, flags, complaint):
+    ran = quorate("calibrate", file(change), *flags)
+    if complaint == "vote":  # all blank is valid: nothing can be answered, and nothing is
+        assert ran.code == 0
+        assert "–" in ran.out
+        return
+    refused(ran, complaint)
+
+
+@pytest.mark.parametrize("raw", ["", "\n\n", "{", '{"id": "q"', "[]", "\x00\x01"])
+def test_files_that_are_no_pools(quorate, file, raw):
+    refused(quorate("calibrate", file(raw=raw)), "pools.jsonl")
+
+
+def test_absent_files_and_policies(quorate, file):
+    refused(quorate("calibrate", "none.jsonl"), "there is no file none.jsonl")
+    refused(quorate("decide", file(), "--policy", "none.json"), "there is no file none.json")
+
+
+def test_policies_newer_edited_or_of_another_kind(quorate, file, tmp_path):
+    source = file()
+    quorate("calibrate", source, "--alpha", 0.2, "-o", "policy.json")
+    policy = tmp_path / "policy.json"
+    whole = policy.read_text()
+    policy.write_text(whole.replace('"schema": 1', '"schema": 2'))
+    refused(quorate("decide", source, "--policy", "policy.json"), "schema 2")
+    policy.write_text(whole.replace('"k": 6', '"k": 9'))
+    refused(quorate("decide", source, "--policy", "policy.json"), "changed after it was written")
+    policy.write_text(whole[:-200])
+    refused(quorate("decide", source, "--policy", "policy.json"), "is not JSON")
+    refused(quorate("decide", source, "--policy", source), "pools.jsonl is not JSON")
+
+
+def test_pools_of_another_size_or_without_the_score(quorate, file, tmp_path):
+    quorate("calibrate", file(), "--score", "s", "--alpha", 0.2, "-o", "policy.json")
+    longer = file(lambda r: r[2]["paths"].append({"answer": "c", "scores": {"s": 0}}))
+    refused(quorate("decide", longer, "--policy", "policy.json"), "n_paths is 2 in the policy, 3 in pool 'q2'")
+    without = file(lambda r: [p.pop("scores") for x in r for p in x["paths"]])
+    refused(quorate("decide", without, "--policy", "policy.json"), "has no score 's'")
+    refused(quorate("decide", file(), "--policy", "policy.json", "--alpha", 0.3), "it holds 0.2")
+
+
+def test_calibration_problems_cannot_test_the_policy_by_id_or_by_question(quorate, file):
+    def asked(records):
+        for record in records:
+            record["question"] = f"What is {record['id']}?"
+
+    source = file(asked)
+    quorate("calibrate", source, "--alpha", 0.2, "-o", "policy.json")
+    refused(quorate("evaluate", source, "--policy", "policy.json"), "30 of 30 problems calibrated this policy")
+
+    def renamed(records):
+        asked(records)
+        for record in records:
+            record["id"] += "-copy"
+
+    refused(quorate("evaluate", file(renamed), "--policy", "policy.json"), "the first is 'q0-copy'")
+
+
+def test_flags_that_contradict_a_policy_are_refused(quorate, file):
+    source = file()
+    quorate("calibrate", source, "--alpha", 0.2, "--hold-out", 0.5, "-o", "policy.json")
+    refused(
+        quorate("evaluate", source, "--policy", "policy.json", "--score", "s", "--alpha", 0.1),
+        "--alpha, --score and --policy exclude each other",
+    )
+
+
+def test_splits_that_cannot_be_made(quorate, file):
+    refused(quorate("evaluate", file(), "--n-cal", 30), "n_cal must leave at least one row")
+    refused(quorate("evaluate", file(), "--splits", 0), "splits must be at least 1")
+
+
+def test_a_policy_made_in_python_on_codes_says_why_it_cannot_read_a_file(quorate, file, tmp_path):
+    import numpy as np
+
+    import quorate as qr
+
+    policy = qr.calibrate(qr.vote(np.zeros((30, 2), int)), np.ones(30, bool), alpha=0.2)
+    policy.save(tmp_path / "coded.json")
+    refused(quorate("decide", file(), "--policy", "coded.json"), "calibrated on a table in Python")
+
+
+def test_unknown_verbs_and_options_are_refused_by_name(quorate, file):
+    for arguments, name in [
+        (["launch"], "launch"),
+        (["calibrate", file(), "--no-such"], "--no-such"),
+        (["calibrate"], "FILE"),
+    ]:
+        ran = quorate(*arguments)
+        assert ran.code == 2
+        assert name in ran.err
+        assert "Traceback" not in ran.err

@@ -1,0 +1,57 @@
+"""The command as a process of its own: start-up, pipes, modules."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def run(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=120, check=False, **options
+    )
+
+
+def test_nothing_heavy_is_imported_for_help_or_version():
+    code = (
+        "import sys\n"
+        "sys.argv = ['quorate', '--help']\n"
+        "from quorate.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'scipy', 'sqlalchemy', 'torch', 'aiohttp', 'pandas'} & set(sys.modules)\n"
+        "print('heavy:', sorted(heavy))\n"
+    )
+    assert "heavy: []" in run("-c", code).stdout
+
+
+def test_scipy_stats_is_never_needed(tmp_path):
+    code = (
+        "import sys, quorate as qr\n"
+        "d = qr.simulate_pools(200, n_paths=4)\n"
+        "v = qr.vote(d.answers, d.scores)\n"
+        "p = qr.calibrate(v, v.answer == d.gold, guarantee=qr.HighProbability(.1, .1))\n"
+        "e = qr.simulate_pools(50, n_paths=4, seed=1)\n"
+        "w = qr.vote(e.answers, e.scores)\n"
+        "qr.audit_policy(p, w, w.answer == e.gold)\n"
+        "qr.evaluate_splits({'': (v, v.answer == d.gold)}, alpha=.1, n_cal=100)\n"
+        "print('stats:', 'scipy.stats' in sys.modules)\n"
+    )
+    ran = run("-c", code)
+    assert "stats: False" in ran.stdout, ran.stderr
+
+
+def test_python_m_quorate_is_quorate_and_errors_leave_no_traceback(tmp_path):
+    ran = run("-m", "quorate", "calibrate", "none.jsonl", cwd=tmp_path)
+    assert ran.returncode == 2
+    assert ran.stderr == "error: there is no file none.jsonl\n"
+
+
+def test_a_reader_that_goes_away_leaves_no_traceback(tmp_path):
+    made = run("-m", "quorate", "simulate", "-o", "p.jsonl", "-n", "3000", cwd=tmp_path)
+    assert made.returncode == 0
+    assert run("-m", "quorate", "calibrate", "p.jsonl", "-o", "policy.json", cwd=tmp_path).returncode == 0
+    command = f"{sys.executable} -m quorate decide p.jsonl --policy policy.json --json | head -c 10"
+    piped = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+    assert "Traceback" not in piped.stderr
+    assert piped.stdout == '{"alpha": '

@@ -1,0 +1,338 @@
+"""The policy: decisions as calibrated, refusals in words, files that are data and prove themselves."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import quorate as qr
+from quorate import policy_file
+from quorate.errors import (
+    CalibrationLeak,
+    InfeasibleWarning,
+    InsufficientCalibration,
+    InvalidValue,
+    PipelineMismatch,
+    PolicyFileError,
+)
+
+
+@pytest.fixture
+def drawn():
+    return qr.simulate_pools(400, n_paths=8, seed=1)
+
+
+@pytest.fixture
+def policy(drawn):
+    votes = qr.vote(drawn.answers, drawn.scores, ids=range(400), score="judge", tie_break=qr.mean_score())
+    return qr.calibrate(votes, votes.answer == drawn.gold, alpha=[0.1, 0.05])
+
+
+def reseal(path, change):
+    """Change a policy file the way someone who knows about the digest would."""
+    document = json.loads(path.read_text())
+    change(document)
+    document.pop("digest", None)
+    document["digest"] = policy_file.digest(document)
+    path.write_text(json.dumps(document))
+
+
+def test_deciding_one_pool_is_deciding_it_within_a_table(policy, drawn):
+    fresh = qr.simulate_pools(60, n_paths=8, seed=2)
+    votes = qr.vote(fresh.answers, fresh.scores, score="judge", tie_break=qr.mean_score())
+    for alpha in (0.05, 0.1):
+        table = policy.decide_votes(votes, alpha=alpha)
+        for row, expected in enumerate(table):
+            assert policy.decide(fresh.answers[row], fresh.scores[row], alpha=alpha) == expected
+            assert policy.decide(fresh.answers[row].tolist(), fresh.scores[row].tolist(), alpha=alpha) == expected
+
+
+def test_a_decision_carries_what_a_person_needs(policy):
+    decision = policy.decide([3, 3, 3, 3, 3, 3, 3, -1], [1.0] * 8, id="q")
+    assert (decision.answer, decision.id, decision.alpha) == (3, "q", 0.05)
+    assert decision.confidence == 0.875
+    assert decision.support == {3: 7}
+    assert decision.shares == {3: 0.875}
+    assert 0 < decision.p_value <= 0.05
+    assert not decision.abstained
+    for words in ("Answered", "at most 0.05", "not a promise about this one question"):
+        assert words in decision.explanation
+    unsure = policy.decide([0, 1, 2, 3, 4, 5, 6, 7], [0.0] * 8)
+    assert unsure.abstained
+    assert "not above the threshold" in unsure.explanation
+    assert "no path has an answer" in policy.decide([-1] * 8, [0.0] * 8).explanation
+
+
+def test_the_strictest_alpha_is_the_default_and_others_must_be_held(policy):
+    assert policy.point().alpha == 0.05
+    assert policy.threshold == policy.point(0.05).threshold >= policy.point(0.1).threshold
+    with pytest.raises(InvalidValue, match=r"not calibrated for alpha = 0.2; it holds 0.05, 0.1"):
+        policy.decide([0] * 8, [0.0] * 8, alpha=0.2)
+
+
+def test_votes_made_another_way_are_refused_with_the_list_of_differences(policy, drawn):
+    other = qr.vote(drawn.answers[:, :4], drawn.scores[:, :4], weight=qr.exponential(2), score="reward")
+    with pytest.raises(PipelineMismatch) as refused:
+        policy.decide_votes(other)
+    text = str(refused.value)
+    for difference in (
+        "score is 'judge' in the policy, 'reward' here",
+        "weight is 'exponential:1.0' in the policy, 'exponential:2.0' here",
+        "tie_break is 'mean_score@1' in the policy, None here",
+        "n_paths is 8 in the policy, 4 in pool 0",
+    ):
+        assert difference in text
+    assert len(refused.value.differences) == 4
+
+
+@pytest.mark.parametrize("paths", [7, 9])
+def test_pools_with_fewer_or_more_paths_than_calibrated_are_refused(policy, paths):
+    with pytest.raises(PipelineMismatch, match=f"n_paths is 8 in the policy, {paths} in pool 0"):
+        policy.decide(np.zeros(paths, int), np.zeros(paths))
+
+
+def test_ragged_calibration_allows_its_own_range_of_pool_sizes():
+    answers = [["a"] * 3, ["a"] * 5, ["b", "a", "a"]] * 10
+    policy = qr.calibrate(qr.vote(answers), [True, True, False] * 10, alpha=0.2)
+    assert policy.n_paths == (3, 5)
+    policy.decide(["a"] * 4)
+    with pytest.raises(PipelineMismatch, match="n_paths is 3 to 5 in the policy, 6 in pool 0"):
+        policy.decide(["a"] * 6)
+
+
+def test_keys_in_place_of_codes_are_refused():
+    votes = qr.vote(np.zeros((20, 3), int))
+    policy = qr.calibrate(votes, np.ones(20, bool), alpha=0.1)
+    with pytest.raises((PipelineMismatch, InvalidValue)):
+        policy.decide(["a", "b", "c"])
+
+
+def test_a_column_breaks_ties_when_deciding_too():
+    answers = [["a", "a"]] * 30
+    column = np.linspace(0, 1, 30)
+    policy = qr.calibrate(qr.vote(answers, tie_break=column), column > 0.2, alpha=0.1)
+    assert policy.point().threshold == 1.0  # all votes tie at full confidence, and the column decides among them
+    assert policy.decide(["a", "a"], tie_break=0.9).answer == "a"
+    assert policy.decide(["a", "a"], tie_break=0.01).abstained
+    assert "ties with the threshold" in policy.decide(["a", "a"], tie_break=0.01).explanation
+    with pytest.raises(InvalidValue, match="give its value for this pool"):
+        policy.decide(["a", "a"])
+
+
+def test_too_few_labels_give_a_policy_that_abstains_always_and_says_what_it_needs():
+    votes = qr.vote([["a", "a"]] * 5)
+    with pytest.warns(InfeasibleWarning, match="5 calibration questions are too few for alpha = 0.05.*needs 19"):
+        policy = qr.calibrate(votes, [True] * 5, alpha=0.05)
+    assert not policy.feasible
+    assert policy.threshold == 1.0
+    decision = policy.decide(["a", "a"])
+    assert decision.abstained
+    assert "needs 19" in decision.explanation
+    assert "abstains always" in policy.summary()
+    with pytest.raises(InsufficientCalibration, match="needs 19"):
+        qr.calibrate(votes, [True] * 5, alpha=0.05, strict=True)
+
+
+def test_sets_that_are_all_right_or_all_wrong_are_valid_input():
+    votes = qr.vote([["a", "a"]] * 30)
+    sure = qr.calibrate(votes, [True] * 30, alpha=0.1)
+    assert sure.decide(["a", "a"]).answer == "a"
+    assert sure.threshold == 0.0
+    hopeless = qr.calibrate(votes, [False] * 30, alpha=0.1)
+    assert hopeless.decide(["a", "a"]).abstained
+    assert "–" in hopeless.summary()
+
+
+def test_high_probability_and_smoothed_policies_say_when_the_p_value_alone_would_decide_otherwise():
+    rng = np.random.default_rng(0)
+    answers = [["a"] * k + ["b"] * (40 - k) for k in rng.integers(21, 41, 200)]
+    correct = rng.random(200) < 0.6
+    votes = qr.vote(answers)
+    strict = qr.calibrate(votes, correct, guarantee=qr.HighProbability(0.2, 0.05))
+    loose = qr.calibrate(votes, correct, alpha=0.2)
+    assert strict.threshold > loose.threshold
+    between = int(40 * strict.threshold)
+    decision = strict.decide(["a"] * between + ["b"] * (40 - between))
+    assert decision.abstained
+    assert decision.p_value <= 0.2
+    assert "alone would say otherwise" in decision.explanation
+    assert "alone" not in loose.decide(["a"] * between + ["b"] * (40 - between)).explanation
+
+
+def test_clusters_and_repeated_questions_count_once():
+    votes = qr.vote([["a", "a"]] * 6, ids=list("uvwxyz"))
+    with pytest.warns(InfeasibleWarning):
+        policy = qr.calibrate(
+            votes, [True] * 6, alpha=0.1, clusters=["c", "c", None, None, None, None],
+            questions=[None, None, "Q?", "Q? ", "R?", ""],
+        )  # fmt: skip
+    assert policy.n == 4
+    # All of them are remembered, and so are their questions.
+    assert policy.seen_rows(["u", "v", "new", "new2"], [None, None, " R?", "S?"]) == [0, 1, 2]
+    with pytest.raises(CalibrationLeak, match=r"3 of 4.*'u'.*--hold-out"):
+        policy.refuse_seen(["u", "v", "new", "new2"], [None, None, " R?", "S?"])
+
+
+def test_a_policy_holds_one_guarantee_per_alpha_and_needs_one():
+    votes = qr.vote([["a"]] * 30)
+    with pytest.raises(InvalidValue, match=r"alpha = 0.1 occurs twice"):
+        qr.calibrate(votes, [True] * 30, guarantee=[qr.Marginal(0.1), qr.HighProbability(0.1, 0.1)])
+    for wrong in ({}, {"alpha": 0.1, "guarantee": qr.Marginal(0.1)}):
+        with pytest.raises(InvalidValue, match="either alpha or guarantee"):
+            qr.calibrate(votes, [True] * 30, **wrong)
+    with pytest.raises(InvalidValue, match="at least one alpha"):
+        qr.calibrate(votes, [True] * 30, alpha=[])
+
+
+def test_a_vote_without_an_answer_cannot_be_labelled_correct():
+    with pytest.raises(InvalidValue, match="vote 1 has no answer"):
+        qr.calibrate(qr.vote([["a"], [None]]), [True, True], alpha=0.1)
+
+
+# --- files -------------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.integers(0, 1000),
+    st.sampled_from([qr.Marginal(0.1), qr.Smoothed(0.13, 3), qr.HighProbability(0.2, 0.1)]),
+    st.sampled_from([None, qr.mean_score(), qr.jitter(4)]),
+    st.sampled_from([qr.normalisers.none, qr.normalisers.pool_z, qr.normalisers.FixedAffine(0.1, 0.3)]),
+)
+def test_a_policy_survives_its_file(tmp_path_factory, seed, guarantee, tie_break, normaliser):
+    drawn = qr.simulate_pools(40, n_paths=4, seed=seed, missing=0.3)
+    votes = qr.vote(drawn.answers, drawn.scores, ids=range(40), tie_break=tie_break, normaliser=normaliser)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InfeasibleWarning)
+        policy = qr.calibrate(
+            votes, votes.answer == drawn.gold, guarantee=guarantee, questions=[f"Q{i}" for i in range(40)]
+        )
+    path = tmp_path_factory.mktemp("policy") / "policy.json"
+    policy.save(path)
+    loaded = qr.Policy.load(path)
+    assert loaded.points == policy.points
+    assert loaded.pipeline == policy.pipeline
+    assert loaded.fingerprint == policy.fingerprint
+    assert loaded.seen == policy.seen
+    np.testing.assert_array_equal(loaded.evidence.levels, policy.evidence.levels)
+    fresh = qr.simulate_pools(20, n_paths=4, seed=seed + 1)
+    for row in range(20):
+        one = policy.decide(fresh.answers[row], fresh.scores[row], id=f"n{row}")
+        assert loaded.decide(fresh.answers[row], fresh.scores[row], id=f"n{row}") == one
+
+
+def test_saving_twice_gives_the_same_bytes(policy, tmp_path):
+    policy.save(tmp_path / "a.json")
+    qr.Policy.load(tmp_path / "a.json").save(tmp_path / "b.json")
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+def test_the_evidence_is_inside(policy, tmp_path):
+    policy.save(tmp_path / "p.json")
+    document = json.loads((tmp_path / "p.json").read_text())
+    assert sum(row[-1] + row[-2] for row in document["evidence"]) == document["n"] == 400
+    assert [p["alpha"] for p in document["points"]] == [0.05, 0.1]
+    assert document["fingerprint"].startswith("sha256:")
+    assert len(document["calibration"]["ids"]) == 400
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda d: d.update(schema=2), "has schema 2.*upgrade quorate"),
+        (lambda d: d.update(schema="x"), "has schema 'x'"),
+        (lambda d: d.update(format="other"), "not a quorate policy file"),
+        (lambda d: d["points"][0].update(threshold=[0.0, None]), "does not follow from its evidence"),
+        (lambda d: d["points"][0].update(k=99), "does not follow from its evidence"),
+        (lambda d: d["points"][0].update(alpha=0.5), "does not follow from its evidence"),
+        (lambda d: d["points"][0].update(guarantee="magic"), "it has no 'magic'"),
+        (lambda d: d["evidence"].pop(), "its evidence counts"),
+        (lambda d: d.pop("pipeline"), "it has no 'pipeline'"),
+        (lambda d: d["pipeline"].update(weight="exponential:9"), "fingerprint does not match"),
+        (lambda d: d["pipeline"].update(weight="cubic"), "unknown weight 'cubic'"),
+        (lambda d: d["pipeline"].update(tie_rule="coin@1"), "tie rule is coin@1"),
+        (lambda d: d.update(evidence="none"), "not a usable policy"),
+        (lambda d: d.update(points=[{}]), "not a usable policy"),
+        (lambda d: d.update(calibration=[]), "not a usable policy"),
+    ],
+)
+def test_edited_files_are_refused_even_with_a_fresh_digest(policy, tmp_path, change, complaint):
+    path = tmp_path / "policy.json"
+    policy.save(path)
+    reseal(path, change)
+    with pytest.raises(PolicyFileError, match=complaint) as refused:
+        qr.Policy.load(path)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_edited_by_hand_is_refused(policy, tmp_path):
+    path = tmp_path / "policy.json"
+    policy.save(path)
+    path.write_text(path.read_text().replace('"alpha": 0.05', '"alpha": 0.04'))
+    with pytest.raises(PolicyFileError, match="changed after it was written"):
+        qr.Policy.load(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"a": NaN}', "not json", '{"format": "quorate-policy"}', "[" * 100_000]
+)
+def test_what_is_no_policy_is_refused_in_one_line(tmp_path, text):
+    path = tmp_path / "policy.json"
+    path.write_text(text)
+    with pytest.raises(PolicyFileError) as refused:
+        qr.Policy.load(path)
+    assert "\n" not in str(refused.value)
+
+
+def test_missing_and_unreadable_files_and_folders_are_named(policy, tmp_path):
+    with pytest.raises(PolicyFileError, match="there is no file"):
+        qr.Policy.load(tmp_path / "none.json")
+    with pytest.raises(PolicyFileError, match="cannot read"):
+        qr.Policy.load(tmp_path)
+    with pytest.raises(PolicyFileError, match="cannot write"):
+        policy.save(tmp_path / "nowhere" / "policy.json")
+    (tmp_path / "latin.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(PolicyFileError, match="cannot read"):
+        qr.Policy.load(tmp_path / "latin.json")
+
+
+def test_long_lists_of_problems_go_to_a_sidecar_that_is_checked(policy, tmp_path, monkeypatch):
+    monkeypatch.setattr(policy_file, "INLINE_LIMIT", 100)
+    path = tmp_path / "policy.json"
+    policy.save(path)
+    assert "ids" not in json.loads(path.read_text())["calibration"]
+    assert qr.Policy.load(path).seen == policy.seen
+    sidecar = tmp_path / "policy.json.calibration"
+    sidecar.write_text(sidecar.read_text().replace('"17"', '"1700"'))
+    with pytest.raises(PolicyFileError, match="does not belong"):
+        qr.Policy.load(path)
+    sidecar.unlink()
+    with pytest.raises(PolicyFileError, match="there is no file"):
+        qr.Policy.load(path)
+
+
+def test_a_sidecar_outside_the_folder_is_never_opened(policy, tmp_path):
+    path = tmp_path / "policy.json"
+    policy.save(path)
+    reseal(path, lambda d: d.update(calibration={"file": "../../etc/passwd", "sha256": "0"}))
+    with pytest.raises(PolicyFileError, match="outside its folder"):
+        qr.Policy.load(path)
+
+
+def test_an_interrupted_write_leaves_the_old_policy(policy, tmp_path, monkeypatch):
+    path = tmp_path / "policy.json"
+    policy.save(path)
+    before = path.read_bytes()
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(policy_file.os, "replace", fail)
+    with pytest.raises(PolicyFileError, match="No space left"):
+        policy.save(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["policy.json"]
