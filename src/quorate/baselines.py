@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from quorate.coding import code_answers
 from quorate.errors import InvalidValue
 from quorate.tallies import compact, majority
-from quorate.voting import as_scores, require_finite
+from quorate.voting import as_scores, require_finite, settle
 
 
 def best_of_m(answers: Any, scores: Any) -> NDArray[Any]:
@@ -32,8 +32,8 @@ def best_of_m(answers: Any, scores: Any) -> NDArray[Any]:
         require_finite(values[rows, :width], rows)
         candidates = np.where(codes >= 0, values[rows, :width], -np.inf)
         best = candidates == candidates.max(axis=1, keepdims=True)
-        winner[rows] = majority(compact(np.where(best & (codes >= 0), codes, -1))).winner
-    return table.decode(winner)
+        winner[rows] = settle(table, rows, majority(compact(np.where(best & (codes >= 0), codes, -1))))
+    return table.keys_of(winner)
 
 
 def single_path(path_correct: Sequence[Sequence[bool]]) -> float:

@@ -1,17 +1,21 @@
 """From answers as people have them to one integer code per path.
 
 A table of pools is either an integer array n × m, whose entries are keys themselves and whose negative entries mean
-"no answer", or a sequence of pools, each a sequence of keys: strings, numbers, or None for "no answer" (NaN and
-blank strings too). Pools may differ in size. Codes follow the sorted order of the keys, so they never depend on the
-order of paths or pools.
+"no answer", or a sequence of pools, each a sequence of keys: strings, numbers, or None for "no answer" (NaN too, as
+tables have it). Pools may differ in size.
+
+Codes need to tell answers apart within a pool only, so keys are numbered as they come, afresh for every few hundred
+pools. Such codes have no order; where a tie falls to the smaller key, `smallest_keys` looks at the keys themselves.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count
 from numbers import Real
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -20,6 +24,8 @@ from numpy.typing import NDArray
 from quorate.errors import InvalidValue
 
 BLOCK_ENTRIES = 131_072  # entries of a table worked on at once: small enough to stay in a core's cache
+
+NUMBERED_TOGETHER = 32_000  # entries that share one numbering of keys: few enough for codes of two bytes
 
 Rows = slice | NDArray[np.intp]
 
@@ -31,8 +37,8 @@ class CodedAnswers:
     codes: NDArray[Any]
     sizes: NDArray[np.intp] | None
     """Paths per pool; None where every pool fills its row."""
-    keys: Sequence[Any] | None
-    """What each code stands for; None where codes are keys themselves."""
+    pools: Sequence[Sequence[Any]] | None
+    """The keys themselves; None where codes are keys."""
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -57,18 +63,43 @@ class CodedAnswers:
             for start in range(0, len(rows), step):
                 yield rows[start : start + step], width
 
-    def decode(self, winners: NDArray[np.int64]) -> NDArray[Any]:
-        """Keys in place of codes; None (or −1, where codes are keys) where there is no answer."""
-        if self.keys is None:
+    def keys_of(self, winners: NDArray[np.int64]) -> NDArray[Any]:
+        """The key behind each pool's winning code; None (or −1, where codes are keys) where there is no answer."""
+        if self.pools is None:
             return winners
-        lookup = np.empty(len(self.keys) + 1, dtype=object)
-        lookup[: len(self.keys)] = self.keys  # a winner of −1 finds the None at the end
-        return lookup[winners]
+        position = np.empty(len(self), dtype=np.intp)
+        for rows, width in self.blocks():
+            position[rows] = (self.codes[rows, :width] == winners[rows, None]).argmax(axis=1)
+        keys = np.empty(len(self), dtype=object)
+        keys[:] = list(map(getitem, self.pools, position.tolist()))
+        keys[winners < 0] = None
+        return keys
 
+    def smallest_keys(self, rows: NDArray[np.intp], candidates: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """For each of some pools, the code of the smallest key among its candidate paths (one row of booleans each).
 
-def is_missing(answer: Any) -> bool:
-    """None, NaN and blank strings are not answers."""
-    return answer is None or answer != answer or (isinstance(answer, str) and not answer.strip())
+        Numbers come before strings, and each by value.
+        """
+        assert self.pools is not None
+        pool_of, path_of = np.nonzero(candidates)
+        pools = map(self.pools.__getitem__, rows[pool_of].tolist())
+        keys = list(map(getitem, pools, path_of.tolist()))
+        distinct = set(keys)
+        strings = {key for key in distinct if isinstance(key, str)}
+        place = {key: position for position, key in enumerate([*sorted(distinct - strings), *sorted(strings)])}
+        # The smallest place of each pool, found together with the path it belongs to.
+        ranked = np.fromiter(map(place.__getitem__, keys), dtype=np.int64, count=len(keys)) * len(keys)
+        ranked += np.arange(len(keys))
+        smallest = np.minimum.reduceat(ranked, np.flatnonzero(np.diff(pool_of, prepend=-1))) % len(keys)
+        return np.asarray(self.codes[rows, path_of[smallest]], dtype=np.int64)
+
+    def take(self, rows: NDArray[np.intp]) -> CodedAnswers:
+        """Some of the pools, in that order."""
+        return CodedAnswers(
+            self.codes[rows],
+            None if self.sizes is None else self.sizes[rows],
+            None if self.pools is None else [self.pools[row] for row in rows.tolist()],
+        )
 
 
 def code_answers(answers: Any) -> CodedAnswers:
@@ -80,20 +111,21 @@ def code_answers(answers: Any) -> CodedAnswers:
             if answers.dtype == np.uint64 and answers.max() >= 2**63:
                 raise InvalidValue(f"answer codes must be below 2**63, got {answers.max()}")
             return CodedAnswers(answers, None, None)
-        width = answers.shape[1]
-        codes, keys = _code(answers.ravel().tolist())
-        return CodedAnswers(codes.reshape(-1, width), None, keys)
-    pools = [pool if isinstance(pool, (list, tuple)) else _as_pool(pool, row) for row, pool in enumerate(answers)]
+        answers = answers.tolist()
+    pools = list(answers)
+    if not set(map(type, pools)) <= {list, tuple}:
+        pools = [_as_pool(pool, row) for row, pool in enumerate(pools)]
     sizes = np.fromiter(map(len, pools), dtype=np.intp, count=len(pools))
     if not len(pools):
         raise InvalidValue("answers must hold at least one pool, got none")
     if not sizes.all():
         raise InvalidValue(f"every pool needs at least one path; pool {int(np.argmin(sizes))} has none")
-    codes, keys = _code(list(chain.from_iterable(pools)))
     width = int(sizes.max())
+    step = max(1, NUMBERED_TOGETHER // width)
+    codes = np.concatenate([_code(pools[start : start + step]) for start in range(0, len(pools), step)])
     if (sizes == width).all():
-        return CodedAnswers(codes.reshape(-1, width), None, keys)
-    return CodedAnswers(pad(codes, sizes, -1), sizes, keys)
+        return CodedAnswers(codes.reshape(-1, width), None, pools)
+    return CodedAnswers(pad(codes, sizes, -1), sizes, pools)
 
 
 def pad(flat: NDArray[Any], sizes: NDArray[np.intp], filler: float) -> NDArray[Any]:
@@ -110,17 +142,19 @@ def _as_pool(pool: Any, row: int) -> list[Any]:
     return pool.tolist() if isinstance(pool, np.ndarray) else list(pool)
 
 
-def _code(flat: list[Any]) -> tuple[NDArray[np.int32], list[Any]]:
+def _code(pools: list[Any]) -> NDArray[np.int32]:
+    """The codes of some pools, laid end to end: keys numbered in order of first appearance."""
+    code: defaultdict[Any, int] = defaultdict(count().__next__, {None: -1})
+    answers = map(code.__getitem__, chain.from_iterable(pools))
     try:
-        distinct = set(flat)
+        codes = np.fromiter(answers, dtype=np.int32, count=sum(map(len, pools)))
     except TypeError:
-        offender = next(a for a in flat if getattr(a, "__hash__", None) is None)
+        offender = next(answer for answer in chain.from_iterable(pools) if getattr(answer, "__hash__", None) is None)
         raise InvalidValue(f"an answer must be a string, a number or None, got {offender!r}") from None
-    for answer in distinct:
-        if not (answer is None or isinstance(answer, (str, Real))):
-            raise InvalidValue(f"an answer must be a string, a number or None, got {answer!r}")
-    missing = [answer for answer in distinct if is_missing(answer)]
-    keys = sorted(distinct.difference(missing), key=lambda key: (isinstance(key, str), key))
-    code: dict[Any, int] = {key: position for position, key in enumerate(keys)}
-    code.update(dict.fromkeys(missing, -1))
-    return np.fromiter(map(code.__getitem__, flat), dtype=np.int32, count=len(flat)), keys
+    for kind in set(map(type, code)):
+        if not issubclass(kind, (str, Real, type(None))):
+            offender = next(answer for answer in code if type(answer) is kind)
+            raise InvalidValue(f"an answer must be a string, a number or None, got {offender!r}")
+        if issubclass(kind, (float, np.floating)):
+            codes[np.isin(codes, [number for answer, number in code.items() if answer != answer])] = -1
+    return codes

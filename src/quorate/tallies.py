@@ -32,8 +32,13 @@ class Outcome:
     """The votes of one block."""
 
     winner: NDArray[np.int64]
+    """The winning code, the smallest of those still tied; −1 where no path has an answer."""
     confidence: Floats
     unanimous: NDArray[np.bool_]
+    tied: NDArray[np.intp]
+    """Pools in which several answers are still tied after paths and weights: the key decides."""
+    candidates: NDArray[np.bool_]
+    """For each of those (m × their number), the paths that gave one of the tied answers."""
 
 
 def compact(codes: NDArray[Any]) -> Codes:
@@ -89,9 +94,10 @@ def majority(codes: Codes) -> Outcome:
     width = codes.shape[0]
     counts = count_paths(codes)
     top = counts.max(axis=0)
-    winner = _smallest_key(codes, counts == top)
-    winner[top == 0] = -1
-    return Outcome(winner, np.round(top / width, CONFIDENCE_DECIMALS), top == width)
+    leading = counts == top
+    leading &= codes >= 0
+    winner, tied = _smallest_code(codes, leading)
+    return Outcome(winner, np.round(top / width, CONFIDENCE_DECIMALS), top == width, tied, leading[:, tied])
 
 
 def weighted(codes: Codes, weights: Floats) -> Outcome:
@@ -108,25 +114,31 @@ def weighted(codes: Codes, weights: Floats) -> Outcome:
     top = tally.max(axis=0)
     near = tally >= top - TIE_WIDTH * total
     near &= answered
-    winner = _smallest_key(codes, near)
-    tied = np.flatnonzero((codes * near).max(axis=0) > winner)
+    winner, tied = _smallest_code(codes, near)
     if tied.size:
-        winner[tied] = _break_ties(codes[:, tied], whole[:, tied], near[:, tied])
-    winner[~answered.any(axis=0)] = -1
+        near = _with_most_merit(codes[:, tied], whole[:, tied], near[:, tied])
+        winner[tied], still = _smallest_code(codes[:, tied], near)
+        tied, near = tied[still], near[:, still]
+    else:
+        near = near[:, tied]
     confidence = np.round(top / total, CONFIDENCE_DECIMALS)
     unanimous = answered[0] & (codes == codes[0]).all(axis=0)
-    return Outcome(winner, confidence, unanimous)
+    return Outcome(winner, confidence, unanimous, tied, near)
 
 
-def _smallest_key(codes: Codes, candidates: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _smallest_code(codes: Codes, candidates: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """The smallest candidate code of each pool (−1 where there is none), and the pools that have more than one."""
     barrier = (~candidates).astype(codes.dtype)
     barrier *= np.iinfo(codes.dtype).max
-    smallest: NDArray[np.int64] = np.maximum(codes, barrier).min(axis=0).astype(np.int64)
-    return smallest
+    smallest = np.maximum(codes, barrier).min(axis=0)
+    tied = np.flatnonzero((codes * candidates).max(axis=0) > smallest)
+    winner: NDArray[np.int64] = smallest.astype(np.int64)
+    winner[smallest == np.iinfo(codes.dtype).max] = -1
+    return winner, tied
 
 
-def _break_ties(codes: Codes, whole: Floats, near: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """More paths, then the larger single weight, then the smaller key."""
+def _with_most_merit(codes: Codes, whole: Floats, near: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Of the tied answers those with the most paths, and of these those with the largest single weight."""
     paths = np.zeros(codes.shape, dtype=np.int32)
     heaviest = np.zeros(codes.shape)
     for j in range(len(codes)):
@@ -136,4 +148,4 @@ def _break_ties(codes: Codes, whole: Floats, near: NDArray[np.bool_]) -> NDArray
     for merit in (paths, heaviest):
         best = np.where(near, merit, -1).max(axis=0)
         near = near & (merit == best)
-    return _smallest_key(codes, near)
+    return near

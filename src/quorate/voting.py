@@ -28,7 +28,7 @@ from quorate.errors import InvalidValue
 from quorate.exact_sums import Floats, grid, on_grid
 from quorate.normalisers import Normaliser
 from quorate.records import Vote
-from quorate.tallies import TIE_RULE, compact, majority, weighted
+from quorate.tallies import TIE_RULE, Outcome, compact, majority, weighted
 from quorate.tie_breaks import Column, TieBreak
 from quorate.weights import Exponential, Uniform, Weight
 
@@ -138,7 +138,6 @@ class Votes:
         if index.dtype == np.bool_:
             index = np.flatnonzero(index)
         index = index.astype(np.intp)
-        sizes = self._answers.sizes
         return replace(
             self,
             answer=self.answer[index],
@@ -146,9 +145,7 @@ class Votes:
             unanimous=self.unanimous[index],
             secondary=None if self.secondary is None else self.secondary[index],
             ids=None if self.ids is None else [self.ids[i] for i in index],
-            _answers=replace(
-                self._answers, codes=self._answers.codes[index], sizes=None if sizes is None else sizes[index]
-            ),
+            _answers=self._answers.take(index),
             _scores=None if self._scores is None else self._scores[index],
         )
 
@@ -159,15 +156,17 @@ class Votes:
         if self._scores is not None:
             scores = self._scores[row : row + 1, :width]
             whole = on_grid(_weights(scores, self.recipe, slice(row, row + 1)))[0]
-        present = np.unique(codes[codes >= 0])
-        paths = {code: int((codes == code).sum()) for code in present.tolist()}
-        votes = {code: float(whole[codes == code].sum() / grid(width)) for code in present.tolist()}
-        keys = self._answers.keys
+        pool = codes.tolist() if self._answers.pools is None else self._answers.pools[row]
+        paths: dict[Any, int] = {}
+        votes: dict[Any, float] = {}
+        for key, code, weight in zip(pool, codes.tolist(), whole.tolist(), strict=True):
+            if code >= 0:
+                paths[key] = paths.get(key, 0) + 1
+                votes[key] = votes.get(key, 0.0) + weight
         winner = self.answer[row]
-        named = {code: code if keys is None else keys[code] for code in paths}
-        order = sorted(paths, key=lambda code: (named[code] != winner, -votes[code], -paths[code], code))
-        tally = {named[code]: votes[code] for code in order}
-        return tally, {named[code]: paths[code] for code in order}, float(whole.sum() / grid(width))
+        order = sorted(paths, key=lambda key: (key != winner, -votes[key], -paths[key], isinstance(key, str), key))
+        tally = {key: votes[key] / grid(width) for key in order}
+        return tally, {key: paths[key] for key in order}, float(whole.sum() / grid(width))
 
 
 def vote(
@@ -193,7 +192,7 @@ def vote(
         weight = Uniform() if scores is None else Exponential()
     if tie_break is not None and not isinstance(tie_break, TieBreak):
         tie_break = Column(tie_break)
-    recipe = Recipe(weight, normaliser, tie_break, score, table.keys is None, dict(upstream or {}))
+    recipe = Recipe(weight, normaliser, tie_break, score, table.pools is None, dict(upstream or {}))
     names = None if ids is None else [str(name) for name in ids]
     if names is not None and len(names) != len(table):
         raise InvalidValue(f"ids must name each of the {len(table)} pools, got {len(names)}")
@@ -237,17 +236,23 @@ def _hold(table: CodedAnswers, scores: Floats | None, ids: list[str] | None, rec
             block = np.asfortranarray(scores[rows, :width])
             require_finite(block, rows)
         outcome = majority(codes) if uniform else weighted(codes, _weights(block, recipe, rows))
-        winner[rows], confidence[rows], unanimous[rows] = (
-            outcome.winner,
-            outcome.confidence,
-            outcome.unanimous,
-        )
+        winner[rows] = settle(table, rows, outcome)
+        confidence[rows], unanimous[rows] = outcome.confidence, outcome.unanimous
     secondary = None
     if recipe.tie_break is not None:
         secondary = recipe.tie_break.of(table, scores, winner, ids)
     # The majority vote needs no scores for its tallies.
     kept = None if uniform else scores
-    return Votes(table.decode(winner), confidence, unanimous, secondary, ids, recipe, table, kept)
+    return Votes(table.keys_of(winner), confidence, unanimous, secondary, ids, recipe, table, kept)
+
+
+def settle(table: CodedAnswers, rows: Rows, outcome: Outcome) -> NDArray[np.int64]:
+    """The winning codes of a block, ties that fall to the smaller key included."""
+    winner = outcome.winner
+    if table.pools is not None and outcome.tied.size:  # codes of keys have no order of their own
+        index = np.arange(len(table))[rows][outcome.tied]
+        winner[outcome.tied] = table.smallest_keys(index, outcome.candidates.T)
+    return winner
 
 
 def _weights(scores: Floats, recipe: Recipe, rows: Rows) -> Floats:

@@ -74,7 +74,7 @@ def test_flags(quorate, file, flags, complaint):
 @pytest.mark.parametrize(
     ("change", "flags", "complaint"),
     [
-        (lambda r: score_of(r[3], 1, float("nan")), ["--score", "s"], "'q3', path 1: the score 's' must be a finite number"),
+        (lambda r: score_of(r[3], 1, float("nan")), ["--score", "s"], "'q3', path 1: the score 's' must be a finite"),
         (lambda r: score_of(r[3], 0, float("inf")), ["--score", "s"], "got inf"),
         (lambda r: r[3]["paths"][0]["scores"].clear(), ["--score", "s"], "problem 'q3', path 0 has no score 's'"),
         (lambda r: r[4].pop("gold"), [], "problem 'q4' has no gold answer (1 of 30 have none)"),
