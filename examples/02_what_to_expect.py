@@ -24,9 +24,7 @@ print(
 )
 
 curve = qr.Frontier.of(evidence)
-print(
-    f"Frontier AUC {curve.auc:.3f}, over its width {curve.auc_normalised:.3f}; AUROC of the confidence {curve.auroc:.3f}."
-)
+print(f"Frontier AUC {curve.auc:.3f}, over its width {curve.auc_normalised:.3f}; AUROC {curve.auroc:.3f}.")
 
 for alpha in (0.2, 0.1, 0.05, 0.02):
     expected = qr.calibrate(votes, correct, alpha=alpha).forecast()

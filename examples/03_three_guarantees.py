@@ -26,7 +26,8 @@ for seed in range(1, 301):
 
 print(f"alpha = {alpha}, {n} calibration questions, 300 calibrations")
 for name, found in rates.items():
+    above = np.mean(np.array(found) > alpha)
     print(
-        f"{name:17} rank {guarantees[name](1).rank(n):2}  mean error {np.mean(found):.4f}  above alpha in {np.mean(np.array(found) > alpha):.0%}"
+        f"{name:17} rank {guarantees[name](1).rank(n):2}  mean error {np.mean(found):.4f}  above alpha in {above:.0%}"
     )
 print("\n" + qr.HighProbability(alpha, delta).promise(n))

@@ -8,9 +8,7 @@ ids = [f"q{i}" for i in range(1500)]
 plain = qr.vote(table.answers)
 correct = plain.answer == table.gold
 unanimous = plain.unanimous
-print(
-    f"{unanimous.mean():.0%} of the pools are unanimous; {(unanimous & ~correct).mean():.1%} of all pools unanimously wrong"
-)
+print(f"{unanimous.mean():.0%} of the pools are unanimous, {(unanimous & ~correct).mean():.1%} unanimously wrong")
 
 ways = {
     "majority vote": plain,
