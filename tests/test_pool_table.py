@@ -87,7 +87,8 @@ def test_true_and_false_are_labels_whatever_their_name():
 
 def test_a_score_that_is_the_label_in_disguise_is_refused():
     def table(scores):
-        pools = [pool("q", *(Path(answer=a, scores={"s": s}) for a, s in zip("aab", scores, strict=True)), gold=("a",))]
+        paths = [Path(answer=a, scores={"s": s}) for a, s in zip("aab", scores, strict=True)]
+        pools = [pool(f"q{i}", *paths, gold=("a",)) for i in range(10)]
         found = read_table(pools, Reading(score="s"))
         return found, read_labels(pools, found)
 

@@ -52,12 +52,21 @@ def write_lines(records: Iterable[dict[str, Any]], target: str | os.PathLike[str
     try:
         with _open(unfinished, "wt", gzipped=path.suffix == ".gz") as stream:
             for record in records:
-                stream.write(json.dumps(record, ensure_ascii=False) + "\n")
+                stream.write(_line(record) + "\n")
         os.replace(unfinished, path)
     except OSError as error:
         raise PoolFileError(f"cannot write {path}: {error.strerror or error}") from None
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _line(record: dict[str, Any]) -> str:
+    text = json.dumps(record, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, as models sometimes leave: only an escape can write it
+        text = json.dumps(record)
+    return text
 
 
 def _open(path: FilePath, mode: str, *, gzipped: bool) -> TextIO:

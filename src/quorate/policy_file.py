@@ -33,11 +33,11 @@ def write(document: Document, path: str | os.PathLike[str]) -> None:
     sealed: Document = {"format": FORMAT, "schema": SCHEMA, **document}
     if len(sealed["calibration"]["ids"]) > INLINE_LIMIT:
         sidecar = sidecar_of(target)
-        text = json.dumps(sealed["calibration"], ensure_ascii=False)
+        text = json.dumps(sealed["calibration"])
         _write_whole(sidecar, text)
         sealed["calibration"] = {"file": sidecar.name, "sha256": hashlib.sha256(text.encode()).hexdigest()}
     sealed["digest"] = digest(sealed)
-    _write_whole(target, json.dumps(sealed, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    _write_whole(target, json.dumps(sealed, indent=1, allow_nan=False) + "\n")
 
 
 def read(path: str | os.PathLike[str]) -> Document:

@@ -136,7 +136,7 @@ def _read_answers(pools: Sequence[Pool], reading: Reading) -> list[list[str | No
 
 def _no_score(pools: Sequence[Pool], problem: str, position: int, name: str, value: Any) -> str:
     if value is not _ABSENT and value is not None:
-        return f"problem {problem!r}, path {position}: the score {name!r} must be a finite number, got {value!r}"
+        return f"problem {problem!r}, path {position}: the score {name!r} must be a finite number, got {value!r:.40}"
     names = sorted({score for pool in pools[:100] for path in pool.paths for score in path.scores})
     fields = sorted(
         {f".{f}" for pool in pools[:100] for path in pool.paths for f, v in path.extra.items() if _is_number(v)}
@@ -146,4 +146,9 @@ def _no_score(pools: Sequence[Pool], problem: str, position: int, name: str, val
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond any float
+        return False

@@ -31,7 +31,7 @@ class Split:
 
 def question_digest(question: str) -> str:
     """A short fingerprint of a question's text, blank space aside."""
-    return hashlib.sha256(" ".join(question.split()).encode()).hexdigest()[:16]
+    return hashlib.sha256(" ".join(question.split()).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def units(
@@ -98,4 +98,4 @@ def repeated(n: int, n_cal: int, splits: int, seed: int) -> tuple[Rows, Rows]:
 
 
 def _digest(name: str, seed: int | str = "") -> bytes:
-    return hashlib.blake2b(f"{seed}:{name}".encode(), digest_size=16).digest()
+    return hashlib.blake2b(f"{seed}:{name}".encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -67,7 +67,7 @@ class Jitter:
         return np.array([self._draw(name) for name in ids])
 
     def _draw(self, name: str) -> float:
-        digest = hashlib.blake2b(f"{self.seed}:{name}".encode(), digest_size=8).digest()
+        digest = hashlib.blake2b(f"{self.seed}:{name}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return (int.from_bytes(digest) >> 11) / 2**53
 
 

@@ -177,3 +177,28 @@ def test_unknown_verbs_and_options_are_refused_by_name(quorate, file):
         assert ran.code == 2
         assert name in ran.err
         assert "Traceback" not in ran.err
+
+
+def test_an_output_never_takes_the_place_of_an_input(quorate, file):
+    source = file()
+    before = source.read_bytes()
+    refused(quorate("calibrate", source, "--alpha", 0.2, "-o", source), "is an input of this command")
+    quorate("calibrate", source, "--alpha", 0.2, "-o", "policy.json")
+    for target in (source, "policy.json"):
+        refused(quorate("decide", source, "--policy", "policy.json", "-o", target), "is an input of this command")
+    assert source.read_bytes() == before
+
+
+def test_half_a_surrogate_pair_and_numbers_beyond_floats_are_survived(quorate, file):
+    def broken(records):
+        records[0]["id"] = records[0]["question"] = records[0]["paths"][0]["answer"] = "x\ud800"
+
+    source = file(broken)
+    assert (
+        quorate("calibrate", source, "--score", "s", "--alpha", 0.2, "--hold-out", 0.3, "-o", "policy.json").code == 0
+    )
+    ran = quorate("decide", source, "--policy", "policy.json", "-o", "decisions.jsonl", "--json")
+    assert ran.code == 0
+    refused(
+        quorate("calibrate", file(lambda r: score_of(r[3], 0, 10**400)), "--score", "s"), "'s' must be a finite number"
+    )

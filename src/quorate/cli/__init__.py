@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import warnings
 
@@ -34,6 +35,9 @@ def root(
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # whatever a model wrote, it can be shown
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", InfeasibleWarning)

@@ -27,6 +27,7 @@ from quorate.cli.options import (
     open_pools,
     reading_of,
     recipe_of,
+    refuse_overwriting,
 )
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def run(
     from quorate.policy import calibrate
     from quorate.splits import split
 
+    refuse_overwriting(out, file)
     guarantees = guarantees_of(alpha, delta, smoothed, seed)
     reading = reading_of(answer_field, missing, score)
     voted = open_pools(file, reading, recipe_of(reading, normaliser, weight, tie_break), correct=correct, labelled=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from quorate.cli import output
-from quorate.cli.options import Json, PoolFile, open_pools
+from quorate.cli.options import Json, PoolFile, open_pools, refuse_overwriting
 
 NAME = "decide"
 HELP = """Answer or abstain on every problem of a file, by a policy.
@@ -36,6 +36,7 @@ def run(
     from quorate.files import write_lines
     from quorate.policy import Policy
 
+    refuse_overwriting(out, file, policy)
     loaded = Policy.load(policy)
     voted = open_pools(file, reading_of_policy(loaded), loaded.recipe, labelled=False)
     decided = loaded.decide_votes(voted.votes, alpha=alpha)

@@ -92,6 +92,15 @@ class Electorate:
         return splits.units(self.table.ids, self.table.clusters, self.table.questions)
 
 
+def refuse_overwriting(out: Path | None, *inputs: Path) -> None:
+    """Raise if a result would take the place of what it is made from."""
+    from quorate.errors import InvalidValue
+
+    for source in inputs:
+        if out is not None and out.exists() and source.exists() and out.samefile(source):
+            raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
+
+
 def reading_of(answer_field: str | None, missing: list[str] | None, score: str | None) -> Reading:
     from quorate.pool_table import Reading
 
