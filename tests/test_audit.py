@@ -45,6 +45,27 @@ def test_too_many_errors_are_called_inconsistent_and_calibration_problems_refuse
         qr.audit_policy(policy, binary_votes([10, 10], ids=["c3", "new"]), [True, True])
 
 
+def test_calibration_questions_and_clusters_are_known_under_other_ids():
+    votes = binary_votes([10] * 30)
+    policy = qr.calibrate(
+        votes, [True] * 30, alpha=0.1, questions=[f"Q{i}" for i in range(30)], clusters=["c"] + [None] * 29
+    )
+    fresh = binary_votes([10], ids=["new"])
+    with pytest.raises(CalibrationLeak):
+        qr.audit_policy(policy, fresh, [True], questions=["Q7"])
+    with pytest.raises(CalibrationLeak):
+        qr.audit_policy(policy, fresh, [True], clusters=["c"])
+    qr.audit_policy(policy, fresh, [True], questions=["Q99"], clusters=["d"])
+
+
+def test_the_verdict_between_luck_and_evidence_says_so(policy):
+    labels = np.arange(100) >= 19
+    audit = qr.audit_policy(policy, binary_votes([10] * 100), labels)[0]
+    assert 0.005 < audit.p_value < 0.05
+    assert audit.consistent
+    assert "More errors than usual" in audit.verdict
+
+
 def test_nothing_answered_has_no_accuracy(policy):
     audit = qr.audit_policy(policy, binary_votes([6]), [True])[0]
     assert np.isnan(audit.selective_accuracy)

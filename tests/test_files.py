@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import threading
 
 import pytest
 from hypothesis import given
@@ -73,6 +75,7 @@ def test_ids_may_be_whole_numbers_and_gold_a_number_or_absent(tmp_path):
         ({"paths": [{}]}, "line 2: `id` must be"),
         ({"id": "", "paths": [{}]}, "line 2: `id` must be"),
         ({"id": True, "paths": [{}]}, "line 2: `id` must be"),
+        ({"id": " ", "paths": [{}]}, "line 2: `id` must be"),
         ({"id": "q1", "paths": [{}]}, "line 2: the id 'q1' already stands in line 1"),
         ({"id": "q2"}, "line 2: `paths` must be a list of at least one path, got null"),
         ({"id": "q2", "paths": []}, "line 2: `paths` must be"),
@@ -100,11 +103,13 @@ def test_files_that_are_cut_off_damaged_empty_or_absent_are_named(tmp_path):
     whole = gzip.compress("".join(json.dumps({**GOOD, "id": f"q{i}"}) + "\n" for i in range(2000)).encode())
     (tmp_path / "cut.jsonl.gz").write_bytes(whole[:-50])
     (tmp_path / "plain.jsonl.gz").write_text(json.dumps(GOOD))
+    (tmp_path / "flipped.jsonl.gz").write_bytes(whole[:60] + bytes([whole[60] ^ 0xFF]) + whole[61:])
     (tmp_path / "bytes.jsonl").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "empty.jsonl").write_text("\n")
     for name, complaint in [
         ("cut.jsonl.gz", "cut off or damaged"),
         ("plain.jsonl.gz", "cut off or damaged"),
+        ("flipped.jsonl.gz", "cut off or damaged|expected"),
         ("bytes.jsonl", "cut off or damaged"),
         ("empty.jsonl", "holds no problems"),
         ("none.jsonl", "there is no file"),
@@ -130,3 +135,35 @@ def test_a_write_that_fails_leaves_nothing_half_done(tmp_path):
     with pytest.raises(PoolFileError, match="cannot write"):
         write_pools(pools, tmp_path / "nowhere" / "out.jsonl")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.jsonl", "p.jsonl"]
+
+
+def test_links_are_followed_pipes_written_to_and_folders_and_read_only_files_refused(tmp_path):
+    pools = read_pools(write(tmp_path / "p.jsonl", GOOD))
+    real = tmp_path / "real.jsonl"
+    real.write_text("old")
+    (tmp_path / "link.jsonl").symlink_to(real)
+    write_pools(pools, tmp_path / "link.jsonl")
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert len(read_pools(real)) == 1
+    os.mkfifo(tmp_path / "pipe")
+    received = []
+    reader = threading.Thread(target=lambda: received.append((tmp_path / "pipe").read_text()))
+    reader.start()
+    write_pools(pools, tmp_path / "pipe")
+    reader.join(timeout=10)
+    assert json.loads(received[0])["id"] == "q1"
+    assert (tmp_path / "pipe").is_fifo()
+    for target in (tmp_path, ""):
+        with pytest.raises(PoolFileError, match="cannot write"):
+            write_pools(pools, target)
+
+
+def test_a_file_keeps_its_mode_and_a_new_one_gets_the_usual_one(tmp_path):
+    pools = read_pools(write(tmp_path / "p.jsonl", GOOD))
+    (tmp_path / "p.jsonl").chmod(0o640)
+    write_pools(pools, tmp_path / "p.jsonl")
+    assert (tmp_path / "p.jsonl").stat().st_mode & 0o777 == 0o640
+    write_pools(pools, tmp_path / "new.jsonl")
+    usual = tmp_path / "usual"
+    usual.touch()
+    assert (tmp_path / "new.jsonl").stat().st_mode == usual.stat().st_mode

@@ -95,7 +95,7 @@ def test_constants_fitted_on_a_tune_split_are_used_and_its_problems_refused_in_c
     unseen = qr.vote(answers[1:], scores[1:], normaliser=fitted, ids=["c1", "c2"])
     with pytest.warns(UserWarning, match="too few"):
         policy = qr.calibrate(unseen, [True, False], alpha=0.1)
-    assert policy.seen_rows(["t1", "c1", "new"]) == [0, 1]
+    assert policy.seen.rows(["t1", "c1", "new"]) == [0, 1]
     leaked = qr.vote(answers, scores, normaliser=fitted, ids=["t1", "c1", "c2"])
     with pytest.raises(CalibrationLeak, match=r"'t1'.*tune split"):
         qr.calibrate(leaked, [True, True, False], alpha=0.1)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import quorate as qr
-from quorate import policy_file
+from quorate import policy_file, whole_files
 from quorate.errors import (
     CalibrationLeak,
     InfeasibleWarning,
@@ -105,6 +105,48 @@ def test_ragged_calibration_allows_its_own_range_of_pool_sizes():
         policy.decide(["a"] * 6)
 
 
+def test_the_range_of_pool_sizes_may_be_declared_and_must_hold_what_was_calibrated():
+    votes = qr.vote([["a"] * 4] * 30)
+    policy = qr.calibrate(votes, [True] * 30, alpha=0.2, n_paths=(3, 4))
+    assert policy.decide(["a"] * 3).answer == "a"
+    with pytest.raises(InvalidValue, match="n_paths must include every calibrated pool"):
+        qr.calibrate(votes, [True] * 30, alpha=0.2, n_paths=(5, 6))
+
+
+def test_alpha_may_be_given_in_any_form_that_prints_alike(policy):
+    assert policy.point("0.1") is policy.point(0.1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "rule"),
+    [
+        ({"clusters": ["c"]}, "clusters must hold one entry per vote"),
+        ({"questions": ["q"] * 31}, "questions must hold one entry per vote"),
+        ({"guarantee": "marginal", "alpha": None}, "guarantee must be Marginal"),
+        ({"alpha": "1/0"}, "strictly between 0 and 1"),
+    ],
+)
+def test_misuse_of_calibrate_is_named(wrong, rule):
+    votes = qr.vote([["a"]] * 30)
+    with pytest.raises(InvalidValue, match=rule):
+        qr.calibrate(votes, [True] * 30, **{"alpha": 0.1, **wrong})
+
+
+def test_a_fitted_normaliser_needs_ids_to_be_checked():
+    fitted = qr.normalisers.FixedAffine.fit([1.0, 2.0], ids=["t"])
+    votes = qr.vote([["a"]] * 30, [[1.0]] * 30, normaliser=fitted)
+    with pytest.raises(InvalidValue, match="needs votes with ids"):
+        qr.calibrate(votes, [True] * 30, alpha=0.1)
+
+
+def test_another_model_is_refused_where_both_sides_name_one():
+    votes = qr.vote([["a"]] * 30, upstream={"model": "x", "temperature": 1})
+    policy = qr.calibrate(votes, [True] * 30, alpha=0.1)
+    policy.check(qr.vote([["a"]]))
+    with pytest.raises(PipelineMismatch, match="model is 'x' in the policy, 'y' here"):
+        policy.check(qr.vote([["a"]], upstream={"model": "y"}))
+
+
 def test_keys_in_place_of_codes_are_refused():
     votes = qr.vote(np.zeros((20, 3), int))
     policy = qr.calibrate(votes, np.ones(20, bool), alpha=0.1)
@@ -173,7 +215,8 @@ def test_clusters_and_repeated_questions_count_once():
         )  # fmt: skip
     assert policy.n == 4
     # All of them are remembered, and so are their questions.
-    assert policy.seen_rows(["u", "v", "new", "new2"], [None, None, " R?", "S?"]) == [0, 1, 2]
+    assert policy.seen.rows(["u", "v", "new", "new2"], [None, None, " R?", "S?"]) == [0, 1, 2]
+    assert policy.seen.rows(["other"], None, ["c"]) == [0]
     with pytest.raises(CalibrationLeak, match=r"3 of 4.*'u'.*--hold-out"):
         policy.refuse_seen(["u", "v", "new", "new2"], [None, None, " R?", "S?"])
 
@@ -249,9 +292,27 @@ def test_the_evidence_is_inside(policy, tmp_path):
         (lambda d: d["points"][0].update(threshold=[0.0, None]), "does not follow from its evidence"),
         (lambda d: d["points"][0].update(k=99), "does not follow from its evidence"),
         (lambda d: d["points"][0].update(alpha=0.5), "does not follow from its evidence"),
-        (lambda d: d["points"][0].update(guarantee="magic"), "it has no 'magic'"),
+        (lambda d: d["points"][0].update(guarantee="magic"), "must name one of marginal"),
+        (lambda d: d["points"][0].update(alpha="1/10"), "must be numbers"),
+        (lambda d: d["points"][0].update(beta=1), "does not take"),
+        (lambda d: d["points"].append(d["points"][0]), "each alpha once"),
+        (lambda d: d.update(points=[]), "at least one operating point"),
         (lambda d: d["evidence"].pop(), "its evidence counts"),
-        (lambda d: d.pop("pipeline"), "it has no 'pipeline'"),
+        (lambda d: d["evidence"][0].__setitem__(-1, -1), "whole numbers >= 0"),
+        (lambda d: d["evidence"][0].__setitem__(-1, 0.5), "whole numbers >= 0"),
+        (lambda d: d["evidence"][0].__setitem__(-1, 2**63), "whole numbers >= 0"),
+        (lambda d: d["evidence"][0].__setitem__(0, 1.5), r"lie in \[0, 1\]"),
+        (lambda d: d["evidence"][0].__setitem__(0, "nan"), r"lie in \[0, 1\]"),
+        (lambda d: d["evidence"][0].__setitem__(1, "x"), "secondary keys"),
+        (lambda d: d["evidence"].reverse(), "each level once and in order"),
+        (lambda d: d["evidence"].append(d["evidence"][-1]), "each level once and in order"),
+        (lambda d: d["evidence"][0].append(1), "must hold 4 numbers"),
+        (lambda d: d["pipeline"].update(n_paths=[-1, 10**30]), "n_paths must be"),
+        (lambda d: d["pipeline"].update(score=3), "score must be a string or null"),
+        (lambda d: d["pipeline"].update(answers="x"), "codes or keys"),
+        (lambda d: d["calibration"].update(ids=[1, 2]), "`ids` must hold strings"),
+        (lambda d: d["calibration"].update(hold_out="x"), "hold_out must be a share"),
+        (lambda d: d.pop("pipeline"), "`pipeline` must be an object"),
         (lambda d: d["pipeline"].update(weight="exponential:9"), "fingerprint does not match"),
         (lambda d: d["pipeline"].update(weight="cubic"), "unknown weight 'cubic'"),
         (lambda d: d["pipeline"].update(tie_rule="coin@1"), "tie rule is coin@1"),
@@ -315,11 +376,20 @@ def test_long_lists_of_problems_go_to_a_sidecar_that_is_checked(policy, tmp_path
         qr.Policy.load(path)
 
 
-def test_a_sidecar_outside_the_folder_is_never_opened(policy, tmp_path):
+@pytest.mark.parametrize("name", ["../../etc/passwd", "", "a\0b"])
+def test_a_sidecar_outside_the_folder_is_never_opened(policy, tmp_path, name):
     path = tmp_path / "policy.json"
     policy.save(path)
-    reseal(path, lambda d: d.update(calibration={"file": "../../etc/passwd", "sha256": "0"}))
+    reseal(path, lambda d: d.update(calibration={"file": name, "sha256": "0"}))
     with pytest.raises(PolicyFileError, match="outside its folder"):
+        qr.Policy.load(path)
+
+
+def test_a_number_beyond_json_is_an_edit(policy, tmp_path):
+    path = tmp_path / "policy.json"
+    policy.save(path)
+    path.write_text(path.read_text().replace('"n": 400', '"n": 1e999'))
+    with pytest.raises(PolicyFileError, match="changed after it was written"):
         qr.Policy.load(path)
 
 
@@ -331,7 +401,7 @@ def test_an_interrupted_write_leaves_the_old_policy(policy, tmp_path, monkeypatc
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(policy_file.os, "replace", fail)
+    monkeypatch.setattr(whole_files.os, "replace", fail)
     with pytest.raises(PolicyFileError, match="No space left"):
         policy.save(path)
     assert path.read_bytes() == before

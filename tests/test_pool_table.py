@@ -7,8 +7,8 @@ import pytest
 
 import quorate as qr
 from quorate.errors import InvalidValue, PoolFileError
-from quorate.labels import read_labels, refuse_labels_as_score
-from quorate.pool_table import Reading, read_column, read_scores, read_table
+from quorate.labels import read_labels, refuse_labels_as_column, refuse_labels_as_score
+from quorate.pool_table import Reading, named_pipeline, read_column, read_scores, read_table
 from quorate.records import Path, Pool, Problem
 
 
@@ -31,7 +31,8 @@ def test_one_and_true_and_1_0_are_told_apart_where_they_should_be():
 
 
 def test_another_answer_field_is_read_and_an_absent_one_refused_with_what_there_is():
-    pools = [pool("q", Path(extra={"answer_x": "5"}), Path(extra={}))]
+    bare = {"has_answer_field": False}
+    pools = [pool("q", Path(extra={"answer_x": "5"}, **bare), Path(**bare))]
     assert read_table(pools, Reading("answer_x")).answers == [["5", None]]
     with pytest.raises(
         PoolFileError, match="no path in the file has an answer in the field 'answer'; the file has 'answer_x'"
@@ -69,6 +70,46 @@ def test_a_missing_score_names_the_problem_and_what_there_is():
 def test_scores_that_are_not_finite_numbers_are_refused(value):
     with pytest.raises(PoolFileError, match="problem 'q', path 0: the score 'judge' must be a finite number"):
         read_scores([pool("q", Path(answer="a", scores={"judge": value}))], "judge")
+
+
+@pytest.mark.parametrize("name", ["answer_confidence", "target_logprob", "right_prob", "p_correct", "gold_free"])
+def test_fields_that_only_sound_like_labels_are_scores(name):
+    if name == "gold_free":
+        with pytest.raises(InvalidValue, match="give the field another name"):
+            read_scores([pool("q", Path(answer="a", scores={name: 1.0}))], name)
+    else:
+        assert read_scores([pool("q", Path(answer="a", scores={name: 1.0}))], name) == [[1.0]]
+
+
+def test_labels_are_refused_as_answers_and_as_tie_breakers():
+    pools = [pool(f"q{i}", Path(answer="a", extra={"correct_src": True}), extra={"correct": 1}) for i in range(30)]
+    with pytest.raises(InvalidValue, match="names labels"):
+        read_table(pools, Reading("correct_src"))
+    with pytest.raises(InvalidValue, match="names labels"):
+        read_column(pools, "correct")
+    labels = np.arange(30) % 2 == 0
+    with pytest.raises(InvalidValue, match="'margin' is the label itself"):
+        refuse_labels_as_column(labels.astype(float).tolist(), labels, "margin")
+    refuse_labels_as_column(np.arange(30.0).tolist(), labels, "margin")
+
+
+def test_an_answer_of_null_everywhere_is_no_answer_and_no_error():
+    assert read_table([pool("q", Path(answer=None))], Reading()).answers == [[None]]
+    assert read_table([pool("q", Path(text="5"))], Reading("text")).answers == [["5"]]
+
+
+def test_spellings_that_look_like_no_answer_are_pointed_out_and_unused_ones_too():
+    pools = [pool("q", Path(answer="None"), Path(answer="None"), Path(answer="___"), Path(answer="4"))]
+    table = read_table(pools, Reading())
+    assert table.suspects == {"None": 2, "___": 1}
+    known = read_table(pools, Reading(missing=("None", "nothing")))
+    assert known.suspects == {"___": 1}
+    assert known.unused_missing == ("nothing",)
+
+
+def test_model_and_temperature_are_read_where_the_whole_file_agrees():
+    one = [pool(f"q{i}", Path(answer="a"), extra={"model": "m", "temperature": i}) for i in range(2)]
+    assert named_pipeline(one) == {"model": "m"}
 
 
 @pytest.mark.parametrize("name", [".correct", ".correct_src", ".is_correct", ".label", "meta.gold", "correct"])

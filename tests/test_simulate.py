@@ -43,7 +43,17 @@ def test_pools_are_the_same_data_as_records():
 
 
 @pytest.mark.parametrize(
-    "bad", [{"n": 0}, {"n_paths": 0}, {"n_answers": 1}, {"a": 0}, {"missing": 1.0}, {"concentration": 0}]
+    "bad",
+    [
+        {"n": 0},
+        {"n_paths": 0},
+        {"n_answers": 1},
+        {"a": 0},
+        {"missing": 1.0},
+        {"concentration": 0},
+        {"seed": -1},
+        {"separation": float("nan")},
+    ],
 )
 def test_impossible_settings_are_refused(bad):
     with pytest.raises(InvalidValue):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorate.errors import InvalidValue
-from quorate.splits import one_per_unit, question_digest, repeated, split, units
+from quorate.splits import in_drawn_order, one_per_unit, question_digest, repeated, split, units
 
 rows = st.lists(
     st.tuples(st.sampled_from([None, "", "c1", "c2"]), st.sampled_from([None, " ", "Q?", "Q ?", "R?"])),
@@ -30,7 +30,7 @@ def test_blank_questions_and_clusters_join_nothing():
 def test_every_row_lands_on_one_side_and_units_are_never_torn(table, seed, tune, test):
     ids = [f"q{i}" for i in range(len(table))]
     unit = units(ids, [c for c, _ in table], [q for _, q in table])
-    parts = split(ids, unit, seed=seed, tune=tune, test=test)
+    parts = split(ids, clusters=[c for c, _ in table], questions=[q for _, q in table], seed=seed, tune=tune, test=test)
     sides = [parts.tune, parts.calibration, parts.test]
     assert sorted(np.concatenate(sides).tolist()) == list(range(len(table)))
     homes = [set(unit[side].tolist()) for side in sides]
@@ -44,7 +44,8 @@ def test_shuffling_the_rows_changes_neither_the_split_nor_the_representatives(ta
     def names(order):
         ids = [f"q{i}" for i in order]
         unit = units(ids, [table[i][0] for i in order], [table[i][1] for i in order])
-        held = split(ids, unit, seed=seed, test=0.5).test
+        clusters, questions = [table[i][0] for i in order], [table[i][1] for i in order]
+        held = split(ids, clusters=clusters, questions=questions, seed=seed, test=0.5).test
         return {ids[row] for row in held}, {ids[row] for row in one_per_unit(ids, unit)}
 
     order = list(range(len(table)))
@@ -66,8 +67,9 @@ def test_repeated_splits_are_permutations_and_leave_both_sides_something():
     for bad in (0, 10, 11, -1):
         with pytest.raises(InvalidValue, match="n_cal must leave"):
             repeated(10, bad, 7, seed=3)
-    with pytest.raises(InvalidValue, match="splits must be"):
-        repeated(10, 5, 0, seed=3)
+    for splits, seed in [(0, 3), (5, -1)]:
+        with pytest.raises(InvalidValue, match="splits must be"):
+            repeated(10, 5, splits, seed=seed)
 
 
 def test_shares_that_leave_nothing_for_calibration_are_refused():
@@ -79,3 +81,9 @@ def test_shares_that_leave_nothing_for_calibration_are_refused():
 def test_question_digests_ignore_blank_space_only():
     assert question_digest(" What  is\n2+2? ") == question_digest("What is 2+2?")
     assert question_digest("What is 2+2?") != question_digest("what is 2+2?")
+
+
+def test_the_drawn_order_depends_on_ids_alone():
+    ids = [f"q{i}" for i in range(50)]
+    shuffled = list(reversed(ids))
+    assert [ids[row] for row in in_drawn_order(ids)] == [shuffled[row] for row in in_drawn_order(shuffled)]

@@ -291,6 +291,15 @@ def test_jitter_depends_on_the_id_and_the_seed_alone():
         (lambda: qr.vote([[A]], tie_break=[float("nan")]), r"tie_break must be finite; pool 0"),
         (lambda: qr.vote([[A, B]], [[1e308, -1e308]], normaliser=pool_z), r"pool_z overflows"),
         (lambda: qr.vote(np.array([[2**63]], dtype=np.uint64)), r"below 2\*\*63"),
+        (lambda: qr.vote(np.array([[2**63 - 1, 5]])), r"below 2\*\*63"),
+        (lambda: qr.vote(np.ma.array([[1, 2]], mask=[[True, False]])), r"masked array"),
+        (lambda: qr.vote([[A]], np.ma.array([[1.0]])), r"masked array"),
+        (lambda: qr.vote([[A, B]], np.array([[True, False]])), r"look like labels"),
+        (lambda: qr.vote([[A]], [[10**400]]), r"scores must be numbers"),
+        (lambda: qr.vote([[A]], [[1.0]], weight="linear"), r"weight must be uniform\(\)"),
+        (lambda: qr.vote([[A]], [[1.0]], normaliser="pool_z"), r"normaliser must be one of"),
+        (lambda: qr.vote([[A]], tie_break="x"), r"tie_break must be"),
+        (lambda: qr.vote(None), r"answers must be"),
     ],
 )  # fmt: skip
 def test_bad_input_is_named(call, rule):

@@ -9,6 +9,7 @@ from quorate.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from quorate import baselines as baselines
+    from quorate import errors as errors
     from quorate import normalisers as normalisers
     from quorate.audit import Audit as Audit
     from quorate.audit import audit_policy as audit_policy
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from quorate.policy import Policy as Policy
     from quorate.policy import calibrate as calibrate
     from quorate.records import Decision as Decision
+    from quorate.records import Path as Path
+    from quorate.records import Pool as Pool
+    from quorate.records import Problem as Problem
     from quorate.records import Vote as Vote
     from quorate.separability import AccuracyBand as AccuracyBand
     from quorate.separability import Hazards as Hazards
@@ -47,7 +51,7 @@ _HOME = {
     "evidence": ("Evidence",),
     "frontier": ("Frontier", "common_auc"),
     "policy": ("Policy", "calibrate"),
-    "records": ("Decision", "Vote"),
+    "records": ("Decision", "Path", "Pool", "Problem", "Vote"),
     "separability": ("AccuracyBand", "Hazards", "Interval", "Separability"),
     "simulate": ("simulate_pools",),
     "splits": ("split",),
@@ -56,7 +60,7 @@ _HOME = {
     "weights": ("exponential", "linear", "uniform"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-_MODULES = ("baselines", "normalisers")
+_MODULES = ("baselines", "errors", "normalisers")
 
 __all__ = ["__version__", *_MODULES, *_MODULE_OF]
 

@@ -8,6 +8,7 @@ calibration ones, or that votes were made another way.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,7 @@ from quorate.laws import error_count_interval, upper_tail
 from quorate.policy import Policy
 from quorate.voting import Votes
 
+UNUSUAL = 0.05
 SUSPICIOUS = 0.01
 """The p-value, shared among a policy's operating points, below which an audit speaks of inconsistency."""
 
@@ -48,13 +50,23 @@ class Audit:
     verdict: str
 
 
-def audit_policy(policy: Policy, votes: Votes, correct: ArrayLike) -> list[Audit]:
-    """Audit every operating point of a policy; votes must be made as calibrated, on problems it has not seen."""
+def audit_policy(
+    policy: Policy,
+    votes: Votes,
+    correct: ArrayLike,
+    *,
+    questions: Sequence[str | None] | None = None,
+    clusters: Sequence[str | None] | None = None,
+) -> list[Audit]:
+    """Audit every operating point of a policy; votes must be made as calibrated, on problems it has not seen.
+
+    Problems are known by their ids, question texts and clusters, as far as those are given.
+    """
     labels = as_labels(correct, len(votes))
     if not len(votes):
         raise InvalidValue("an audit needs at least one labelled vote")
-    if votes.ids is not None:
-        policy.refuse_seen(votes.ids)
+    names = votes.ids if votes.ids is not None else [""] * len(votes)
+    policy.refuse_seen(names, questions, clusters)
     return [_audit(policy, point, votes, labels) for point in policy.points]
 
 
@@ -89,8 +101,10 @@ def _verdict(point: OperatingPoint, n: int, errors: int, p_value: float, *, cons
     seen = (
         f"{errors} wrong answers in {n} questions ({errors / n:.3g} against alpha = {point.alpha:g}, p = {p_value:.3g})"
     )
-    if consistent:
+    if p_value >= UNUSUAL:
         return f"Consistent with the promise: {seen}."
+    if consistent:
+        return f"More errors than usual, but chance alone does this now and then: {seen}. Audit more questions."
     return (
         f"Not consistent with the promise: {seen}. These questions are probably not exchangeable with the calibration "
         "ones, or something before the vote has changed; calibrate again on questions like these."

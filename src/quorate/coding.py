@@ -104,12 +104,15 @@ class CodedAnswers:
 
 def code_answers(answers: Any) -> CodedAnswers:
     """Code a table of pools."""
+    refuse_mask(answers, "answers")
+    if answers is None or isinstance(answers, (str, bytes)) or not hasattr(answers, "__iter__"):
+        raise InvalidValue(f"answers must be an integer array or a sequence of pools, got {answers!r:.60}")
     if isinstance(answers, np.ndarray) and answers.ndim == 2:
         if not answers.size:
             raise InvalidValue(f"answers must hold at least one pool of at least one path, got shape {answers.shape}")
         if np.issubdtype(answers.dtype, np.integer):
-            if answers.dtype == np.uint64 and answers.max() >= 2**63:
-                raise InvalidValue(f"answer codes must be below 2**63, got {answers.max()}")
+            if answers.dtype.itemsize == 8 and answers.max() >= 2**63 - 1:
+                raise InvalidValue(f"answer codes must be below 2**63 - 1, got {answers.max()}")
             return CodedAnswers(answers, None, None)
         answers = answers.tolist()
     pools = list(answers)
@@ -126,6 +129,14 @@ def code_answers(answers: Any) -> CodedAnswers:
     if (sizes == width).all():
         return CodedAnswers(codes.reshape(-1, width), None, pools)
     return CodedAnswers(pad(codes, sizes, -1), sizes, pools)
+
+
+def refuse_mask(values: Any, name: str) -> None:
+    """Masked arrays lose their mask on the way into arrays: refuse them rather than read what they hide."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise InvalidValue(
+            f"{name} must not be a masked array; fill it first, with -1 or None where there is no answer"
+        )
 
 
 def pad(flat: NDArray[Any], sizes: NDArray[np.intp], filler: float) -> NDArray[Any]:

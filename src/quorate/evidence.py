@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from quorate.coding import refuse_mask
 from quorate.errors import InvalidValue
 from quorate.exact_sums import Floats
 
@@ -21,6 +22,7 @@ ThresholdKey = tuple[float, ...]
 
 def as_labels(correct: ArrayLike, rows: int) -> NDArray[np.bool_]:
     """Labels as a boolean array with one entry per row."""
+    refuse_mask(correct, "correct")
     labels = np.asarray(correct)
     if labels.dtype == object and all(isinstance(label, (bool, np.bool_)) for label in labels.ravel()):
         labels = labels.astype(np.bool_)
@@ -28,7 +30,7 @@ def as_labels(correct: ArrayLike, rows: int) -> NDArray[np.bool_]:
         shown = labels.ravel()[0] if labels.size else "nothing"
         raise InvalidValue(
             f"correct must hold booleans, got {labels.dtype} (such as {shown!r}); "
-            "compare answers with gold, or use .astype(bool)"
+            "compare the answers with gold to get them: votes.answer == gold"
         )
     if labels.shape != (rows,):
         raise InvalidValue(f"correct must hold one label per vote, {rows} of them, got shape {labels.shape}")

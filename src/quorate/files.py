@@ -11,12 +11,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path as FilePath
 from typing import Any, NoReturn, TextIO, cast
 
 from quorate.errors import PoolFileError
 from quorate.records import Path, Pool, Problem
+from quorate.whole_files import whole_file
 
 _PROBLEM_FIELDS = ("id", "question", "gold", "cluster", "group", "paths")
 _PATH_FIELDS = ("answer", "text", "scores")
@@ -48,16 +50,12 @@ def write_pools(pools: Iterable[Pool], target: str | os.PathLike[str]) -> None:
 def write_lines(records: Iterable[dict[str, Any]], target: str | os.PathLike[str]) -> None:
     """Write JSON objects one per line; the file appears only when it is whole."""
     path = FilePath(target)
-    unfinished = path.with_name(f".{path.name}.unfinished")
     try:
-        with _open(unfinished, "wt", gzipped=path.suffix == ".gz") as stream:
+        with whole_file(path) as unfinished, _open(unfinished, "wt", gzipped=path.suffix == ".gz") as stream:
             for record in records:
                 stream.write(_line(record) + "\n")
-        os.replace(unfinished, path)
     except OSError as error:
         raise PoolFileError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _line(record: dict[str, Any]) -> str:
@@ -86,15 +84,16 @@ def _records(path: FilePath) -> Iterator[tuple[int, dict[str, Any]]]:
                 try:
                     record = json.loads(line)
                 except (ValueError, RecursionError) as error:
+                    reason = getattr(error, "msg", error)
                     raise PoolFileError(
-                        f"{path}, line {number}: expected one whole JSON object, got {_shown(line)}: {error}"
+                        f"{path}, line {number}: expected one whole JSON object, got {_shown(line)}: {reason}"
                     ) from None
                 if not isinstance(record, dict):
                     raise PoolFileError(f"{path}, line {number}: expected a JSON object, got {_shown(line)}")
                 yield number, record
     except FileNotFoundError:
         raise PoolFileError(f"there is no file {path}") from None
-    except (EOFError, gzip.BadGzipFile, UnicodeDecodeError) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
         raise PoolFileError(f"{path}, after line {number}: the file is cut off or damaged: {error}") from None
     except OSError as error:
         raise PoolFileError(f"cannot read {path}: {error.strerror or error}") from None
@@ -105,7 +104,7 @@ def _pool(record: dict[str, Any], where: str) -> Pool:
         raise PoolFileError(f"{where}: {what}")
 
     name = record.get("id")
-    if not isinstance(name, (str, int)) or isinstance(name, bool) or name == "":
+    if not isinstance(name, (str, int)) or isinstance(name, bool) or not str(name).strip():
         fail(f"`id` must be a non-blank string or a whole number, got {_shown(name)}")
     question = record.get("question")
     if not (question is None or isinstance(question, str)):
@@ -138,7 +137,10 @@ def _path(record: Any, position: int, fail: Any) -> Path:
         fail(f"`text` of path {position} must be a string, got {_shown(text)}")
     if not (scores is None or isinstance(scores, dict)):
         fail(f"`scores` of path {position} must be an object of numbers by name, got {_shown(scores)}")
-    return Path(answer=record.get("answer"), text=text, scores=scores or {}, extra=_extra(record, _PATH_FIELDS))
+    return Path(
+        answer=record.get("answer"), text=text, scores=scores or {}, extra=_extra(record, _PATH_FIELDS),
+        has_answer_field="answer" in record,
+    )  # fmt: skip
 
 
 def _extra(record: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
@@ -158,7 +160,7 @@ def _record(pool: Pool) -> dict[str, Any]:
     record |= problem.extra
     record["paths"] = [
         {
-            "answer": path.answer,
+            **({"answer": path.answer} if path.has_answer_field else {}),
             **({} if path.text is None else {"text": path.text}),
             **({"scores": dict(path.scores)} if path.scores else {}),
             **path.extra,

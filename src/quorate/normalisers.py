@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,7 @@ from quorate.exact_sums import row_sums
 Floats = NDArray[np.float64]
 
 
+@runtime_checkable
 class Normaliser(Protocol):
     """Scores of whole pools (one row each) in, scores of the same shape out."""
 

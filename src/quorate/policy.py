@@ -6,7 +6,7 @@ import math
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from quorate import policy_file
-from quorate.calibration import GUARANTEES, Guarantee, Marginal, OperatingPoint, set_point
+from quorate.calibration import Guarantee, Marginal, OperatingPoint, exact_alpha, set_point
 from quorate.decisions import Decisions
 from quorate.errors import (
     CalibrationLeak,
@@ -25,46 +25,22 @@ from quorate.errors import (
     PipelineMismatch,
     PolicyFileError,
 )
-from quorate.evidence import Evidence, ThresholdKey, as_labels, exceeds
+from quorate.evidence import Evidence, as_labels, exceeds
 from quorate.forecast import Forecast, forecast
-from quorate.normalisers import parse_normaliser
+from quorate.policy_document import PolicyParts, from_document, to_document
 from quorate.records import Decision
-from quorate.splits import one_per_unit, question_digest, units
-from quorate.tallies import TIE_RULE
-from quorate.tie_breaks import parse_tie_break
-from quorate.version import __version__
-from quorate.voting import Recipe, Votes, vote_again
-from quorate.weights import parse_weight
-
-_VOTE_FIELDS = ("answers", "score", "normaliser", "weight", "tie_rule", "tie_break")
-
-
-@dataclass(frozen=True)
-class Seen:
-    """The problems a policy was calibrated (or its normaliser tuned) on."""
-
-    ids: frozenset[str] = frozenset()
-    questions: frozenset[str] = frozenset()
-    """Digests of their question texts."""
-    hold_out: float | None = None
-    """The share of problems that was set aside beforehand, if any."""
-
-    def includes(self, name: str, question: str | None) -> bool:
-        return name in self.ids or bool(
-            self.questions and question and question.strip() and question_digest(question) in self.questions
-        )
+from quorate.seen import Seen
+from quorate.splits import one_per_unit, units
+from quorate.voting import Votes, vote_again
 
 
 @dataclass(frozen=True, eq=False)
-class Policy:
-    """Answer above the threshold, abstain otherwise; one operating point per alpha."""
+class Policy(PolicyParts):
+    """Answer above the threshold, abstain otherwise; one operating point per alpha.
 
-    points: tuple[OperatingPoint, ...]
-    evidence: Evidence
-    recipe: Recipe
-    n_paths: tuple[int, int]
-    """The smallest and the largest pool that was calibrated."""
-    seen: Seen = field(default_factory=Seen)
+    `points` are its operating points, the smallest alpha first; `evidence` the calibration votes as counts; `recipe`
+    how votes are made; `n_paths` the smallest and largest pool it may decide; `seen` the problems that calibrated it.
+    """
 
     @property
     def n(self) -> int:
@@ -82,11 +58,6 @@ class Policy:
         return self.point().threshold
 
     @cached_property
-    def pipeline(self) -> dict[str, Any]:
-        """How votes must be made to be decided here."""
-        return {**self.recipe.describe(), "n_paths": list(self.n_paths)}
-
-    @cached_property
     def fingerprint(self) -> str:
         return policy_file.digest(self.pipeline)
 
@@ -94,8 +65,9 @@ class Policy:
         """The operating point of an alpha; of the smallest where none is named."""
         if alpha is None:
             return self.points[0]
+        wanted = float(exact_alpha(alpha))
         for point in self.points:
-            if point.alpha == alpha:
+            if point.alpha == wanted:
                 return point
         held = ", ".join(f"{point.alpha:g}" for point in self.points)
         raise InvalidValue(f"this policy was not calibrated for alpha = {alpha}; it holds {held}")
@@ -147,20 +119,20 @@ class Policy:
         """What to expect at an alpha, from calibration data alone."""
         return forecast(self.evidence, self.point(alpha))
 
-    def refuse_seen(self, ids: Sequence[str], questions: Sequence[str | None] | None = None) -> None:
-        """Raise CalibrationLeak if any of these problems calibrated this policy."""
-        rows = self.seen_rows(ids, questions)
+    def refuse_seen(
+        self,
+        ids: Sequence[str],
+        questions: Sequence[str | None] | None = None,
+        clusters: Sequence[str | None] | None = None,
+    ) -> None:
+        """Raise CalibrationLeak if any of these problems calibrated this policy: by id, question text or cluster."""
+        rows = self.seen.rows(ids, questions, clusters)
         if rows:
             raise CalibrationLeak(
                 f"{len(rows)} of {len(ids)} problems calibrated this policy (the first is {ids[rows[0]]!r}), so they "
                 "cannot test it; calibrate with --hold-out 0.5 to keep some back, give a file of other problems, "
                 "or evaluate without a policy to get repeated splits"
             )
-
-    def seen_rows(self, ids: Sequence[str], questions: Sequence[str | None] | None = None) -> list[int]:
-        """Rows whose id or question text calibrated this policy."""
-        texts = questions if questions is not None else [None] * len(ids)
-        return [row for row in range(len(ids)) if self.seen.includes(ids[row], texts[row])]
 
     def summary(self) -> str:
         """The promise and the forecast of each operating point, in words."""
@@ -184,91 +156,21 @@ class Policy:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy as JSON."""
-        policy_file.write(self._document(), path)
+        policy_file.write(to_document(self), path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Policy:
-        """Read a policy and check that its numbers follow from its own evidence."""
+        """Read a policy, check each of its values, and that its thresholds follow from its own evidence."""
         document = policy_file.read(path)
         try:
-            return cls._from_document(document)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-            raise PolicyFileError(f"{path} is not a usable policy: {what}") from None
+            parts = from_document(document)
+        except ValueError as error:
+            raise PolicyFileError(f"{path} is not a usable policy: {error}") from None
+        return cls(parts.points, parts.evidence, parts.recipe, parts.n_paths, parts.seen)
 
-    def _document(self) -> policy_file.Document:
-        return {
-            "quorate": __version__,
-            "points": [
-                {
-                    "guarantee": point.guarantee.name,
-                    **point.guarantee.parameters(),
-                    "k": point.k,
-                    "threshold": _without_infinity(point.threshold_key),
-                }
-                for point in self.points
-            ],
-            "n": self.n,
-            "evidence": [
-                [*_without_infinity(level), right, wrong]
-                for level, right, wrong in zip(
-                    self.evidence.levels.tolist(),
-                    self.evidence.right.tolist(),
-                    self.evidence.wrong.tolist(),
-                    strict=True,
-                )
-            ],
-            "pipeline": self.pipeline,
-            "fingerprint": self.fingerprint,
-            "calibration": {
-                "ids": sorted(self.seen.ids),
-                "questions": sorted(self.seen.questions),
-                "hold_out": self.seen.hold_out,
-            },
-        }
 
-    @classmethod
-    def _from_document(cls, document: policy_file.Document) -> Policy:
-        pipeline = document["pipeline"]
-        n_paths = pipeline["n_paths"]
-        upstream = {name: value for name, value in pipeline.items() if name not in (*_VOTE_FIELDS, "n_paths")}
-        if pipeline["tie_rule"] != TIE_RULE:
-            raise ValueError(
-                f"its tie rule is {pipeline['tie_rule']}, and this quorate has {TIE_RULE}; calibrate again"
-            )
-        recipe = Recipe(
-            weight=parse_weight(pipeline["weight"]),
-            normaliser=parse_normaliser(pipeline["normaliser"]),
-            tie_break=None if pipeline["tie_break"] is None else parse_tie_break(pipeline["tie_break"]),
-            score=pipeline["score"],
-            coded=pipeline["answers"] == "codes",
-            upstream=upstream,
-        )
-        rows = document["evidence"]
-        levels = np.array([[-math.inf if x is None else x for x in row[:-2]] for row in rows], dtype=np.float64)
-        evidence = Evidence(
-            levels,
-            np.array([row[-2] for row in rows], dtype=np.int64),
-            np.array([row[-1] for row in rows], dtype=np.int64),
-        )
-        if evidence.n != document["n"]:
-            raise ValueError(f"its evidence counts {evidence.n} votes, and it says n = {document['n']}")
-        points = []
-        for stored in document["points"]:
-            kind = GUARANTEES[stored["guarantee"]]
-            point = set_point(
-                kind(**{k: v for k, v in stored.items() if k not in ("guarantee", "k", "threshold")}),
-                evidence,
-            )
-            if point.k != stored["k"] or _without_infinity(point.threshold_key) != stored["threshold"]:
-                raise ValueError(f"the threshold of alpha = {point.alpha:g} does not follow from its evidence")
-            points.append(point)
-        calibration = document["calibration"]
-        seen = Seen(frozenset(calibration["ids"]), frozenset(calibration["questions"]), calibration["hold_out"])
-        policy = cls(tuple(points), evidence, recipe, (int(n_paths[0]), int(n_paths[1])), seen)
-        if policy.fingerprint != document["fingerprint"]:
-            raise ValueError("its fingerprint does not match its pipeline")
-        return policy
+IF_KNOWN = ("model", "temperature")
+"""Parts of a pipeline that not every file names: compared only where both sides do."""
 
 
 def calibrate(
@@ -279,19 +181,28 @@ def calibrate(
     guarantee: Guarantee | Sequence[Guarantee] | None = None,
     clusters: Sequence[str | None] | None = None,
     questions: Sequence[str | None] | None = None,
+    n_paths: tuple[int, int] | None = None,
     hold_out: float | None = None,
     strict: bool = False,
 ) -> Policy:
     """Calibrate a policy on labelled votes.
 
     `alpha=a` is short for `guarantee=Marginal(a)`; both take several. Rows that share a cluster or a question text
-    count once. Too few votes give a policy that abstains always, with a warning; `strict` raises instead.
+    count once. Too few votes give a policy that abstains always, with a warning; `strict` raises instead. The policy
+    will decide pools of the sizes it was calibrated on, or of those that `n_paths` says the questions come with.
     """
     labels = as_labels(correct, len(votes))
     if bool((labels & ~votes.answered).any()):
         row = int(np.argmax(labels & ~votes.answered))
         raise InvalidValue(f"vote {row} has no answer, so it cannot be labelled correct")
     ids = votes.ids
+    for name, column in (("clusters", clusters), ("questions", questions)):
+        if column is not None and len(column) != len(votes):
+            raise InvalidValue(f"{name} must hold one entry per vote, {len(votes)} of them, got {len(column)}")
+    if ids is None and votes.recipe.normaliser.fitted_on:
+        raise InvalidValue(
+            "a fitted normaliser needs votes with ids, to check that calibration does not use its problems"
+        )
     if ids is not None and votes.recipe.normaliser.fitted_on.intersection(ids):
         shared = next(name for name in ids if name in votes.recipe.normaliser.fitted_on)
         raise CalibrationLeak(
@@ -314,13 +225,12 @@ def calibrate(
             if strict:
                 raise InsufficientCalibration(message)
             warnings.warn(message + "; the policy abstains always", InfeasibleWarning, stacklevel=2)
-    seen = Seen(
-        frozenset(ids or ()) | votes.recipe.normaliser.fitted_on,
-        frozenset(question_digest(text) for text in questions or () if text and text.strip()),
-        hold_out,
-    )
+    seen = Seen.of(votes.recipe.normaliser.fitted_on.union(ids or ()), questions, clusters, hold_out)
     sizes = votes.n_paths
-    return Policy(points, evidence, votes.recipe, (int(sizes.min()), int(sizes.max())), seen)
+    low, high = n_paths or (int(sizes.min()), int(sizes.max()))
+    if not 1 <= low <= int(sizes.min()) <= int(sizes.max()) <= high:
+        raise InvalidValue(f"n_paths must include every calibrated pool, {sizes.min()} to {sizes.max()}, got {n_paths}")
+    return Policy(points, evidence, votes.recipe, (low, high), seen)
 
 
 def describe_differences(expected: dict[str, Any], found: dict[str, Any]) -> list[str]:
@@ -329,6 +239,7 @@ def describe_differences(expected: dict[str, Any], found: dict[str, Any]) -> lis
         f"{name} is {expected.get(name)!r} in the policy, {found.get(name)!r} here"
         for name in dict.fromkeys([*expected, *found])
         if expected.get(name) != found.get(name)
+        and not (name in IF_KNOWN and None in (expected.get(name), found.get(name)))
     ]
 
 
@@ -340,6 +251,10 @@ def as_guarantees(
     wanted: list[Guarantee]
     if guarantee is not None:
         wanted = list(guarantee) if isinstance(guarantee, Sequence) else [guarantee]
+        if not all(isinstance(each, Guarantee) for each in wanted):
+            raise InvalidValue(
+                f"guarantee must be Marginal, Smoothed or HighProbability objects, got {guarantee!r:.60}"
+            )
     else:
         wanted = [Marginal(a) for a in np.atleast_1d(np.asarray(alpha, dtype=object)).tolist()]
     if not wanted:
@@ -349,10 +264,6 @@ def as_guarantees(
         if first.alpha == second.alpha:
             raise InvalidValue(f"alpha = {first.alpha:g} occurs twice; a policy holds one guarantee per alpha")
     return wanted
-
-
-def _without_infinity(key: ThresholdKey | list[float]) -> list[float | None]:
-    return [x if math.isfinite(x) else None for x in key]
 
 
 def _show(rate: float) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any, NoReturn
 
 from quorate.errors import PolicyFileError
+from quorate.whole_files import whole_file
 
 FORMAT = "quorate-policy"
 SCHEMA = 1
@@ -54,7 +54,11 @@ def read(path: str | os.PathLike[str]) -> Document:
             f"{source} has schema {schema}, and this quorate reads up to {SCHEMA}; upgrade quorate to use it"
         )
     seal = document.pop("digest", None)
-    if seal != digest(document):
+    try:
+        intact = seal == digest(document)
+    except ValueError:  # a number that JSON cannot hold, such as 1e999
+        intact = False
+    if not intact:
         raise PolicyFileError(
             f"{source} was changed after it was written (its digest does not match); "
             "calibrate again instead of editing it"
@@ -71,7 +75,7 @@ def sidecar_of(policy: Path) -> Path:
 
 def _read_sidecar(policy: Path, reference: Document) -> Any:
     name = str(reference.get("file"))
-    if name != sidecar_of(policy).name and Path(name).name != name:
+    if not name or "\0" in name or Path(name).name != name:
         raise PolicyFileError(f"{policy} names a sidecar outside its folder: {name!r}")
     sidecar = policy.with_name(name)
     text = _read_text(sidecar)
@@ -101,20 +105,7 @@ def _parse(path: Path, text: str) -> Any:
 
 def _write_whole(path: Path, text: str) -> None:
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-                stream.write(text)
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        with whole_file(path) as unfinished:
+            unfinished.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise PolicyFileError(f"cannot write {path}: {error.strerror or error}") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

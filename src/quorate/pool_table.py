@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,11 @@ from quorate import answers
 from quorate.errors import InvalidValue, PoolFileError
 from quorate.records import Path, Pool
 
-_LABEL_NAMES = re.compile(r"(?i)(is_?)?(correct|incorrect|right|wrong|label|gold|truth|target|answer)(ness|s)?(_.*)?")
+_LABEL_NAMES = re.compile(
+    r"(?i)(is_?)?(in)?correct(ness)?(_(src|source|label|gold|answer))?|(gold|true)?_?labels?|gold(_.*)?|(ground_?)?truth"
+    r"|is_?(right|wrong|true|false)"
+)
+_SUSPECT = re.compile(r"(?i)none|null|nan|n/?a|no[ _-]?answer[.!]?|unknown|\?+|_+|-+|\[?invalid\]?")
 _ABSENT: Any = object()
 
 
@@ -45,24 +50,44 @@ class PoolTable:
     answers: list[list[str | None]]
     scores: list[list[float]] | None
     reading: Reading = field(default_factory=Reading)
+    suspects: dict[str, int] = field(default_factory=dict)
+    """Spellings that look like "no answer" but were not named as such, and how many paths have them."""
+    unused_missing: tuple[str, ...] = ()
+    """Named spellings of "no answer" that no path has."""
 
 
 def read_table(pools: Sequence[Pool], reading: Reading) -> PoolTable:
     """Answers as keys and one score per path."""
     problems = [pool.problem for pool in pools]
+    keys, written = _read_answers(pools, reading)
+    counts = Counter(key for pool in keys for key in pool if key is not None)
+    suspects = {key: count for key, count in counts.items() if _SUSPECT.fullmatch(key)}
     return PoolTable(
         ids=[problem.id for problem in problems],
         questions=[problem.question for problem in problems],
         clusters=[problem.cluster for problem in problems],
         groups=[problem.group for problem in problems],
-        answers=_read_answers(pools, reading),
+        answers=keys,
         scores=None if reading.score is None else read_scores(pools, reading.score),
         reading=reading,
+        suspects=suspects,
+        unused_missing=tuple(spelling for spelling in reading.missing if answers.key(spelling) not in written),
     )
+
+
+def named_pipeline(pools: Sequence[Pool]) -> dict[str, Any]:
+    """Model and temperature, where every problem of the file names the same ones."""
+    found = {}
+    for name in ("model", "temperature"):
+        values = {repr(pool.problem.extra.get(name)): pool.problem.extra.get(name) for pool in pools}
+        if len(values) == 1 and isinstance(value := next(iter(values.values())), (str, int, float)):
+            found[name] = value
+    return found
 
 
 def read_column(pools: Sequence[Pool], name: str) -> list[float]:
     """A number per problem, from a field of the problem."""
+    _refuse_label_name(name)
     values: list[Any] = [pool.problem.extra.get(name, _ABSENT) for pool in pools]
     for pool, value in zip(pools, values, strict=True):
         if not _is_number(value):
@@ -77,8 +102,7 @@ def read_scores(pools: Sequence[Pool], name: str) -> list[list[float]]:
     """The score of every path: `scores[NAME]`, or for a dotted name a field of the path (`.logprob`, `meta.judge`)."""
     in_scores = any(name in path.scores for pool in pools for path in pool.paths)
     steps = [] if in_scores or "." not in name else name.removeprefix(".").split(".")
-    if _LABEL_NAMES.fullmatch(steps[-1] if steps else name):
-        raise InvalidValue(f"{name!r} names labels, and labels cannot be a score: the vote must not see them")
+    _refuse_label_name(steps[-1] if steps else name)
     table = []
     for pool in pools:
         row = []
@@ -93,6 +117,14 @@ def read_scores(pools: Sequence[Pool], name: str) -> list[list[float]]:
     return table
 
 
+def _refuse_label_name(name: str) -> None:
+    if _LABEL_NAMES.fullmatch(name):
+        raise InvalidValue(
+            f"{name!r} names labels, and labels cannot be a score: the vote must not see them; "
+            "if it holds something else, give the field another name"
+        )
+
+
 def field_of(path: Path, steps: Sequence[str]) -> Any:
     """A (nested) field of a path that has no name of its own."""
     value: Any = {"answer": path.answer, "text": path.text, "scores": path.scores, **path.extra}
@@ -101,14 +133,16 @@ def field_of(path: Path, steps: Sequence[str]) -> Any:
     return value
 
 
-def _read_answers(pools: Sequence[Pool], reading: Reading) -> list[list[str | None]]:
+def _read_answers(pools: Sequence[Pool], reading: Reading) -> tuple[list[list[str | None]], set[str | None]]:
+    """The keys of all answers, and every key as written, those that mean "no answer" included."""
     name = reading.answer_field
+    _refuse_label_name(name)
     own = name == "answer"
-    if own:
-        present = any(path.answer is not None for pool in pools for path in pool.paths)
-    else:
-        present = any(name in path.extra for pool in pools for path in pool.paths)
-    if not present:
+    if not any(
+        path.has_answer_field if own else field_of(path, [name]) not in (_ABSENT, None)
+        for pool in pools
+        for path in pool.paths
+    ):
         fields = sorted(
             {f for pool in pools[:100] for path in pool.paths for f in path.extra if f.startswith("answer")}
         )
@@ -116,11 +150,12 @@ def _read_answers(pools: Sequence[Pool], reading: Reading) -> list[list[str | No
         raise PoolFileError(f"no path in the file has an answer in the field {name!r}{hint}")
     missing = {answers.key(spelling) for spelling in reading.missing}
     known: dict[Any, str | None] = {}
+    written: set[str | None] = set()
     table = []
     for pool in pools:
         row = []
         for position, path in enumerate(pool.paths):
-            raw = path.answer if own else path.extra.get(name)
+            raw = path.answer if own else _present(field_of(path, [name]))
             if isinstance(raw, (dict, list)) or (isinstance(raw, float) and math.isinf(raw)):
                 raise PoolFileError(
                     f"problem {pool.problem.id!r}, path {position}: an answer must be a string or a number, got {raw!r}"
@@ -128,10 +163,15 @@ def _read_answers(pools: Sequence[Pool], reading: Reading) -> list[list[str | No
             cached = (type(raw), raw)
             if cached not in known:
                 key = answers.key(raw)
+                written.add(key)
                 known[cached] = None if key in missing else key
             row.append(known[cached])
         table.append(row)
-    return table
+    return table, written
+
+
+def _present(value: Any) -> Any:
+    return None if value is _ABSENT else value
 
 
 def _no_score(pools: Sequence[Pool], problem: str, position: int, name: str, value: Any) -> str:

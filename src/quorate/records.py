@@ -35,6 +35,8 @@ class Path:
     text: str | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    has_answer_field: bool = True
+    """False where the file's path has no `answer` at all, which is not the same as an answer of null."""
 
 
 @dataclass(frozen=True, slots=True)

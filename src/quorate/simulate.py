@@ -75,6 +75,8 @@ def simulate_pools(
     """Draw n problems with n_paths paths each."""
     if n < 1 or n_paths < 1:
         raise InvalidValue(f"n and n_paths must be at least 1, got {n} and {n_paths}")
+    if seed < 0 or not np.isfinite(separation):
+        raise InvalidValue(f"need a seed >= 0 and a finite separation, got {seed} and {separation}")
     if n_answers < 2 or not (a > 0 and b > 0 and concentration > 0 and 0 <= missing < 1):
         raise InvalidValue(
             "need n_answers >= 2, a, b and concentration > 0 and 0 <= missing < 1, got "

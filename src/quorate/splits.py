@@ -50,14 +50,19 @@ def units(
 
     first: dict[tuple[str, str], int] = {}
     for kind, column in (("cluster", clusters), ("question", questions)):
-        for row, value in enumerate(column or ()):
+        for row, value in enumerate(() if column is None else column):
             text = value if kind == "cluster" else " ".join((value or "").split())
             if text is None or text == "":
                 continue
-            seen = first.setdefault((kind, text), row)
+            seen = first.setdefault((kind, str(text)), row)
             a, b = root(seen), root(row)
             parent[max(a, b)] = min(a, b)
     return np.array([root(row) for row in range(len(ids))], dtype=np.intp)
+
+
+def in_drawn_order(ids: Sequence[str]) -> Rows:
+    """The rows in an order that depends on their ids alone, however they were shuffled."""
+    return np.array(sorted(range(len(ids)), key=lambda row: _digest(ids[row])), dtype=np.intp)
 
 
 def one_per_unit(ids: Sequence[str], unit: Rows) -> Rows:
@@ -69,12 +74,22 @@ def one_per_unit(ids: Sequence[str], unit: Rows) -> Rows:
     return np.sort(np.array(chosen, dtype=np.intp))
 
 
-def split(ids: Sequence[str], unit: Rows | None = None, *, seed: int, tune: float = 0, test: float = 0) -> Split:
-    """Send shares `tune` and `test` of the units, drawn by the seed, to those sides and the rest to calibration."""
+def split(
+    ids: Sequence[str],
+    *,
+    clusters: Sequence[str | None] | None = None,
+    questions: Sequence[str | None] | None = None,
+    seed: int,
+    tune: float = 0,
+    test: float = 0,
+) -> Split:
+    """Send shares `tune` and `test` of the problems, drawn by the seed, to those sides and the rest to calibration.
+
+    Rows that share a cluster or a question text go together, and count as one.
+    """
     if not (tune >= 0 and test >= 0 and tune + test < 1):
         raise InvalidValue(f"tune and test must be shares >= 0 that leave some for calibration, got {tune} and {test}")
-    if unit is None:
-        unit = np.arange(len(ids), dtype=np.intp)
+    unit = units(ids, clusters, questions)
     smallest: dict[int, bytes] = {}
     for name, member in zip(ids, unit.tolist(), strict=True):
         digest = _digest(name, seed)
@@ -90,8 +105,8 @@ def repeated(n: int, n_cal: int, splits: int, seed: int) -> tuple[Rows, Rows]:
     """Calibration and test rows of many random splits: arrays splits × n_cal and splits × (n − n_cal)."""
     if not 0 < n_cal < n:
         raise InvalidValue(f"n_cal must leave at least one row on each side of {n}, got {n_cal}")
-    if splits < 1:
-        raise InvalidValue(f"splits must be at least 1, got {splits}")
+    if splits < 1 or seed < 0:
+        raise InvalidValue(f"splits must be at least 1 and the seed at least 0, got {splits} and {seed}")
     rows = np.tile(np.arange(n, dtype=np.intp), (splits, 1))
     shuffled: Any = np.random.default_rng(seed).permuted(rows, axis=1)
     return shuffled[:, :n_cal], shuffled[:, n_cal:]

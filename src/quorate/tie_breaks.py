@@ -46,7 +46,7 @@ class MeanScore:
             won = (table.codes[rows, :width] == winner[rows, None]) & (winner[rows, None] >= 0)
             paths = won.sum(axis=1)
             total = row_sums(np.where(won, scores[rows, :width], 0.0))[:, 0]
-            means[rows] = np.divide(total, paths, out=np.full(len(paths), -np.inf), where=paths > 0)
+            means[rows] = np.round(np.divide(total, paths, out=np.full(len(paths), -np.inf), where=paths > 0), 12)
         return means
 
 
@@ -77,11 +77,17 @@ class Column:
     default_name: ClassVar[str] = "column"
 
     def __init__(self, values: ArrayLike, name: str = default_name) -> None:
-        self.values = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        try:
+            self.values = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise InvalidValue(f"tie_break must be mean_score(), jitter(seed) or numbers, got {values!r:.60}") from None
         self.name = name
 
     def describe(self) -> str:
         return f"column:{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
 
     def of(
         self, table: CodedAnswers, scores: Floats | None, winner: NDArray[np.int64], ids: Sequence[str] | None

@@ -8,7 +8,7 @@ Notation (paper §3.1):
     answer       ŷ          argmax_y V_y; the tie rule is that of `tallies`
     confidence   ν          V_ŷ / Σ_j w(q_j): paths without an answer count below the line (departure N)
 
-Nothing here sees a label. ν is invariant to the order of paths and to the scale of the weights, to the last bit.
+Nothing here sees a label. ν is invariant to the order of paths, to the last bit, and to the scale of the weights.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from quorate import normalisers
-from quorate.coding import CodedAnswers, Rows, code_answers, pad
+from quorate.coding import CodedAnswers, Rows, code_answers, pad, refuse_mask
 from quorate.errors import InvalidValue
 from quorate.exact_sums import Floats, grid, on_grid
 from quorate.normalisers import Normaliser
@@ -174,7 +174,7 @@ def vote(
     scores: Any = None,
     *,
     weight: Weight | None = None,
-    normaliser: Normaliser = normalisers.none,
+    normaliser: Normaliser | None = None,
     tie_break: TieBreak | ArrayLike | None = None,
     ids: Sequence[Any] | None = None,
     score: str | None = None,
@@ -190,6 +190,11 @@ def vote(
     table = code_answers(answers)
     if weight is None:
         weight = Uniform() if scores is None else Exponential()
+    if not isinstance(weight, Weight):
+        raise InvalidValue(f"weight must be uniform(), linear() or exponential(beta), got {weight!r}")
+    normaliser = normaliser or normalisers.none
+    if not isinstance(normaliser, Normaliser):
+        raise InvalidValue(f"normaliser must be one of quorate.normalisers, got {normaliser!r}")
     if tie_break is not None and not isinstance(tie_break, TieBreak):
         tie_break = Column(tie_break)
     recipe = Recipe(weight, normaliser, tie_break, score, table.pools is None, dict(upstream or {}))
@@ -268,6 +273,9 @@ def _weights(scores: Floats, recipe: Recipe, rows: Rows) -> Floats:
 
 
 def as_scores(scores: Any, table: CodedAnswers) -> Floats:
+    refuse_mask(scores, "scores")
+    if isinstance(scores, np.ndarray) and scores.dtype == np.bool_:
+        raise InvalidValue("scores must be numbers, got booleans: those look like labels, which the vote must not see")
     try:
         if table.sizes is None or isinstance(scores, np.ndarray):
             values = np.asarray(scores, dtype=np.float64)
@@ -280,7 +288,7 @@ def as_scores(scores: Any, table: CodedAnswers) -> Floats:
                     f"{table.sizes[:3].tolist()}…"
                 )
             return np.asarray(pad(np.concatenate(pools), table.sizes, 0.0), dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, InvalidValue):
             raise
         raise InvalidValue(f"scores must be numbers, one per path, in the shape of answers: {error}") from None

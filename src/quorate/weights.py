@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from quorate.errors import InvalidValue
 Floats = NDArray[np.float64]
 
 
+@runtime_checkable
 class Weight(Protocol):
     """Scores of whole pools (one row each) in, weights in [0, 1] out, the largest of each pool being 1."""
 

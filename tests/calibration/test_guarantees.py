@@ -153,6 +153,9 @@ def test_the_smoothed_rank_is_drawn_once_from_the_seed_with_the_right_odds():
     assert set(ranks) == {5, 6}
     assert abs(np.mean([r == 6 for r in ranks]) - 0.3) < 4 * np.sqrt(0.3 * 0.7 / 2000)
     assert Smoothed(alpha, 7).rank(n) == Smoothed(alpha, 7).rank(n)
+    unseeded = [Smoothed(alpha) for _ in range(200)]
+    assert len({guarantee.seed for guarantee in unseeded}) == 200  # a default that is always the same is no draw
+    assert {guarantee.rank(n) for guarantee in unseeded} == {5, 6}
     assert {Smoothed(alpha, seed).rank(49) for seed in range(50)} == {5}  # nothing to draw: (n + 1)α is whole
 
 
@@ -227,7 +230,7 @@ def test_violations_are_as_rare_as_promised_and_no_rarer_than_exactness_allows()
 # --- shared ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("alpha", [0, 1, -0.1, 1.5, float("nan"), float("inf"), "x", None, True])
+@pytest.mark.parametrize("alpha", [0, 1, -0.1, 1.5, float("nan"), float("inf"), "x", None, True, "1/0"])
 def test_alpha_outside_the_open_unit_interval_is_refused(alpha):
     for make in (Marginal, Smoothed, lambda a: HighProbability(a, 0.1), lambda a: HighProbability(0.1, a)):
         with pytest.raises(InvalidValue, match="strictly between 0 and 1"):

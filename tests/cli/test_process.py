@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -53,5 +54,20 @@ def test_a_reader_that_goes_away_leaves_no_traceback(tmp_path):
     assert run("-m", "quorate", "calibrate", "p.jsonl", "-o", "policy.json", cwd=tmp_path).returncode == 0
     command = f"{sys.executable} -m quorate decide p.jsonl --policy policy.json --json | head -c 10"
     piped = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
-    assert "Traceback" not in piped.stderr
+    assert piped.stderr == ""
     assert piped.stdout == '{"alpha": '
+
+
+def test_a_full_disk_and_a_narrow_encoding_are_survived(tmp_path):
+    run("-m", "quorate", "simulate", "-o", "p.jsonl", "-n", "100", cwd=tmp_path)
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "quorate", "calibrate", "p.jsonl"],
+            stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, timeout=120, check=False,
+        )  # fmt: skip
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("error: No space left")
+    ascii_only = run(
+        "-m", "quorate", "evaluate", "p.jsonl", cwd=tmp_path, env={**os.environ, "PYTHONIOENCODING": "ascii"}
+    )
+    assert ascii_only.returncode == 0, ascii_only.stderr

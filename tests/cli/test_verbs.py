@@ -106,6 +106,8 @@ def test_shuffling_the_file_changes_no_result(quorate, pools, tmp_path):
     (tmp_path / "back.jsonl").write_text("\n".join(reversed(lines)) + "\n")
     first = quorate("calibrate", pools, "--score", "simulated", "--hold-out", 0.3, "--json").out
     assert quorate("calibrate", "back.jsonl", "--score", "simulated", "--hold-out", 0.3, "--json").out == first
+    splits = quorate("evaluate", pools, "--score", "simulated", "--json").out
+    assert quorate("evaluate", "back.jsonl", "--score", "simulated", "--json").out == splits
 
 
 def test_duplicated_questions_and_clusters_count_once_and_are_mentioned(quorate, tmp_path):
@@ -126,7 +128,7 @@ def test_sets_all_right_and_all_wrong_print_dashes(quorate, tmp_path):
         assert ran.code == 0
         assert "–" in ran.out
         assert quorate("calibrate", "one.jsonl", "--alpha", 0.1, "--json").json["auroc"] is None
-    assert "no threshold on this confidence can answer. Try --tie-break mean_score" in ran.out
+    assert "no threshold on this confidence can answer. Try a score, with --score NAME" in ran.out
 
 
 def test_too_few_problems_warn_and_abstain_and_strict_fails(quorate, tmp_path):
@@ -181,3 +183,46 @@ def test_help_has_runnable_examples_and_the_version_is_there(quorate):
         assert f"quorate {verb}" in ran.out
     assert quorate("--version").out.startswith("quorate 0.")
     assert "calibrate" in quorate("--help").out
+
+
+def test_duplicates_and_clusters_are_mentioned_in_an_audit(quorate, tmp_path):
+    def records(name, clusters):
+        return [
+            {"id": f"{name}{i}", "cluster": f"{clusters}{i // 2}", "gold": "a", "paths": [{"answer": "a"}]}
+            for i in range(60)
+        ]
+
+    write(tmp_path / "a.jsonl", *records("a", "c"))
+    write(tmp_path / "b.jsonl", *records("b", "d"))
+    write(tmp_path / "same.jsonl", *records("s", "c"))
+    quorate("calibrate", "a.jsonl", "--alpha", 0.1, "-o", "policy.json")
+    assert "30 more share a cluster" in quorate("evaluate", "b.jsonl", "--policy", "policy.json").out
+    assert quorate("evaluate", "b.jsonl", "--policy", "policy.json", "--json").json["duplicates"] == 30
+    leaked = quorate("evaluate", "same.jsonl", "--policy", "policy.json")
+    assert leaked.code == 2
+    assert "60 of 60 problems calibrated this policy" in leaked.err
+
+
+def test_a_ragged_file_can_be_held_out_and_audited_whatever_the_seed(quorate, tmp_path):
+    records = [{"id": f"q{i}", "gold": "a", "paths": [{"answer": "a"}] * (3 if i else 2)} for i in range(60)]
+    write(tmp_path / "ragged.jsonl", *records)
+    for seed in range(6):
+        quorate("calibrate", "ragged.jsonl", "--alpha", 0.1, "--hold-out", 0.5, "--seed", seed, "-o", "policy.json")
+        assert quorate("evaluate", "ragged.jsonl", "--policy", "policy.json").code == 0
+
+
+def test_secondary_keys_are_shown(quorate, pools):
+    quorate(
+        "calibrate", pools, "--score", "simulated", "--tie-break", "mean_score", "--alpha", 0.1, "-o", "policy.json"
+    )
+    facts = quorate("decide", pools, "--policy", "policy.json", "--json").json["decisions"][0]
+    assert len(facts["threshold_key"]) == 2
+    assert "secondary" in facts
+    assert "in the secondary key" in quorate("decide", pools, "--policy", "policy.json").out
+
+
+def test_suspicious_spellings_are_mentioned(quorate, tmp_path):
+    write(tmp_path / "n.jsonl", *({"id": f"q{i}", "gold": "a", "paths": [{"answer": "None"}]} for i in range(30)))
+    ran = quorate("calibrate", "n.jsonl", "--alpha", 0.1, "--missing", "nothing")
+    assert "note: 30 paths answer 'None'" in ran.err
+    assert "note: no path answers 'nothing'" in ran.err

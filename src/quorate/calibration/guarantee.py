@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from quorate.errors import InvalidValue
 from quorate.evidence import Evidence, ThresholdKey
 
 
+@runtime_checkable
 class Guarantee(Protocol):
     """A promise about confident errors at level alpha."""
 
@@ -70,7 +71,7 @@ def exact_alpha(value: Any, name: str = "alpha") -> Fraction:
     """A level as the decimal it prints as: Fraction(0.1) exceeds 1/10 and would cost a rank."""
     try:
         level = Fraction(str(value))
-    except ValueError:
+    except (ValueError, ZeroDivisionError):
         raise InvalidValue(f"{name} must be a number strictly between 0 and 1, got {value!r}") from None
     if not 0 < level < 1:
         raise InvalidValue(f"{name} must lie strictly between 0 and 1, got {value}")

@@ -1,12 +1,14 @@
 """Conformal risk control that spends α to the last bit: P(answers and is wrong) = α for continuous confidences.
 
-⌊(n + 1)α⌋ leaves up to one rank unspent. Here the rank is one higher with probability frac((n + 1)α), drawn once per
-calibration from the seed and then fixed, so every decision of the policy uses the same threshold.
+⌊(n + 1)α⌋ leaves up to one rank unspent. Here the rank is one higher with probability frac((n + 1)α). The draw is made
+once, when the guarantee is made, and stored, so every decision of a policy uses the same threshold. It is random
+unless a seed is given; whoever gives one must not choose it by its result.
 """
 
 from __future__ import annotations
 
 import random
+import secrets
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -20,11 +22,12 @@ class Smoothed:
     """Confident-error rate at most alpha, in expectation over calibration sets and one draw of the rank."""
 
     alpha: float
-    seed: int = 0
+    seed: int | None = None
     name: ClassVar[str] = "smoothed"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", float(exact_alpha(self.alpha)))
+        object.__setattr__(self, "seed", secrets.randbits(48) if self.seed is None else int(self.seed))
 
     def rank(self, n: int) -> int:
         spend = (n + 1) * exact_alpha(self.alpha)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import warnings
+from typing import Any
 
 import typer
 
 from quorate.cli import calibrate, decide, evaluate, simulate
 from quorate.errors import InfeasibleWarning, QuorateError
 from quorate.version import __version__
+
+# The command-line parser's own complaints; typer exports only the leaf of their family.
+UsageProblem: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 app = typer.Typer(
     name="quorate",
@@ -42,13 +47,19 @@ def main() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("always", InfeasibleWarning)
             warnings.showwarning = _show_warning
-            app()
-    except QuorateError as error:
-        _fail(str(error))
+            code = app(standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(code if isinstance(code, int) else 0)
+    except (QuorateError, UsageProblem) as error:
+        _fail(error.format_message() if isinstance(error, UsageProblem) else str(error))
+    except typer.Abort:
+        sys.exit(130)
     except (BrokenPipeError, KeyboardInterrupt) as error:
         # The reader went away or the user did: nothing to explain, but not a success either.
-        sys.stderr.close()
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - what is left in the buffer has nowhere to go
         sys.exit(130 if isinstance(error, KeyboardInterrupt) else 141)
+    except OSError as error:
+        _fail(f"{error.strerror or error}")
 
 
 def _fail(message: str) -> None:

@@ -40,11 +40,11 @@ Uses every problem of the file; `--hold-out 0.5` keeps half of them back for `qu
 
 Examples:
 
-`quorate calibrate pools.jsonl --score judge --alpha 0.05 -o policy.json`
+`quorate calibrate pools.jsonl --score simulated --alpha 0.05 -o policy.json`
 
 `quorate calibrate pools.jsonl --alpha 0.05 --alpha 0.1 --hold-out 0.5 -o policy.json`
 
-`quorate calibrate pools.jsonl --score reward --normaliser pool_z --tie-break mean_score --delta 0.1`
+`quorate calibrate pools.jsonl --score simulated --normaliser pool_z --tie-break mean_score --delta 0.1`
 """
 
 
@@ -67,7 +67,7 @@ def run(
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail where the problems are too few for the promise.")
     ] = False,
-    seed: Seed = 0,
+    seed: Seed = None,
     json: Json = False,
 ) -> None:
     from quorate.policy import calibrate
@@ -77,14 +77,16 @@ def run(
     guarantees = guarantees_of(alpha, delta, smoothed, seed)
     reading = reading_of(answer_field, missing, score)
     voted = open_pools(file, reading, recipe_of(reading, normaliser, weight, tie_break), correct=correct, labelled=True)
-    parts = split(voted.table.ids, voted.units(), seed=seed, test=hold_out)
+    table = voted.table
+    parts = split(table.ids, clusters=table.clusters, questions=table.questions, seed=seed or 0, test=hold_out)
     rows = parts.calibration
     policy = calibrate(
         voted.votes.take(rows),
         voted.correct()[rows],
         guarantee=guarantees,
-        clusters=[voted.table.clusters[row] for row in rows],
-        questions=[voted.table.questions[row] for row in rows],
+        clusters=[table.clusters[row] for row in rows],
+        questions=[table.questions[row] for row in rows],
+        n_paths=(int(voted.votes.n_paths.min()), int(voted.votes.n_paths.max())),
         hold_out=hold_out or None,
         strict=strict,
     )
@@ -131,6 +133,7 @@ def _facts(policy: Policy, *, used: int, held_out: int, file: str | None) -> dic
                 "n_needed": point.guarantee.n_needed(),
                 "k": point.k,
                 "threshold": point.threshold,
+                "threshold_key": list(point.threshold_key),
                 "promise": point.guarantee.promise(policy.n),
                 "forecast": {
                     name: getattr(policy.forecast(point.alpha), name)
@@ -155,7 +158,7 @@ def _show(policy: Policy, facts: dict[str, Any]) -> None:
             if duplicates
             else ""
         )
-        + (f", {facts['held_out']} held out" if facts["held_out"] else "")
+        + (f", {facts['held_out']} problems held out" if facts["held_out"] else "")
         + f"; score {pipeline['score'] or 'none (majority vote)'}, normaliser {pipeline['normaliser']}, "
         f"weight {pipeline['weight']}, tie-break {pipeline['tie_break'] or 'none'}"
     )
@@ -190,10 +193,13 @@ def _show(policy: Policy, facts: dict[str, Any]) -> None:
         f"separability gap {output.number(facts['separability_gap'])} at {output.number(facts['separability_gap_at'])}."
     )
     for point in facts["points"]:
-        if facts["confident_and_wrong"] > point["alpha"]:
+        if point["feasible"] and pipeline["tie_break"] is None and facts["confident_and_wrong"] > point["alpha"]:
+            remedy = (
+                "--tie-break mean_score" if pipeline["score"] else "a score, with --score NAME --tie-break mean_score"
+            )
             output.say(
                 f"At full confidence {output.percent(facts['confident_and_wrong'])} of all votes are wrong, more than "
-                f"alpha = {point['alpha']:g}: no threshold on this confidence can answer. Try --tie-break mean_score."
+                f"alpha = {point['alpha']:g}: no threshold on this confidence can answer. Try {remedy}."
             )
     for point in facts["points"]:
         output.say(point["promise"])

@@ -52,19 +52,22 @@ def run(
             "decisions": lines,
         })  # fmt: skip
         return
+    second = point.threshold_key[1] if len(point.threshold_key) > 1 else None
     rows = [
         [
-            line["id"],
-            output.DASH if line["answer"] is None else str(line["answer"])[:40],
+            output.visible(line["id"]),
+            output.DASH if line["answer"] is None else output.visible(line["answer"]),
             f"{line['confidence']:.4f}",
+            *([] if second is None else [output.number(line["secondary"])]),
             f"{line['p_value']:.4f}",
-            ", ".join(f"{str(key)[:20]} ×{paths}" for key, paths in list(line["support"].items())[:4]),
+            ", ".join(f"{output.visible(key, 20)} ×{paths}" for key, paths in list(line["support"].items())[:4]),
         ]
         for line in lines[:_SHOWN]
     ]
     output.table(
-        f"Decisions at alpha {point.alpha:g}, answering above {point.threshold:.4f}",
-        ["problem", "answer", "confidence", "p-value", "paths per answer"],
+        f"Decisions at alpha {point.alpha:g}, answering above {point.threshold:.4f}"
+        + ("" if second is None else f" or, at that confidence, above {second:.4g} in the secondary key"),
+        ["problem", "answer", "confidence", *([] if second is None else ["secondary"]), "p-value", "paths per answer"],
         rows,
     )
     if len(lines) > _SHOWN:
@@ -82,6 +85,7 @@ def _line(decision: Any) -> dict[str, Any]:
         "answer": decision.answer,
         "confidence": decision.confidence,
         "threshold": decision.threshold,
+        "threshold_key": list(decision.threshold_key),
         "p_value": decision.p_value,
         "alpha": decision.alpha,
         "support": dict(decision.support),

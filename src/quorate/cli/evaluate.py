@@ -43,7 +43,7 @@ back with `calibrate --hold-out`; then those are audited.
 
 Examples:
 
-`quorate evaluate pools.jsonl --score judge --alpha 0.05 --splits 20`
+`quorate evaluate pools.jsonl --score simulated --alpha 0.05 --splits 20`
 
 `quorate evaluate pools.jsonl --policy policy.json`
 """
@@ -64,24 +64,31 @@ def run(
     answer_field: AnswerField = None,
     missing: Missing = None,
     correct: Correct = None,
-    splits: Annotated[int, typer.Option(help="How many random splits.")] = 20,
+    splits: Annotated[int | None, typer.Option(help="How many random splits.  [default: 20]")] = None,
     n_cal: Annotated[
         int | None, typer.Option(help="Calibration questions per split.  [default: 200, or half of a smaller file]")
     ] = None,
-    seed: Seed = 0,
+    seed: Seed = None,
     json: Json = False,
 ) -> None:
     if policy is not None:
         given = {
             "--alpha": alpha, "--delta": delta, "--smoothed": smoothed, "--score": score, "--normaliser": normaliser,
             "--weight": weight, "--tie-break": tie_break, "--answer-field": answer_field, "--missing": missing,
-            "--n-cal": n_cal,
+            "--n-cal": n_cal, "--splits": splits, "--seed": seed,
         }  # fmt: skip
-        _audit(file, policy, correct, [flag for flag, value in given.items() if value], json=json)
+        _audit(
+            file,
+            policy,
+            correct,
+            [flag for flag, value in given.items() if value is not None and value is not False],
+            json=json,
+        )
         return
     reading = reading_of(answer_field, missing, score)
     voted = open_pools(file, reading, recipe_of(reading, normaliser, weight, tie_break), correct=correct, labelled=True)
-    _repeat(voted, guarantees_of(alpha, delta, smoothed, seed), splits=splits, n_cal=n_cal, seed=seed, json=json)
+    guarantees = guarantees_of(alpha, delta, smoothed, seed)
+    _repeat(voted, guarantees, splits=20 if splits is None else splits, n_cal=n_cal, seed=seed or 0, json=json)
 
 
 def _repeat(
@@ -90,9 +97,11 @@ def _repeat(
     from quorate.evaluation import evaluate_splits
     from quorate.evidence import Evidence
     from quorate.frontier import Frontier
-    from quorate.splits import one_per_unit
+    from quorate.splits import in_drawn_order, one_per_unit
 
-    rows = one_per_unit(voted.table.ids, voted.units())
+    ids = voted.table.ids
+    kept = one_per_unit(ids, voted.units())
+    rows = kept[in_drawn_order([ids[row] for row in kept])]  # the order of the file decides nothing
     votes, labels = voted.votes.take(rows), voted.correct()[rows]
     n = len(rows)
     if n_cal is None:
@@ -148,6 +157,7 @@ def _point(result: Any) -> dict[str, Any]:
         "guarantee": result.guarantee.name,
         **result.guarantee.parameters(),
         "feasible": result.guarantee.rank(result.n_cal) > 0,
+        "n_needed": result.guarantee.n_needed(),
         "confident_error": spread(result.confident_error),
         "expected_confident_error": result.expected_confident_error,
         "z": result.z,
@@ -168,8 +178,8 @@ def _show_splits(facts: dict[str, Any]) -> None:
     )
     output.table(
         "Accuracy without abstaining",
-        ["", *(name.replace("_", " ") for name in facts["accuracy"])],
-        [["", *(output.percent(value) for value in facts["accuracy"].values())]],
+        [name.replace("_", " ") for name in facts["accuracy"]],
+        [[output.percent(value) for value in facts["accuracy"].values()]],
     )
     output.table(
         "With abstention",
@@ -223,11 +233,12 @@ def _audit(file: Path, policy_file: Path, correct: str | None, given: list[str],
         raise InvalidValue(f"{', '.join(given)} and --policy exclude each other: the policy says how votes are made")
     policy = Policy.load(policy_file)
     voted = open_pools(file, reading_of_policy(policy), policy.recipe, correct=correct, labelled=True)
-    ids, questions = voted.table.ids, voted.table.questions
-    seen = policy.seen_rows(ids, questions)
+    ids, questions, clusters = voted.table.ids, voted.table.questions, voted.table.clusters
+    seen = policy.seen.rows(ids, questions, clusters)
     if policy.seen.hold_out is None:
-        policy.refuse_seen(ids, questions)
+        policy.refuse_seen(ids, questions, clusters)
     fresh = np.setdiff1d(one_per_unit(ids, voted.units()), seen)
+    duplicates = len(ids) - len(seen) - len(fresh)
     if not len(fresh):
         raise CalibrationLeak(
             f"all {len(ids)} problems of {file} calibrated this policy; give a file of other problems"
@@ -236,6 +247,7 @@ def _audit(file: Path, policy_file: Path, correct: str | None, given: list[str],
     facts = {
         "problems": len(ids),
         "left_out": len(seen),
+        "duplicates": duplicates,
         "n": len(fresh),
         "points": [
             {
@@ -260,6 +272,11 @@ def _audit(file: Path, policy_file: Path, correct: str | None, given: list[str],
     output.say(
         f"{len(fresh)} questions the policy has not seen"
         + (f" ({len(seen)} calibrated it and are left out)" if seen else "")
+        + (
+            f" ({duplicates} more share a cluster or question with one of them and are not counted)"
+            if duplicates
+            else ""
+        )
     )
     output.table(
         "Audit",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,9 +66,10 @@ Delta = Annotated[
     typer.Option("--delta", metavar="D", help="Promise alpha for all but this share of calibration sets."),
 ]
 Smoothed = Annotated[
-    bool, typer.Option("--smoothed", help="Spend alpha exactly, with one random draw of the rank (from --seed).")
+    bool,
+    typer.Option("--smoothed", help="Spend alpha exactly, with one random draw of the rank (fresh, or from --seed)."),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of every random draw.")]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of every random draw.  [default: 0]")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 
@@ -109,11 +110,14 @@ def reading_of(answer_field: str | None, missing: list[str] | None, score: str |
 
 def recipe_of(reading: Reading, normaliser: str | None, weight: str | None, tie_break: str | None) -> Recipe:
     """The recipe that the flags describe."""
+    from quorate.errors import InvalidValue
     from quorate.normalisers import parse_normaliser
     from quorate.tie_breaks import parse_tie_break
     from quorate.voting import Recipe
     from quorate.weights import parse_weight
 
+    if normaliser is not None and reading.score is None:
+        raise InvalidValue("--normaliser does nothing without --score")
     return Recipe(
         weight=parse_weight(weight or ("uniform" if reading.score is None else "exponential")),
         normaliser=parse_normaliser(normaliser or "none"),
@@ -128,19 +132,23 @@ def open_pools(
 ) -> Electorate:
     """Read a file, hold the vote and, if asked for, find out which votes are right."""
     from quorate.files import read_pools
-    from quorate.labels import read_labels, refuse_labels_as_score
-    from quorate.pool_table import read_column, read_table
+    from quorate.labels import read_labels, refuse_labels_as_column, refuse_labels_as_score
+    from quorate.pool_table import named_pipeline, read_column, read_table
     from quorate.tie_breaks import Column
     from quorate.voting import vote_again
 
     pools = read_pools(file)
     table = read_table(pools, reading)
+    recipe = replace(recipe, upstream={**recipe.upstream, **named_pipeline(pools)})
+    _mention_spellings(table)
     column = read_column(pools, recipe.tie_break.name) if isinstance(recipe.tie_break, Column) else None
     votes = vote_again(recipe, table.answers, table.scores, tie_break=column, ids=table.ids)
     labels = None
     if labelled:
         labels = read_labels(pools, table, correct)
         refuse_labels_as_score(table, labels)
+        if column is not None:
+            refuse_labels_as_column(column, labels.of_votes(votes), str(recipe.tie_break))
         if labels.conflicts:
             typer.echo(
                 f"warning: in {labels.conflicts} problems one answer has both labels; it counts as wrong",
@@ -149,7 +157,17 @@ def open_pools(
     return Electorate(pools, table, votes, labels)
 
 
-def guarantees_of(alpha: list[float] | None, delta: float | None, smoothed: bool, seed: int) -> list[Guarantee]:
+def _mention_spellings(table: PoolTable) -> None:
+    """Point at answers that look like "no answer", and at spellings of it that never occur."""
+    for spelling, paths in table.suspects.items():
+        typer.echo(
+            f"note: {paths} paths answer {spelling!r}; if that means no answer, add --missing {spelling!r}", err=True
+        )
+    for spelling in table.unused_missing:
+        typer.echo(f"note: no path answers {spelling!r}, as --missing has it", err=True)
+
+
+def guarantees_of(alpha: list[float] | None, delta: float | None, smoothed: bool, seed: int | None) -> list[Guarantee]:
     """The guarantees that the flags ask for."""
     from quorate.calibration import HighProbability, Marginal, Smoothed
     from quorate.errors import InvalidValue

@@ -20,8 +20,14 @@ def percent(rate: float, spread: float | None = None) -> str:
     return f"{100 * rate:.1f} %{tail}"
 
 
+def visible(text: object, width: int = 40) -> str:
+    """What a model or a user wrote, on one line and without a way to command the terminal."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text)[: width + 1])
+    return shown if len(shown) <= width else shown[: width - 1] + "…"
+
+
 def number(value: float) -> str:
-    return DASH if math.isnan(value) else f"{value:.4g}"
+    return DASH if not math.isfinite(value) else f"{value:.4g}"
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

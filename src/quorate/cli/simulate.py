@@ -23,18 +23,18 @@ def run(
     paths: Annotated[int, typer.Option("--paths", "-m", help="Paths per problem.")] = 16,
     separation: Annotated[float, typer.Option(help="How much higher right paths score, in standard deviations.")] = 0.7,
     missing: Annotated[float, typer.Option(help="Share of paths without an answer.")] = 0.02,
-    seed: Seed = 0,
+    seed: Seed = None,
     json: Json = False,
 ) -> None:
     from quorate.baselines import oracle, single_path
     from quorate.files import write_pools
     from quorate.simulate import SCORE, simulate_pools
 
-    drawn = simulate_pools(problems, n_paths=paths, seed=seed, separation=separation, missing=missing)
+    drawn = simulate_pools(problems, n_paths=paths, seed=seed or 0, separation=separation, missing=missing)
     write_pools(drawn.pools(), out)
     right = (drawn.answers == drawn.gold[:, None]).tolist()
     facts = {
-        "file": str(out), "problems": problems, "paths": paths, "score": SCORE, "seed": seed,
+        "file": str(out), "problems": problems, "paths": paths, "score": SCORE, "seed": seed or 0,
         "single_path": single_path(right), "oracle": oracle(right),
     }  # fmt: skip
     if json:
