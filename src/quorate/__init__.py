@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from quorate.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from quorate import answers as answers
     from quorate import baselines as baselines
     from quorate import errors as errors
     from quorate import normalisers as normalisers
@@ -60,7 +61,7 @@ _HOME = {
     "weights": ("exponential", "linear", "uniform"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-_MODULES = ("baselines", "errors", "normalisers")
+_MODULES = ("answers", "baselines", "errors", "normalisers")
 
 __all__ = ["__version__", *_MODULES, *_MODULE_OF]
 

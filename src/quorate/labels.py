@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate import answers
 from quorate.errors import InvalidValue, PoolFileError
 from quorate.pool_table import PoolTable, field_of
 from quorate.records import Pool
@@ -48,7 +47,7 @@ class Labels:
 
 def read_labels(pools: Sequence[Pool], table: PoolTable, correct_field: str | None = None) -> Labels:
     """Labels from gold by the relation of `answers`, or ready-made from a boolean field of the paths."""
-    return _from_gold(pools) if correct_field is None else _from_field(pools, table, correct_field)
+    return _from_gold(pools, table) if correct_field is None else _from_field(pools, table, correct_field)
 
 
 def refuse_labels_as_score(table: PoolTable, labels: Labels) -> None:
@@ -79,12 +78,13 @@ def refuse_labels_as_column(column: Sequence[float], correct: NDArray[np.bool_],
         raise InvalidValue(f"the field {name!r} is the label itself; labels cannot break ties")
 
 
-def _from_gold(pools: Sequence[Pool]) -> Labels:
+def _from_gold(pools: Sequence[Pool], table: PoolTable) -> Labels:
     gold = []
     for pool in pools:
-        keys = frozenset(k for entry in pool.problem.gold if (k := answers.key(entry)) is not None)
+        relation = table.reading.relation_of(pool.problem)
+        keys = frozenset(key for entry in pool.problem.gold if (key := relation.key(entry)) is not None)
         if not keys:
-            unlabelled = sum(1 for p in pools if not any(answers.key(entry) for entry in p.problem.gold))
+            unlabelled = sum(1 for p in pools if not any(str(entry).strip() for entry in p.problem.gold))
             raise PoolFileError(
                 f"problem {pool.problem.id!r} has no gold answer ({unlabelled} of {len(pools)} have none); "
                 "labels are needed here: add gold, name ready-made labels with --correct, or leave those problems out"

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from quorate import answers
+from quorate.answers.relations import BY_TASK, Relation, as_written, relation_for, relation_named
 from quorate.errors import InvalidValue, PoolFileError
-from quorate.records import Path, Pool
+from quorate.records import Path, Pool, Problem
 
 _LABEL_NAMES = re.compile(
     r"(?i)(is_?)?(in)?correct(ness)?(_(src|source|label|gold|answer))?|(gold|true)?_?labels?|gold(_.*)?|(ground_?)?truth"
@@ -29,13 +29,19 @@ class Reading:
     score: str | None = None
     missing: tuple[str, ...] = ()
     """Spellings of "no answer", besides blank ones."""
+    relation: str | None = None
+    """The name of the relation that says when two answers are the same; None: by each problem's task."""
+
+    def relation_of(self, problem: Problem) -> Relation:
+        """When two answers to this problem are the same."""
+        return relation_for(problem.extra.get("task")) if self.relation is None else relation_named(self.relation)
 
     def describe(self) -> dict[str, Any]:
         """The part of a pipeline's description that reading decides (the score has a field of its own)."""
         return {
             "answer_field": self.answer_field,
             "missing": sorted(self.missing),
-            "relation": answers.RELATION,
+            "relation": BY_TASK if self.relation is None else relation_named(self.relation).describe(),
         }
 
 
@@ -48,6 +54,9 @@ class PoolTable:
     clusters: list[str | None]
     groups: list[str | None]
     answers: list[list[str | None]]
+    """Keys: equal for equal answers."""
+    written: list[dict[str, str]]
+    """For each pool, how the answer behind a key is written: as most paths have it, then the shortest way."""
     scores: list[list[float]] | None
     reading: Reading = field(default_factory=Reading)
     suspects: dict[str, int] = field(default_factory=dict)
@@ -59,19 +68,26 @@ class PoolTable:
 def read_table(pools: Sequence[Pool], reading: Reading) -> PoolTable:
     """Answers as keys and one score per path."""
     problems = [pool.problem for pool in pools]
-    keys, written = _read_answers(pools, reading)
-    counts = Counter(key for pool in keys for key in pool if key is not None)
-    suspects = {key: count for key, count in counts.items() if _SUSPECT.fullmatch(key)}
+    surfaces = _read_surfaces(pools, reading)
+    counts = Counter(surface for pool in surfaces for surface in pool if surface is not None)
+    named = {spelling.strip() for spelling in reading.missing}
+    keys, written = [], []
+    for pool, row in zip(pools, surfaces, strict=True):
+        relation = reading.relation_of(pool.problem)
+        pool_keys = [None if surface is None or surface in named else relation.key(surface) for surface in row]
+        keys.append(pool_keys)
+        written.append(_spellings(pool_keys, row))
     return PoolTable(
         ids=[problem.id for problem in problems],
         questions=[problem.question for problem in problems],
         clusters=[problem.cluster for problem in problems],
         groups=[problem.group for problem in problems],
         answers=keys,
+        written=written,
         scores=None if reading.score is None else read_scores(pools, reading.score),
         reading=reading,
-        suspects=suspects,
-        unused_missing=tuple(spelling for spelling in reading.missing if answers.key(spelling) not in written),
+        suspects={each: n for each, n in counts.items() if _SUSPECT.fullmatch(each) and each not in named},
+        unused_missing=tuple(spelling for spelling in reading.missing if spelling.strip() not in counts),
     )
 
 
@@ -133,8 +149,8 @@ def field_of(path: Path, steps: Sequence[str]) -> Any:
     return value
 
 
-def _read_answers(pools: Sequence[Pool], reading: Reading) -> tuple[list[list[str | None]], set[str | None]]:
-    """The keys of all answers, and every key as written, those that mean "no answer" included."""
+def _read_surfaces(pools: Sequence[Pool], reading: Reading) -> list[list[str | None]]:
+    """Every answer as it is written, stripped; None where there is none."""
     name = reading.answer_field
     _refuse_label_name(name)
     own = name == "answer"
@@ -148,26 +164,26 @@ def _read_answers(pools: Sequence[Pool], reading: Reading) -> tuple[list[list[st
         )
         hint = f"; the file has {', '.join(map(repr, fields))}: name one with --answer-field" if fields else ""
         raise PoolFileError(f"no path in the file has an answer in the field {name!r}{hint}")
-    missing = {answers.key(spelling) for spelling in reading.missing}
-    known: dict[Any, str | None] = {}
-    written: set[str | None] = set()
     table = []
     for pool in pools:
-        row = []
+        row: list[str | None] = []
         for position, path in enumerate(pool.paths):
             raw = path.answer if own else _present(field_of(path, [name]))
             if isinstance(raw, (dict, list)) or (isinstance(raw, float) and math.isinf(raw)):
                 raise PoolFileError(
                     f"problem {pool.problem.id!r}, path {position}: an answer must be a string or a number, got {raw!r}"
                 )
-            cached = (type(raw), raw)
-            if cached not in known:
-                key = answers.key(raw)
-                written.add(key)
-                known[cached] = None if key in missing else key
-            row.append(known[cached])
+            row.append((as_written(raw) or "").strip() or None)
         table.append(row)
-    return table, written
+    return table
+
+
+def _spellings(keys: list[str | None], surfaces: list[str | None]) -> dict[str, str]:
+    by_key: dict[str, Counter[str]] = {}
+    for key, surface in zip(keys, surfaces, strict=True):
+        if key is not None and surface is not None:
+            by_key.setdefault(key, Counter())[surface] += 1
+    return {key: min(each, key=lambda s: (-each[s], len(s), s)) for key, each in by_key.items()}
 
 
 def _present(value: Any) -> Any:

@@ -38,7 +38,7 @@ def test_calibrate_says_what_to_expect_and_writes_a_policy_that_python_reads(quo
     expected = policy.forecast(0.1)
     assert facts["points"][1]["forecast"]["answered"] == expected.answered
     assert facts["pipeline"]["weight"] == "exponential:1.0"
-    assert facts["pipeline"]["relation"] == "stripped-decimal@1"
+    assert facts["pipeline"]["relation"] == "by-task(choice@1,mathematics@1,plain@1,text@1)"
     text = quorate("calibrate", pools, "--score", "simulated", "--alpha", 0.1).out
     assert f"{100 * expected.answered:.1f} %" in text
     assert "at most 0.1" in text

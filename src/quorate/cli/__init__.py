@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from quorate.cli import calibrate, decide, evaluate, simulate
+from quorate.cli import answers, calibrate, decide, evaluate, simulate
 from quorate.errors import InfeasibleWarning, QuorateError
 from quorate.version import __version__
 
@@ -25,7 +25,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="Know when not to answer: a calibrated vote over sampled reasoning paths, with a guarantee.",
 )
-for verb in (simulate, calibrate, evaluate, decide):
+for verb in (simulate, answers, calibrate, evaluate, decide):
     app.command(verb.NAME, help=verb.HELP)(verb.run)
 
 

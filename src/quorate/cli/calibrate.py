@@ -18,6 +18,7 @@ from quorate.cli.options import (
     Missing,
     Normaliser,
     PoolFile,
+    Relation,
     Score,
     Seed,
     Smoothed,
@@ -62,6 +63,7 @@ def run(
     tie_break: TieBreak = None,
     answer_field: AnswerField = None,
     missing: Missing = None,
+    relation: Relation = None,
     correct: Correct = None,
     hold_out: Annotated[float, typer.Option(metavar="SHARE", help="Share of problems to keep back for a test.")] = 0.0,
     strict: Annotated[
@@ -75,7 +77,7 @@ def run(
 
     refuse_overwriting(out, file)
     guarantees = guarantees_of(alpha, delta, smoothed, seed)
-    reading = reading_of(answer_field, missing, score)
+    reading = reading_of(answer_field, missing, score, relation)
     voted = open_pools(file, reading, recipe_of(reading, normaliser, weight, tie_break), correct=correct, labelled=True)
     table = voted.table
     parts = split(table.ids, clusters=table.clusters, questions=table.questions, seed=seed or 0, test=hold_out)

@@ -40,7 +40,7 @@ def run(
     loaded = Policy.load(policy)
     voted = open_pools(file, reading_of_policy(loaded), loaded.recipe, labelled=False)
     decided = loaded.decide_votes(voted.votes, alpha=alpha)
-    lines = [_line(decision) for decision in decided]
+    lines = [_line(decision, spelling) for decision, spelling in zip(decided, voted.table.written, strict=True)]
     if out is not None:
         write_lines(lines, out)
     point = decided.point
@@ -78,18 +78,20 @@ def run(
         output.say(f"Wrote {out}.")
 
 
-def _line(decision: Any) -> dict[str, Any]:
+def _line(decision: Any, spelling: dict[str, str]) -> dict[str, Any]:
+    """A decision with answers as they are written, and the key of the one given."""
     return {
         "id": decision.id,
         "decision": "abstain" if decision.abstained else "answer",
-        "answer": decision.answer,
+        "answer": None if decision.abstained else spelling[decision.answer],
+        "key": decision.answer,
         "confidence": decision.confidence,
         "threshold": decision.threshold,
         "threshold_key": list(decision.threshold_key),
         "p_value": decision.p_value,
         "alpha": decision.alpha,
-        "support": dict(decision.support),
-        "shares": dict(decision.shares),
+        "support": {spelling[key]: paths for key, paths in decision.support.items()},
+        "shares": {spelling[key]: share for key, share in decision.shares.items()},
         **({} if decision.secondary is None else {"secondary": decision.secondary}),
         "explanation": decision.explanation,
     }

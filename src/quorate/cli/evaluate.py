@@ -19,6 +19,7 @@ from quorate.cli.options import (
     Missing,
     Normaliser,
     PoolFile,
+    Relation,
     Score,
     Seed,
     Smoothed,
@@ -63,6 +64,7 @@ def run(
     tie_break: TieBreak = None,
     answer_field: AnswerField = None,
     missing: Missing = None,
+    relation: Relation = None,
     correct: Correct = None,
     splits: Annotated[int | None, typer.Option(help="How many random splits.  [default: 20]")] = None,
     n_cal: Annotated[
@@ -75,7 +77,7 @@ def run(
         given = {
             "--alpha": alpha, "--delta": delta, "--smoothed": smoothed, "--score": score, "--normaliser": normaliser,
             "--weight": weight, "--tie-break": tie_break, "--answer-field": answer_field, "--missing": missing,
-            "--n-cal": n_cal, "--splits": splits, "--seed": seed,
+            "--relation": relation, "--n-cal": n_cal, "--splits": splits, "--seed": seed,
         }  # fmt: skip
         _audit(
             file,
@@ -85,7 +87,7 @@ def run(
             json=json,
         )
         return
-    reading = reading_of(answer_field, missing, score)
+    reading = reading_of(answer_field, missing, score, relation)
     voted = open_pools(file, reading, recipe_of(reading, normaliser, weight, tie_break), correct=correct, labelled=True)
     guarantees = guarantees_of(alpha, delta, smoothed, seed)
     _repeat(voted, guarantees, splits=20 if splits is None else splits, n_cal=n_cal, seed=seed or 0, json=json)

@@ -27,6 +27,13 @@ AnswerField = Annotated[
 Missing = Annotated[
     list[str] | None, typer.Option("--missing", metavar="VALUE", help="A spelling of 'no answer'; repeatable.")
 ]
+Relation = Annotated[
+    str | None,
+    typer.Option(
+        "--relation", metavar="NAME", help="When two answers are the same: mathematics, text, choice or plain.  "
+        "[default: by each problem's task]",
+    ),
+]  # fmt: skip
 Score = Annotated[
     str | None,
     typer.Option(
@@ -102,10 +109,12 @@ def refuse_overwriting(out: Path | None, *inputs: Path) -> None:
             raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
 
 
-def reading_of(answer_field: str | None, missing: list[str] | None, score: str | None) -> Reading:
+def reading_of(
+    answer_field: str | None, missing: list[str] | None, score: str | None, relation: str | None = None
+) -> Reading:
     from quorate.pool_table import Reading
 
-    return Reading(answer_field or "answer", score, tuple(missing or ()))
+    return Reading(answer_field or "answer", score, tuple(missing or ()), relation)
 
 
 def recipe_of(reading: Reading, normaliser: str | None, weight: str | None, tie_break: str | None) -> Recipe:

@@ -1,4 +1,4 @@
-"""When two written answers are the same: after stripping, and plain decimals by value.
+"""The plainest relation, for answers of no known task: after stripping, and plain decimals by value.
 
 `6`, `6.0` and ` +06 ` are one answer; `6 apples` and `six` are others. The key of an answer is a function of the
 answer alone, so sameness is an equivalence relation and never depends on other answers or on gold.
@@ -6,25 +6,16 @@ answer alone, so sameness is an equivalence relation and never depends on other 
 
 from __future__ import annotations
 
-import math
 import re
-from decimal import Decimal
-from typing import Any
 
-RELATION = "stripped-decimal@1"
+from quorate.answers.extraction import TRUNCATED, Extraction, final_part, settle
 
 _DECIMAL = re.compile(r"([+-]?)0*(\d*)(?:\.(\d*?)0*)?", re.ASCII)
 
 
-def key(answer: Any) -> str | None:
-    """The text that equal answers share; None for no answer (None, NaN, blank)."""
-    if answer is None or answer != answer:
-        return None
-    if isinstance(answer, bool):
-        return "true" if answer else "false"
-    if isinstance(answer, float) and math.isfinite(answer):
-        return _decimal_key(format(Decimal(repr(answer)), "f"))
-    return _decimal_key(str(answer).strip()) or None
+def key(answer: str) -> str | None:
+    """The text that equal answers share; None where nothing is written."""
+    return _decimal_key(answer.strip()) or None
 
 
 def _decimal_key(text: str) -> str:
@@ -34,3 +25,8 @@ def _decimal_key(text: str) -> str:
     sign, whole, fraction = found.group(1), found.group(2) or "0", found.group(3)
     number = f"{whole}.{fraction}" if fraction else whole
     return f"-{number}" if sign == "-" and number != "0" else number
+
+
+def extract(text: str, *, truncated: bool = False) -> Extraction:
+    """The whole final part of the text."""
+    return TRUNCATED if truncated else settle(final_part(text), "whole text")

@@ -1,0 +1,1 @@
+"""Mathematical answers: tidy the surface, parse it, value it, key it."""

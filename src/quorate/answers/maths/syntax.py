@@ -1,0 +1,282 @@
+"""A small parser for the mathematics of answers: numbers, letters, fractions, roots, powers, functions.
+
+It yields nested tuples and never evaluates. Bounded by length, tokens and depth; what it cannot read raises Unreadable.
+
+    expression  = term (("+" | "-" | "\\pm") term)*
+    term        = factor (("*" | "/" | juxtaposition) factor)*
+    factor      = ("-" | "+") factor | power
+    power       = atom ("!" | "'")* ("^" factor)?
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Any
+
+Node = tuple[Any, ...]
+
+MAX_TOKENS = 300
+MAX_DEPTH = 40
+
+_GREEK_NAMES = """
+    alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho sigma tau upsilon
+    phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega ell hbar
+"""
+GREEK = frozenset(_GREEK_NAMES.split())
+_FUNCTION_NAMES = "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan asin acos atan ln log exp lg"
+FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
+_PLAIN_NAMES = "|".join(sorted([*FUNCTIONS, "sqrt", "pi", "infty", "inf", "infinity", "cdot"], key=len, reverse=True))
+_PLAIN = re.compile(rf"(?<![\\a-zA-Z])({_PLAIN_NAMES})(?![a-zA-Z])")
+_TOKEN = re.compile(r"\s*(?:(\d+(?:\.\d*)?|\.\d+)|\\([a-zA-Z]+)|(\\[{}|])|([^\s]))")
+UNKNOWN_FUNCTIONS = frozenset("fghFGHPQWuvw")
+
+
+class Unreadable(Exception):
+    """Not in the grammar, or beyond its bounds."""
+
+
+def tokenize(text: str) -> list[tuple[str, str]]:
+    """(kind, text) pairs; kinds are number, command and symbol."""
+    text = _PLAIN.sub(lambda m: "\\infty " if m.group(1) in ("inf", "infinity") else f"\\{m.group(1)} ", text)
+    tokens: list[tuple[str, str]] = []
+    position = 0
+    while position < len(text):
+        found = _TOKEN.match(text, position)
+        if found is None:
+            break
+        position = found.end()
+        number, command, brace, symbol = found.groups()
+        if number:
+            tokens.append(("number", number))
+        elif command:
+            tokens.append(("command", command))
+        elif brace or symbol:
+            tokens.append(("symbol", brace or symbol))
+        if len(tokens) > MAX_TOKENS:
+            raise Unreadable("too many tokens")
+    return tokens
+
+
+def parse(text: str) -> Node:
+    """The expression that the whole text is."""
+    reader = _Reader(tokenize(text))
+    node = reader.expression()
+    if reader.position != len(reader.tokens):
+        raise Unreadable(f"stray {reader.peek()}")
+    return node
+
+
+class _Reader:
+    def __init__(self, tokens: list[tuple[str, str]]) -> None:
+        self.tokens = tokens
+        self.position = 0
+        self.depth = 0
+
+    def peek(self, ahead: int = 0) -> tuple[str, str]:
+        index = self.position + ahead
+        return self.tokens[index] if index < len(self.tokens) else ("end", "")
+
+    def take(self) -> tuple[str, str]:
+        token = self.peek()
+        self.position += 1
+        return token
+
+    def accept(self, *texts: str) -> str | None:
+        kind, text = self.peek()
+        if kind in ("symbol", "command") and text in texts:
+            self.position += 1
+            return text
+        return None
+
+    def expect(self, text: str) -> None:
+        if not self.accept(text):
+            raise Unreadable(f"expected {text}, got {self.peek()[1]!r}")
+
+    def expression(self) -> Node:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise Unreadable("too deep")
+        if self.accept("pm"):
+            node: Node = ("pm", ("num", Fraction(0)), self.term())
+        else:
+            node = self.term()
+        while True:
+            sign = self.accept("+", "-", "pm")
+            if sign is None:
+                break
+            right = self.term()
+            node = ("pm", node, right) if sign == "pm" else ("add", node, right if sign == "+" else ("neg", right))
+        self.depth -= 1
+        return node
+
+    def term(self) -> Node:
+        node = self.factor()
+        while True:
+            if self.accept("*", "cdot"):
+                node = ("mul", node, self.factor())
+            elif self.accept("/"):
+                node = ("div", node, self.factor())
+            elif self.starts_atom():
+                node = ("mul", node, self.power())
+            else:
+                return node
+
+    def factor(self) -> Node:
+        sign = self.accept("-", "+")
+        if sign:
+            self.depth += 1
+            if self.depth > MAX_DEPTH:
+                raise Unreadable("too deep")
+            inner = self.factor()
+            self.depth -= 1
+            return ("neg", inner) if sign == "-" else inner
+        return self.power()
+
+    def power(self) -> Node:
+        node = self.atom()
+        while self.accept("!"):
+            node = ("fact", node)
+        if self.accept("^"):
+            if self.accept("{"):
+                exponent = self.expression()
+                self.expect("}")
+            else:
+                exponent = self.factor()
+            node = ("pow", node, exponent)
+        return node
+
+    def starts_atom(self) -> bool:
+        kind, text = self.peek()
+        if kind == "number":
+            # "2 3" is not a product, but "3^5 5^4" and "\\pi 2" are
+            return (
+                self.position < 2
+                or self.tokens[self.position - 1][0] != "number"
+                or self.tokens[self.position - 2] == ("symbol", "^")
+            )
+        if kind == "command":
+            return text in GREEK or text in FUNCTIONS or text in ("frac", "sqrt", "pi", "infty", "binom")
+        return kind == "symbol" and (text.isalpha() or text in ("(", "{", "["))
+
+    def continues_argument(self) -> bool:
+        """`\\sin 2x` takes the whole product, up to the next sign or function."""
+        kind, text = self.peek()
+        if kind == "symbol":
+            return text.isalpha()
+        return kind == "number" or (kind == "command" and (text in GREEK or text in ("pi", "frac")))
+
+    def group(self) -> Node:
+        """`{…}` or, as LaTeX has it, the next single token."""
+        if self.accept("{"):
+            node = self.expression()
+            self.expect("}")
+            return node
+        kind, text = self.peek()
+        if kind == "number" and len(text) > 1 and text.isdigit():
+            # \frac12: one digit each
+            self.tokens[self.position] = ("number", text[1:])
+            return ("num", Fraction(text[0]))
+        return self.atom()
+
+    def atom(self) -> Node:
+        kind, text = self.take()
+        if kind == "number":
+            return ("num", _decimal(text))
+        if kind == "command":
+            return self.command(text)
+        if kind == "symbol":
+            if text.isalpha() and text.isascii():
+                return self.letter(text)
+            closing = {"(": ")", "{": "}", "[": "]"}.get(text)
+            if closing:
+                node = self.expression()
+                self.expect(closing)
+                return node
+            if text == "|":
+                node = self.expression()
+                self.expect("|")
+                return ("fn", "abs", node)
+        raise Unreadable(f"unexpected {text!r}")
+
+    def letter(self, name: str) -> Node:
+        name += self.subscript()
+        while self.accept("'"):
+            name += "'"
+        if name[0] in UNKNOWN_FUNCTIONS and self.peek() == ("symbol", "("):
+            self.take()
+            arguments = [self.expression()]
+            while self.accept(","):
+                arguments.append(self.expression())
+            self.expect(")")
+            return ("call", name, *arguments)
+        if name == "e":
+            return ("const", "e")
+        if name == "i":
+            return ("const", "i")
+        return ("var", name)
+
+    def subscript(self) -> str:
+        if not self.accept("_"):
+            return ""
+        if not self.accept("{"):
+            kind, text = self.take()
+            if kind == "end":
+                raise Unreadable("empty subscript")
+            return "_" + text
+        inside = ""
+        while not self.accept("}"):
+            kind, text = self.take()
+            if kind == "end" or text in ("{", "^"):
+                raise Unreadable("strange subscript")
+            inside += text
+        return "_" + inside
+
+    def command(self, name: str) -> Node:
+        if name == "frac":
+            numerator = self.group()
+            return ("div", numerator, self.group())
+        if name == "binom":
+            top = self.group()
+            return ("fn", "binom", top, self.group())
+        if name == "sqrt":
+            degree: Node = ("num", Fraction(2))
+            if self.accept("["):
+                degree = self.expression()
+                self.expect("]")
+            return ("root", self.group(), degree)
+        if name == "pi":
+            return ("const", "pi")
+        if name == "infty":
+            return ("inf",)
+        if name in GREEK:
+            return ("var", "\\" + name + self.subscript())
+        if name in FUNCTIONS:
+            return self.function(name)
+        raise Unreadable(f"command {name}")
+
+    def function(self, name: str) -> Node:
+        base: Node | None = None
+        exponent: Node | None = None
+        while self.peek() in (("symbol", "^"), ("symbol", "_")):
+            mark = self.take()[1]
+            part = self.group() if self.peek()[1] != "-" else self.factor()
+            if mark == "_":
+                base = part
+            else:
+                exponent = part
+        kind, text = self.peek()
+        if kind == "symbol" and text in ("(", "{", "["):
+            argument = self.atom()
+        else:
+            argument = self.power()
+            while self.continues_argument():
+                argument = ("mul", argument, self.power())
+        if exponent == ("neg", ("num", Fraction(1))):
+            return ("fn", "arc" + name, argument)
+        node: Node = ("fn", name, argument) if base is None else ("div", ("fn", "ln", argument), ("fn", "ln", base))
+        return node if exponent is None else ("pow", node, exponent)
+
+
+def _decimal(text: str) -> Fraction:
+    return Fraction(text if not text.endswith(".") else text[:-1])
