@@ -33,6 +33,7 @@ def test_rates_by_hand(policy):
     assert audit.false_abstention == 0.2
     assert audit.expected == 20 / 201
     assert audit.p_value == pytest.approx(stats.betabinom.sf(0, 5, 20, 181))
+    assert audit.interval == tuple(stats.betabinom.ppf([0.025, 0.975], 5, 20, 181) / 5)
     assert "Consistent" in audit.verdict
 
 
@@ -64,6 +65,16 @@ def test_the_verdict_between_luck_and_evidence_says_so(policy):
     assert 0.005 < audit.p_value < 0.05
     assert audit.consistent
     assert "More errors than usual" in audit.verdict
+
+
+def test_the_level_is_shared_among_operating_points(policy):
+    """Two alphas: suspicion starts at 0.005 each, not at 0.01."""
+    for errors in range(10, 40):
+        audit = qr.audit_policy(policy, binary_votes([10] * 100), np.arange(100) >= errors)[0]
+        if 0.005 < audit.p_value < 0.01:
+            assert audit.consistent
+            return
+    raise AssertionError("no count of errors falls between the two levels")
 
 
 def test_nothing_answered_has_no_accuracy(policy):

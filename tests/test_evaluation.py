@@ -24,17 +24,19 @@ def test_every_split_is_what_calibrate_and_decide_do(tie_break):
     correct = votes.answer == drawn.gold
     result = qr.evaluate_splits({"x": (votes, correct)}, alpha=0.1, n_cal=60, splits=5, seed=9)[0]
     calibration, test = splits.repeated(150, 60, 5, seed=9)
-    errors, answered, thresholds = [], [], []
+    errors, answered, thresholds, withheld = [], [], [], []
     for c, t in zip(calibration, test, strict=True):
         policy = qr.calibrate(votes.take(c), correct[c], alpha=0.1)
         decided = policy.decide_votes(votes.take(t)).answered
         errors.append(np.mean(decided & ~correct[t]))
         answered.append(decided.mean())
+        withheld.append(np.mean(~decided & correct[t]))
         thresholds.append(policy.threshold)
     assert result.confident_error.mean == pytest.approx(np.mean(errors))
     assert result.confident_error.sd == pytest.approx(np.std(errors, ddof=1))
     assert result.confident_error.se == pytest.approx(np.std(errors, ddof=1) / np.sqrt(5))
     assert result.answered.mean == pytest.approx(np.mean(answered))
+    assert result.false_abstention.mean == pytest.approx(np.mean(withheld))
     assert result.threshold.mean == pytest.approx(np.mean(thresholds))
 
 
@@ -82,3 +84,10 @@ def test_too_few_to_calibrate_abstains_and_too_few_rows_is_an_error(cell):
     assert (result.answered.mean, result.expected_confident_error, result.threshold.mean) == (0, 0, 1)
     with pytest.raises(InvalidValue, match="n_cal must leave"):
         qr.evaluate_splits({"": cell}, alpha=0.1, n_cal=600)
+
+
+def test_a_rank_beyond_the_calibration_votes_answers_everything(cell):
+    seed = next(seed for seed in range(99) if qr.Smoothed(0.99, seed).rank(10) == 11)
+    result = qr.evaluate_splits({"": cell}, guarantee=qr.Smoothed(0.99, seed), n_cal=10)[0]
+    assert result.answered.mean == 1
+    assert result.threshold.mean == 0

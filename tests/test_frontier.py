@@ -33,6 +33,11 @@ def test_a_curve_of_two_points_is_one_trapezoid():
     assert curve.auroc == pytest.approx((1 + 1 + 0.5) / 3)
 
 
+def test_aurc_weighs_each_level_by_its_votes():
+    curve = Frontier.of(Evidence.of([0.9, 0.4, 0.4, 0.4], [False, True, True, True]))
+    assert curve.aurc == pytest.approx((1 + 3 * 0.25) / 4)
+
+
 @given(votes, st.randoms(use_true_random=False))
 def test_the_order_of_rows_never_matters(table, random):
     first, second = (

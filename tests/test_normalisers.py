@@ -25,6 +25,7 @@ tables = arrays(float, st.tuples(st.integers(1, 4), st.integers(1, 6)), elements
 
 def test_pool_z_by_hand_with_its_floor():
     np.testing.assert_allclose(pool_z(np.array([[1.0, 3.0]])), [[-1, 1]])
+    np.testing.assert_allclose(pool_z(np.array([[0.0, 0.2]])), [[-1, 1]])  # a spread of 0.1 is well above the floor
     tiny = pool_z(np.array([[0.0, 1e-6]]))
     assert np.abs(tiny).max() < 1e-4  # differences far below the floor are not blown up to full range
     np.testing.assert_array_equal(pool_z(np.array([[5.0, 5.0, 5.0]])), np.zeros((1, 3)))

@@ -90,6 +90,27 @@ def test_votes_made_another_way_are_refused_with_the_list_of_differences(policy,
     assert len(refused.value.differences) == 4
 
 
+@pytest.mark.parametrize(
+    ("field", "other"),
+    [("normaliser", {"normaliser": qr.normalisers.pool_z}), ("weight", {"weight": qr.exponential(3)}),
+     ("tie_break", {"tie_break": qr.jitter(1)}), ("score", {"score": "other"}), ("prompt", {"upstream": {"prompt": "x"}})],
+)  # fmt: skip
+def test_each_part_of_the_pipeline_is_compared(policy, drawn, field, other):
+    how = {"score": "judge", "tie_break": qr.mean_score(), **other}
+    votes = qr.vote(drawn.answers, drawn.scores, ids=range(400), **how)
+    for use in (policy.decide_votes, policy.p_value, policy.check):
+        with pytest.raises(PipelineMismatch, match=f"{field} is"):
+            use(votes)
+
+
+def test_the_tie_rule_is_compared(policy, drawn):
+    from quorate.policy import describe_differences
+
+    here = policy.recipe.describe()
+    found = describe_differences(here, {**here, "tie_rule": "coin@1"})
+    assert found == ["tie_rule is 'paths-weight-key@1' in the policy, 'coin@1' here"]
+
+
 @pytest.mark.parametrize("paths", [7, 9])
 def test_pools_with_fewer_or_more_paths_than_calibrated_are_refused(policy, paths):
     with pytest.raises(PipelineMismatch, match=f"n_paths is 8 in the policy, {paths} in pool 0"):
@@ -97,7 +118,7 @@ def test_pools_with_fewer_or_more_paths_than_calibrated_are_refused(policy, path
 
 
 def test_ragged_calibration_allows_its_own_range_of_pool_sizes():
-    answers = [["a"] * 3, ["a"] * 5, ["b", "a", "a"]] * 10
+    answers = [["a"] * 4, ["a"] * 5, ["b", "a", "a"]] * 10
     policy = qr.calibrate(qr.vote(answers), [True, True, False] * 10, alpha=0.2)
     assert policy.n_paths == (3, 5)
     policy.decide(["a"] * 4)

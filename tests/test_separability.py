@@ -110,6 +110,10 @@ def test_the_band_is_that_of_the_theory_beside_the_papers():
 
 
 def test_the_paper_bound_is_infinite_where_its_condition_on_n_fails_and_nan_where_nothing_is_answered():
+    needed = int(np.ceil(2 * np.log(4 / 0.05)))  # at yield 1
+    for n, known in ((needed, True), (needed - 1, False)):
+        full = AccuracyBand.of(Evidence.of(np.full(n, 0.5), np.ones(n, bool)), threshold=[0.0])
+        assert np.isfinite(full.paper_half_width[0]) == known
     band = AccuracyBand.of(Evidence.of([0.2, 0.8], [True, False]), threshold=[0.0, 0.9])
     assert np.isinf(band.paper_half_width[0])
     assert np.isnan(band.paper_half_width[1])

@@ -87,3 +87,10 @@ def test_the_drawn_order_depends_on_ids_alone():
     ids = [f"q{i}" for i in range(50)]
     shuffled = list(reversed(ids))
     assert [ids[row] for row in in_drawn_order(ids)] == [shuffled[row] for row in in_drawn_order(shuffled)]
+
+
+def test_large_units_are_no_likelier_to_land_on_either_side():
+    ids = [f"q{i}" for i in range(60)]
+    clusters = ["big"] * 30 + [None] * 30
+    in_test = sum(0 in split(ids, clusters=clusters, seed=seed, test=0.5).test for seed in range(600))
+    assert abs(in_test / 600 - 0.5) < 4 * np.sqrt(0.25 / 600)

@@ -154,6 +154,22 @@ def test_ties_go_to_more_paths_then_to_the_larger_single_weight_then_to_the_smal
     assert vote_one([B, A], [1.0, 1.0], weight=qr.linear()).answer == A
 
 
+def test_weights_that_differ_by_more_than_rounding_are_no_tie():
+    assert vote_one([A, B, B], [1.0 + 1e-10, 0.5, 0.5], weight=qr.linear()).answer == A
+
+
+def test_counts_and_sums_fit_their_types_at_every_width():
+    from quorate.exact_sums import grid
+
+    for width in (1, 2, 126, 127, 150, 200, 512, 513, 5000):
+        assert grid(width) * width <= 2**53
+        assert qr.vote(np.zeros((1, width), dtype=int)).confidence[0] == 1.0
+
+
+def test_a_pool_without_an_answer_ranks_below_all_others_whatever_its_column():
+    assert qr.vote([[None], ["a"]], tie_break=[5.0, 1.0]).secondary.tolist() == [-np.inf, 1.0]
+
+
 def test_weights_that_differ_only_by_rounding_are_a_tie():
     # 0.1 + 0.2 and 0.3 differ in the last bit as floats; as tallies they are equal.
     vote = vote_one([B, B, A], [0.1, 0.2, 0.3], weight=qr.linear())

@@ -90,13 +90,12 @@ def split(
     if not (tune >= 0 and test >= 0 and tune + test < 1):
         raise InvalidValue(f"tune and test must be shares >= 0 that leave some for calibration, got {tune} and {test}")
     unit = units(ids, clusters, questions)
-    smallest: dict[int, bytes] = {}
-    for name, member in zip(ids, unit.tolist(), strict=True):
-        digest = _digest(name, seed)
-        smallest[member] = min(digest, smallest.get(member, digest))
-    order = sorted(smallest, key=lambda member: smallest[member])
+    # One member speaks for its unit. It is chosen without the seed: the smallest of several seeded digests would send
+    # large units to the first side more often than small ones, and the sides would not be exchangeable.
+    speakers = one_per_unit(ids, unit)
+    order = unit[speakers[np.argsort([_digest(ids[row], seed) for row in speakers], kind="stable")]]
     n_tune, n_test = round(len(order) * tune), round(len(order) * test)
-    sides = np.split(np.array(order, dtype=np.intp), [n_tune, n_tune + n_test])
+    sides = np.split(order, [n_tune, n_tune + n_test])
     parts = [np.flatnonzero(np.isin(unit, side)) for side in sides]
     return Split(tune=parts[0], calibration=parts[2], test=parts[1])
 

@@ -195,6 +195,14 @@ def _literal_cdf(j, n, alpha):
     return sum(comb(n, i) * alpha**i * (1 - alpha) ** (n - i) for i in range(j + 1))
 
 
+def test_the_rank_may_be_all_of_n_and_too_close_to_tell_is_the_smaller_rank(monkeypatch):
+    assert HighProbability(0.99, 0.5).rank(1) == 1
+    from quorate.calibration import high_probability
+
+    monkeypatch.setattr(high_probability, "_EXACT_LIMIT", 0)
+    assert HighProbability(0.5, 0.25).rank(2) == 0  # exactly 1/4, but not to be told in floats
+
+
 def test_a_tie_with_delta_counts_as_kept():
     # P(Bin(2, 1/2) ≤ 0) is exactly 1/4; in floats or with "<" the rank would be 0.
     assert HighProbability(0.5, 0.25).rank(2) == 1
