@@ -93,7 +93,8 @@ def test_votes_made_another_way_are_refused_with_the_list_of_differences(policy,
 @pytest.mark.parametrize(
     ("field", "other"),
     [("normaliser", {"normaliser": qr.normalisers.pool_z}), ("weight", {"weight": qr.exponential(3)}),
-     ("tie_break", {"tie_break": qr.jitter(1)}), ("score", {"score": "other"}), ("prompt", {"upstream": {"prompt": "x"}})],
+     ("tie_break", {"tie_break": qr.jitter(1)}), ("score", {"score": "other"}),
+     ("prompt", {"upstream": {"prompt": "x"}})],
 )  # fmt: skip
 def test_each_part_of_the_pipeline_is_compared(policy, drawn, field, other):
     how = {"score": "judge", "tie_break": qr.mean_score(), **other}
