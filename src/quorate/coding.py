@@ -153,12 +153,15 @@ def _as_pool(pool: Any, row: int) -> list[Any]:
     return pool.tolist() if isinstance(pool, np.ndarray) else list(pool)
 
 
-def _code(pools: list[Any]) -> NDArray[np.int32]:
+def _code(pools: list[Any]) -> NDArray[Any]:
     """The codes of some pools, laid end to end: keys numbered in order of first appearance."""
-    code: defaultdict[Any, int] = defaultdict(count().__next__, {None: -1})
-    answers = map(code.__getitem__, chain.from_iterable(pools))
+    code: defaultdict[Any, int] = defaultdict(count().__next__, {None: _NONE_AS_BYTE})
     try:
-        codes = np.fromiter(answers, dtype=np.int32, count=sum(map(len, pools)))
+        codes = _as_bytes(code, pools)
+        if codes is None:
+            code[None] = -1
+            places = map(code.__getitem__, chain.from_iterable(pools))
+            codes = np.fromiter(places, dtype=np.int32, count=sum(map(len, pools)))
     except TypeError:
         offender = next(answer for answer in chain.from_iterable(pools) if getattr(answer, "__hash__", None) is None)
         raise InvalidValue(f"an answer must be a string, a number or None, got {offender!r}") from None
@@ -167,5 +170,18 @@ def _code(pools: list[Any]) -> NDArray[np.int32]:
             offender = next(answer for answer in code if type(answer) is kind)
             raise InvalidValue(f"an answer must be a string, a number or None, got {offender!r}")
         if issubclass(kind, (float, np.floating)):
-            codes[np.isin(codes, [number for answer, number in code.items() if answer != answer])] = -1
+            no_numbers = [number for answer, number in code.items() if answer != answer]
+            codes = np.where(np.isin(codes, no_numbers), -1, codes)
     return codes
+
+
+_NONE_AS_BYTE = 255  # reads as −1 in a signed byte
+
+
+def _as_bytes(code: defaultdict[Any, int], pools: list[Any]) -> NDArray[np.int8] | None:
+    """The codes as bytes, the fastest way out of Python objects; None where there are too many keys for that."""
+    try:
+        packed = bytes(map(code.__getitem__, chain.from_iterable(pools)))
+    except ValueError:
+        return None
+    return np.frombuffer(packed, dtype=np.int8) if len(code) <= np.iinfo(np.int8).max else None

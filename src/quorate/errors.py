@@ -6,7 +6,8 @@
     ├── PolicyFileError                      a policy file is foreign, newer, damaged or edited
     ├── PipelineMismatch                     a policy is used on votes made another way
     ├── CalibrationLeak                      problems used for calibration turn up where unseen ones are needed
-    └── InsufficientCalibration              too few labels for the promise, and `strict` was asked for
+    ├── InsufficientCalibration              too few labels for the promise, and `strict` was asked for
+    └── MissingExtra                         a part that is installed separately is not there
 
 `InfeasibleWarning` is the gentle form of the last one: the policy is valid, and abstains always.
 """
@@ -46,6 +47,10 @@ class CalibrationLeak(QuorateError):
 
 class InsufficientCalibration(QuorateError):
     """The calibration set is too small for the promise asked for."""
+
+
+class MissingExtra(QuorateError):
+    """An optional part is not installed; the message has the command that installs it."""
 
 
 class InfeasibleWarning(UserWarning):

@@ -20,12 +20,14 @@ from quorate.answers.relations import (
     relation_named,
     text,
 )
+from quorate.answers.slow import SlowPath
 
 __all__ = [
     "BY_TASK",
     "RELATIONS",
     "Extraction",
     "Relation",
+    "SlowPath",
     "choice",
     "classes",
     "equivalent",
@@ -51,9 +53,16 @@ def equivalent(a: Any, b: Any, relation: Relation = mathematics) -> bool:
     return key is not None and key == relation.key(b)
 
 
-def classes(answers: Iterable[Any], relation: Relation = mathematics) -> list[str | None]:
-    """A key per answer: equal for equal answers, None for no answer."""
-    return [relation.key(answer) for answer in answers]
+def classes(
+    answers: Iterable[Any], relation: Relation = mathematics, *, slow: SlowPath | None = None
+) -> list[str | None]:
+    """A key per answer of one pool: equal for equal answers, None for no answer.
+
+    With `slow`, classes that the rules could only compare as text are put to math-verify as well.
+    """
+    surfaces = list(answers)
+    keys = [relation.key(answer) for answer in surfaces]
+    return keys if slow is None else slow.merge(keys, surfaces)
 
 
 def is_correct(answer: Any, gold: Any, relation: Relation = mathematics) -> bool:
