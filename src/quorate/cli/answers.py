@@ -12,7 +12,7 @@ from quorate.cli import output
 from quorate.cli.options import AnswerField, Json, Relation, refuse_overwriting
 
 if TYPE_CHECKING:
-    from quorate.answers import Extraction
+    from quorate.answers import Extraction, SlowPath
     from quorate.answers import Relation as AnswerRelation
     from quorate.answers.custom import Extractor
     from quorate.records import Path as SampledPath
@@ -22,7 +22,8 @@ NAME = "answers"
 HELP = """Extract the answers of a pool file and put equal ones into one class, or explain two answers.
 
 Writes a copy of the file in which every path has `answer`, `extraction` (the rule that found it) and `key` (equal for
-equal answers). Paths that have an answer keep it, unless `--extract` says how to read their text.
+equal answers). Paths that have an answer keep it, unless `--extract` says how to read their text. With `--slow` an
+answer that only math-verify can read is given the spelling it is equal to.
 
 Examples:
 
@@ -47,6 +48,14 @@ def run(
             "--extract", metavar="SPEC", help="Read texts by package.module:function, or a regular expression."
         ),
     ] = None,
+    slow: Annotated[
+        Path | None,
+        typer.Option(
+            "--slow",
+            metavar="VERDICTS",
+            help="Put answers that no rule can read to math-verify; verdicts are kept in this file.",
+        ),
+    ] = None,
     relation: Relation = None,
     answer_field: AnswerField = None,
     json: Json = False,
@@ -59,7 +68,7 @@ def run(
     if file is None or out is None:
         raise InvalidValue("give a pool file and -o FILE, or --explain A B")
     refuse_overwriting(out, file)
-    _class_file(file, out, extract, relation, answer_field or "answer", json=json)
+    _class_file(file, out, extract, relation, answer_field or "answer", slow, json=json)
 
 
 def _explain(a: str, b: str, relation: str | None, *, json: bool) -> None:
@@ -73,7 +82,12 @@ def _explain(a: str, b: str, relation: str | None, *, json: bool) -> None:
         output.say(answers.explain(a, b, chosen))
 
 
-def _class_file(file: Path, out: Path, extract: str | None, relation: str | None, field: str, *, json: bool) -> None:
+def _class_file(
+    file: Path, out: Path, extract: str | None, relation: str | None, field: str, store: Path | None, *, json: bool
+) -> None:
+    from contextlib import nullcontext
+
+    from quorate.answers import SlowPath
     from quorate.answers.custom import parse_extractor
     from quorate.files import read_pools, write_pools
     from quorate.pool_table import Reading
@@ -82,7 +96,9 @@ def _class_file(file: Path, out: Path, extract: str | None, relation: str | None
     reading.describe()
     custom = None if extract is None else parse_extractor(extract)
     tally = _Tally()
-    pools = [_classed(pool, reading.relation_of(pool.problem), custom, field, tally) for pool in read_pools(file)]
+    source = read_pools(file)
+    with nullcontext() if store is None else SlowPath(store=store) as slow:
+        pools = [_classed(pool, reading.relation_of(pool.problem), custom, field, slow, tally) for pool in source]
     write_pools(pools, out)
     facts = tally.facts(str(out), len(pools))
     if json:
@@ -138,21 +154,30 @@ def _leaders(votes: list[str | None]) -> set[str]:
     return {vote for vote, paths in counts.items() if paths == max(counts.values())}
 
 
-def _classed(pool: Pool, relation: AnswerRelation, custom: Extractor | None, field: str, tally: _Tally) -> Pool:
+def _classed(
+    pool: Pool, relation: AnswerRelation, custom: Extractor | None, field: str, slow: SlowPath | None, tally: _Tally
+) -> Pool:
     from dataclasses import replace
 
     found = [_find(path, relation, custom, field) for path in pool.paths]
-    keys = [relation.key(each.answer) for each in found]
+    surfaces = [each.answer for each in found]
+    keys = [relation.key(surface) for surface in surfaces]
     tally.methods.update(each.method for each in found)
+    if slow is not None and relation.name == "mathematics":
+        merged = slow.merge(keys, surfaces)
+        # An answer that the slow path found equal to another is given that spelling, so that every later command, and
+        # gold, sees one class by the rules alone.
+        spelling = {key: surface for key, surface in zip(keys, surfaces, strict=True) if key is not None}
+        surfaces = [s if new is None else spelling[new] for s, new in zip(surfaces, merged, strict=True)]
+        keys = merged
     tally.add([each.answer for each in found], keys)
-    paths = tuple(
-        replace(
-            path, answer=each.answer, has_answer_field=True,
-            extra={**path.extra, "extraction": each.method, "key": key},
-        )
-        for path, each, key in zip(pool.paths, found, keys, strict=True)
-    )  # fmt: skip
-    return replace(pool, paths=paths)
+    paths = []
+    for path, each, surface, key in zip(pool.paths, found, surfaces, keys, strict=True):
+        extra = {**path.extra, "extraction": each.method, "key": key}
+        if surface != each.answer:
+            extra["answer_written"] = each.answer
+        paths.append(replace(path, answer=surface, has_answer_field=True, extra=extra))
+    return replace(pool, paths=tuple(paths))
 
 
 def _find(path: SampledPath, relation: AnswerRelation, custom: Extractor | None, field: str) -> Extraction:

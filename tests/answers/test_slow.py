@@ -1,0 +1,57 @@
+"""The slow path: a real math-verify in a real child process, its limits, its memory of verdicts."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from quorate import answers
+from quorate.answers import SlowPath, mathematics
+from quorate.errors import InvalidValue, MissingExtra
+
+
+def test_it_merges_what_the_rules_compare_as_text_and_nothing_else():
+    pool = ["\\sum_{k=1}^{3} k", "6", "6.0", "7", None]
+    assert mathematics.key(pool[0]).startswith("s:")
+    with SlowPath() as slow:
+        keys = answers.classes(pool, slow=slow)
+        assert keys == ["n:6", "n:6", "n:6", "n:7", None]
+        # Order changes nothing, and what the rules decide is never asked.
+        assert answers.classes(pool[::-1], slow=slow) == keys[::-1]
+        assert all("sum" in a or "sum" in b for a, b in slow.verdicts)
+    assert answers.classes(pool)[0] != "n:6"  # off unless asked for
+
+
+def test_a_pair_that_runs_into_a_limit_is_different_and_counted_and_the_next_one_is_served():
+    with SlowPath(seconds=1.0) as slow:
+        assert not slow.same("9^{9^{9^{9}}}", "1")
+        assert slow.killed == 1
+        assert slow.same("\\frac{1}{2}", "0.5")
+
+
+def test_verdicts_are_stored_and_replayed_without_a_child(tmp_path, monkeypatch):
+    store = tmp_path / "verdicts.json"
+    with SlowPath(store=store) as slow:
+        first = slow.same("\\sum_{k=1}^{3} k", "6")
+    assert json.loads(store.read_text())["verdicts"] == [["6", "\\sum_{k=1}^{3} k", first]]
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with SlowPath(store=store) as again:
+        assert again.same("6", "\\sum_{k=1}^{3} k") == first
+
+
+def test_a_missing_math_verify_names_the_command_that_installs_it(tmp_path, monkeypatch):
+    impostor = tmp_path / "python"
+    impostor.write_text("#!/bin/sh\necho missing\n")
+    impostor.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(impostor))
+    with pytest.raises(MissingExtra, match=r"pip install 'quorate\[math\]'"):
+        SlowPath().same("a", "b")
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"format": "quorate-verdicts", "verdicts": [["a", "b", 1]]}', "[1]"])
+def test_a_store_that_holds_no_verdicts_is_refused(tmp_path, content):
+    (tmp_path / "v.json").write_text(content)
+    with pytest.raises(InvalidValue, match="cannot be read as verdicts"):
+        SlowPath(store=tmp_path / "v.json")
