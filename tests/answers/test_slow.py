@@ -24,6 +24,13 @@ def test_it_merges_what_the_rules_compare_as_text_and_nothing_else():
     assert answers.classes(pool)[0] != "n:6"  # off unless asked for
 
 
+def test_sentences_are_never_asked_about():
+    with SlowPath() as slow:
+        keys = answers.classes(["300 \\text{ acres of corn and } 200 \\text{ acres of wheat}", "300"], slow=slow)
+        assert keys[0] != keys[1]
+        assert slow.verdicts == {}
+
+
 def test_a_pair_that_runs_into_a_limit_is_different_and_counted_and_the_next_one_is_served():
     with SlowPath(seconds=1.0) as slow:
         assert not slow.same("9^{9^{9^{9}}}", "1")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import subprocess
 import sys
@@ -23,6 +24,9 @@ from quorate.whole_files import whole_file
 
 _START_SECONDS = 60.0
 _FORMAT = "quorate-verdicts"
+_LONGEST_FORMULA = 300
+_COMMAND = re.compile(r"\\[a-zA-Z]+")
+_WORD = re.compile(r"[A-Za-z]{3,}")
 
 
 class SlowPath:
@@ -72,7 +76,8 @@ class SlowPath:
 
         for a, b in combinations(sorted(spelling), 2):
             undecided = a.startswith("s:") or b.startswith("s:")
-            if undecided and find(a) != find(b) and self.same(spelling[a], spelling[b]):
+            readable = not (_is_prose(spelling[a]) or _is_prose(spelling[b]))
+            if undecided and readable and find(a) != find(b) and self.same(spelling[a], spelling[b]):
                 low, high = sorted((find(a), find(b)))
                 root[high] = low
         return [None if key is None else find(key) for key in keys]
@@ -118,6 +123,11 @@ class SlowPath:
             self._worker.kill()
             self._worker.communicate()
             self._worker = None
+
+
+def _is_prose(answer: str) -> bool:
+    """Sentences: a grader of formulas finds some number in them, and calls that the answer."""
+    return len(answer) > _LONGEST_FORMULA or len(_WORD.findall(_COMMAND.sub(" ", answer))) > 2
 
 
 def _read(store: str | os.PathLike[str]) -> Iterable[tuple[tuple[str, str], bool]]:
