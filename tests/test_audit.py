@@ -33,7 +33,8 @@ def test_rates_by_hand(policy):
     assert audit.false_abstention == 0.2
     assert audit.expected == 20 / 201
     assert audit.p_value == pytest.approx(stats.betabinom.sf(0, 5, 20, 181))
-    assert audit.interval == tuple(stats.betabinom.ppf([0.025, 0.975], 5, 20, 181) / 5)
+    many = qr.audit_policy(policy, binary_votes([10] * 400), [True] * 400)[0]
+    assert many.interval == tuple(stats.betabinom.ppf([0.025, 0.975], 400, 20, 181) / 400)
     assert "Consistent" in audit.verdict
 
 

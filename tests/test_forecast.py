@@ -27,6 +27,7 @@ def test_the_fixture_at_alpha_02():
     assert expected.selective_accuracy == 0.75
     assert expected.selective_accuracy_corrected == pytest.approx(1 - (2 / 10) / (4 / 9))
     assert expected.confident_error == pytest.approx(1 / 9)
+    assert expected.expected_confident_error == pytest.approx(2 / 10)  # k / (n + 1)
     assert expected.false_abstention == pytest.approx(2 / 9)
     assert expected.accuracy_at_least == 0.0  # nine votes promise nothing
 
@@ -53,3 +54,11 @@ def test_nothing_answered_has_no_accuracy():
     assert math.isnan(expected.selective_accuracy)
     assert math.isnan(expected.accuracy_at_least)
     assert math.isnan(expected.selective_accuracy_corrected)
+
+
+def test_ties_and_errors_without_confidence_are_not_overcorrected():
+    tied = forecast_at(0.3, [0.9] * 8 + [0.5] * 12, np.array([False] * 8 + [True] * 12))
+    assert tied.selective_accuracy_corrected == pytest.approx(1 - (1 / 21) / (8 / 20))  # one error more, not k of them
+    silent = forecast_at(0.1, [0.9] * 17 + [0.0] * 2, np.array([False] * 17 + [True] * 2))
+    assert silent.threshold == 0
+    assert silent.selective_accuracy_corrected == 1.0

@@ -66,6 +66,8 @@ def test_a_decision_carries_what_a_person_needs(policy):
     assert unsure.abstained
     assert "not above the threshold" in unsure.explanation
     assert "no path has an answer" in policy.decide([-1] * 8, [0.0] * 8).explanation
+    weightless = policy.decide([3, *[-1] * 7], [-1000.0, *[0.0] * 7])
+    assert "have no weight" in weightless.explanation
 
 
 def test_the_strictest_alpha_is_the_default_and_others_must_be_held(policy):

@@ -107,9 +107,9 @@ def test_spellings_that_look_like_no_answer_are_pointed_out_and_unused_ones_too(
     assert known.unused_missing == ("nothing",)
 
 
-def test_model_and_temperature_are_read_where_the_whole_file_agrees():
+def test_model_and_temperature_are_read_and_a_mixture_is_its_own_pipeline():
     one = [pool(f"q{i}", Path(answer="a"), extra={"model": "m", "temperature": i}) for i in range(2)]
-    assert named_pipeline(one) == {"model": "m"}
+    assert named_pipeline(one) == {"model": "m", "temperature": ["0", "1"]}
 
 
 @pytest.mark.parametrize("name", [".correct", ".correct_src", ".is_correct", ".label", "meta.gold", "correct"])

@@ -24,6 +24,7 @@ def test_clusters_and_question_texts_join_rows_however_indirectly():
 
 def test_blank_questions_and_clusters_join_nothing():
     assert len(set(units(["a", "b", "c"], ["", None, ""], ["", " ", None]).tolist())) == 3
+    assert len(set(units(["a", "b"], np.array([np.nan, np.nan]), None).tolist())) == 2
 
 
 @given(rows, st.integers(0, 50), st.sampled_from([0, 0.3, 0.5]), st.sampled_from([0, 0.2, 0.45]))

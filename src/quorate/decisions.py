@@ -62,6 +62,8 @@ def explain(vote: Vote, point: OperatingPoint, p_value: float, *, answered: bool
         )
     if vote.answer is None:
         return f"Abstained: no path has an answer. {guarantee.promise(point.n)}"
+    if vote.confidence == 0:
+        return f"Abstained: the paths that have an answer have no weight. {guarantee.promise(point.n)}"
     beyond = "above" if answered else "not above"
     head = "Answered" if answered else "Abstained"
     compared = f"confidence {vote.confidence:.4g} is {beyond} the threshold {point.threshold:.4g}"

@@ -20,11 +20,14 @@ class Forecast:
     selective_accuracy: float
     """Â_c: the share of answers that are right, on calibration data."""
     selective_accuracy_corrected: float
-    """1 − (k/(n+1)) / yield: the same without the optimism of counting the errors that set the threshold."""
+    """The same without the optimism of the errors that set the threshold: 1 − expected_confident_error / yield."""
     accuracy_at_least: float
     """With probability 95 % the selective accuracy on new questions is no lower (uniform bound, theory 1.3)."""
     confident_error: float
-    """Share of calibration questions answered wrongly."""
+    """Share of calibration questions answered wrongly: (k − 1)/n by construction where there are no ties."""
+    expected_confident_error: float
+    """What to expect on new questions: one error more among one question more, which is k/(n+1) where there are no
+    ties, and an estimate where there are."""
     false_abstention: float
     """Share of calibration questions that the vote had right and the policy withholds."""
 
@@ -36,15 +39,16 @@ def forecast(evidence: Evidence, point: OperatingPoint, *, delta: float = 0.05) 
     answered = right + wrong
     margin = math.sqrt(math.log(2 / delta) / (2 * n))
     accuracy = right / answered if answered else math.nan
-    # Fewer than k wrong votes leave nothing to correct for: the threshold was not set by an error.
-    spent = point.k / (n + 1) if evidence.n_wrong >= point.k else wrong / n
+    # A threshold of 0 was not set by an error, and 1 answers nothing: neither leaves anything to correct.
+    expected = (1 + wrong) / (n + 1) if point.threshold > 0 and answered else wrong / n
     return Forecast(
         alpha=point.alpha,
         threshold=point.threshold,
         answered=answered / n,
         selective_accuracy=accuracy,
-        selective_accuracy_corrected=max(0.0, 1 - spent / (answered / n)) if answered else math.nan,
+        selective_accuracy_corrected=max(0.0, 1 - expected / (answered / n)) if answered else math.nan,
         accuracy_at_least=max(0.0, accuracy - margin / (answered / n)) if answered else math.nan,
         confident_error=wrong / n,
+        expected_confident_error=expected,
         false_abstention=(evidence.n_right - right) / n,
     )

@@ -147,9 +147,9 @@ class Policy(PolicyParts):
                 continue
             lines.append(
                 f"  answers above {point.threshold:.4g}: expect {_show(expected.answered)} answered, "
-                f"{_show(expected.selective_accuracy)} of those right "
+                f"{_show(expected.selective_accuracy_corrected)} of those right "
                 f"(at least {_show(expected.accuracy_at_least)} with 95 % confidence), "
-                f"{_show(expected.confident_error)} of all questions answered wrongly, "
+                f"{_show(expected.expected_confident_error)} of all questions answered wrongly, "
                 f"{_show(expected.false_abstention)} right but withheld"
             )
         return "\n".join(lines)

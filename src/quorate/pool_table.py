@@ -92,12 +92,15 @@ def read_table(pools: Sequence[Pool], reading: Reading) -> PoolTable:
 
 
 def named_pipeline(pools: Sequence[Pool]) -> dict[str, Any]:
-    """Model and temperature, where every problem of the file names the same ones."""
+    """Model and temperature, as far as the file names them."""
     found = {}
     for name in ("model", "temperature"):
         values = {repr(pool.problem.extra.get(name)): pool.problem.extra.get(name) for pool in pools}
-        if len(values) == 1 and isinstance(value := next(iter(values.values())), (str, int, float)):
-            found[name] = value
+        named = sorted(text for text, value in values.items() if isinstance(value, (str, int, float)))
+        if len(values) == 1 and named:
+            found[name] = next(iter(values.values()))
+        elif len(named) > 1:
+            found[name] = named[:20]  # a mixture is a pipeline of its own
     return found
 
 

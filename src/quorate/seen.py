@@ -29,8 +29,8 @@ class Seen:
     ) -> Seen:
         return cls(
             frozenset(ids),
-            frozenset(question_digest(text) for text in questions or () if text and text.strip()),
-            frozenset(cluster for cluster in clusters or () if cluster),
+            frozenset(question_digest(text) for text in _named(questions) if text.strip()),
+            frozenset(_named(clusters)),
             hold_out,
         )
 
@@ -42,10 +42,21 @@ class Seen:
     ) -> list[int]:
         """The rows that were seen: by id, by question text or by cluster."""
         nothing = [None] * len(ids)
-        columns = zip(ids, questions or nothing, clusters or nothing, strict=True)
+        columns = zip(
+            ids, nothing if questions is None else questions, nothing if clusters is None else clusters, strict=True
+        )
         return [row for row, (name, question, cluster) in enumerate(columns) if self._includes(name, question, cluster)]
 
     def _includes(self, name: str, question: str | None, cluster: str | None) -> bool:
         if name in self.ids or (cluster is not None and cluster in self.clusters):
             return True
         return bool(question and question.strip() and question_digest(question) in self.questions)
+
+
+def _named(column: Iterable[str | None] | None) -> list[str]:
+    """The entries that name something: neither None, nor NaN as tables have it, nor empty."""
+    return [
+        str(entry)
+        for entry in (() if column is None else column)
+        if entry is not None and entry == entry and entry != ""
+    ]

@@ -51,10 +51,12 @@ def units(
     first: dict[tuple[str, str], int] = {}
     for kind, column in (("cluster", clusters), ("question", questions)):
         for row, value in enumerate(() if column is None else column):
-            text = value if kind == "cluster" else " ".join((value or "").split())
-            if text is None or text == "":
+            if value is None or value != value:  # tables have NaN for nothing
                 continue
-            seen = first.setdefault((kind, str(text)), row)
+            text = str(value) if kind == "cluster" else " ".join(str(value).split())
+            if not text:
+                continue
+            seen = first.setdefault((kind, text), row)
             a, b = root(seen), root(row)
             parent[max(a, b)] = min(a, b)
     return np.array([root(row) for row in range(len(ids))], dtype=np.intp)

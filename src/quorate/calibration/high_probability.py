@@ -55,7 +55,7 @@ class HighProbability:
     def promise(self, n: int) -> str:
         return (
             f"For all but a share {self.delta:g} of calibration sets of {n} independent questions, the rate of wrong "
-            f"answers on new questions like them is at most {self.alpha:g}; this policy comes from one such set."
+            f"answers on new questions like them is at most {self.alpha:g}; which sets those are cannot be known."
         )
 
     def _allows(self, errors: int, n: int) -> bool:

@@ -141,7 +141,7 @@ def _facts(policy: Policy, *, used: int, held_out: int, file: str | None) -> dic
                     name: getattr(policy.forecast(point.alpha), name)
                     for name in (
                         "answered", "selective_accuracy", "selective_accuracy_corrected", "accuracy_at_least",
-                        "confident_error", "false_abstention",
+                        "confident_error", "expected_confident_error", "false_abstention",
                     )
                 },
             }
@@ -171,9 +171,9 @@ def _show(policy: Policy, facts: dict[str, Any]) -> None:
             f"{point['alpha']:g}",
             "abstains always" if not point["feasible"] else f"{point['threshold']:.4f}",
             output.percent(expected["answered"]),
-            output.percent(expected["selective_accuracy"]),
+            output.percent(expected["selective_accuracy_corrected"]),
             output.percent(expected["accuracy_at_least"]),
-            output.percent(expected["confident_error"]),
+            output.percent(expected["expected_confident_error"]),
             output.percent(expected["false_abstention"]),
         ])  # fmt: skip
     output.table(

@@ -282,12 +282,20 @@ def _audit(file: Path, policy_file: Path, correct: str | None, given: list[str],
     )
     output.table(
         "Audit",
-        ["alpha", "answered wrongly", "usual range (95 %)", "answered", "of those right", "right, withheld", "p-value"],
+        [
+            "alpha",
+            "answered wrongly",
+            "usual, at most (95 %)",
+            "answered",
+            "of those right",
+            "right, withheld",
+            "p-value",
+        ],
         [
             [
                 f"{audit.point.alpha:g}",
                 output.percent(audit.confident_error),
-                f"{output.percent(audit.interval[0])} to {output.percent(audit.interval[1])}",
+                output.percent(audit.interval[1]),
                 output.percent(audit.answered),
                 output.percent(audit.selective_accuracy),
                 output.percent(audit.false_abstention),
