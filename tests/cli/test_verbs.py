@@ -198,6 +198,9 @@ def test_duplicates_and_clusters_are_mentioned_in_an_audit(quorate, tmp_path):
     quorate("calibrate", "a.jsonl", "--alpha", 0.1, "-o", "policy.json")
     assert "30 more share a cluster" in quorate("evaluate", "b.jsonl", "--policy", "policy.json").out
     assert quorate("evaluate", "b.jsonl", "--policy", "policy.json", "--json").json["duplicates"] == 30
+    quorate("calibrate", "a.jsonl", "--alpha", 0.1, "--hold-out", 0.5, "-o", "half.json")
+    audit = quorate("evaluate", "a.jsonl", "--policy", "half.json", "--json").json
+    assert (audit["left_out"], audit["n"], audit["duplicates"]) == (30, 15, 15)  # clusters were split whole
     leaked = quorate("evaluate", "same.jsonl", "--policy", "policy.json")
     assert leaked.code == 2
     assert "60 of 60 problems calibrated this policy" in leaked.err
