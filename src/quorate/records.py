@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
-
-Key = str | int | float | Fraction
-"""What an answer is compared by. `None` in place of a key means that there is no answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class Seen:
         return [row for row, (name, question, cluster) in enumerate(columns) if self._includes(name, question, cluster)]
 
     def _includes(self, name: str, question: str | None, cluster: str | None) -> bool:
-        if name in self.ids or (cluster is not None and cluster in self.clusters):
+        if name in self.ids or (cluster is not None and str(cluster) in self.clusters):
             return True
         return bool(question and question.strip() and question_digest(question) in self.questions)
 

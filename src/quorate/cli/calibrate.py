@@ -150,6 +150,13 @@ def _facts(policy: Policy, *, used: int, held_out: int, file: str | None) -> dic
     }  # fmt: skip
 
 
+def _bound(point: dict[str, Any]) -> str:
+    """What must be exceeded: the confidence, and behind it the secondary key where there is one."""
+    if not point["feasible"]:
+        return "abstains always"
+    return " / ".join(f"{bound:.4f}" for bound in point["threshold_key"] if math.isfinite(bound))
+
+
 def _show(policy: Policy, facts: dict[str, Any]) -> None:
     pipeline = facts["pipeline"]
     duplicates = facts["problems"] - facts["n"]
@@ -169,7 +176,7 @@ def _show(policy: Policy, facts: dict[str, Any]) -> None:
         expected = point["forecast"]
         rows.append([
             f"{point['alpha']:g}",
-            "abstains always" if not point["feasible"] else f"{point['threshold']:.4f}",
+            _bound(point),
             output.percent(expected["answered"]),
             output.percent(expected["selective_accuracy_corrected"]),
             output.percent(expected["accuracy_at_least"]),
@@ -195,13 +202,13 @@ def _show(policy: Policy, facts: dict[str, Any]) -> None:
         f"separability gap {output.number(facts['separability_gap'])} at {output.number(facts['separability_gap_at'])}."
     )
     for point in facts["points"]:
-        if point["feasible"] and pipeline["tie_break"] is None and facts["confident_and_wrong"] > point["alpha"]:
+        if point["feasible"] and pipeline["tie_break"] is None and point["threshold"] == 1:
             remedy = (
                 "--tie-break mean_score" if pipeline["score"] else "a score, with --score NAME --tie-break mean_score"
             )
             output.say(
-                f"At full confidence {output.percent(facts['confident_and_wrong'])} of all votes are wrong, more than "
-                f"alpha = {point['alpha']:g}: no threshold on this confidence can answer. Try {remedy}."
+                f"At full confidence {output.percent(facts['confident_and_wrong'])} of all votes are wrong, too many "
+                f"for alpha = {point['alpha']:g}: no threshold on this confidence can answer. Try {remedy}."
             )
     for point in facts["points"]:
         output.say(point["promise"])

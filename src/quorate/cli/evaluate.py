@@ -239,8 +239,12 @@ def _audit(file: Path, policy_file: Path, correct: str | None, given: list[str],
     seen = policy.seen.rows(ids, questions, clusters)
     if policy.seen.hold_out is None:
         policy.refuse_seen(ids, questions, clusters)
-    fresh = np.setdiff1d(one_per_unit(ids, voted.units()), seen)
-    duplicates = len(ids) - len(seen) - len(fresh)
+    unit = voted.units()
+    touched = np.isin(unit, unit[seen])  # whole units: what belongs with a seen problem is not new either
+    kept = one_per_unit(ids, unit)
+    fresh = kept[~touched[kept]]
+    left_out = int(touched.sum())
+    duplicates = len(ids) - left_out - len(fresh)
     if not len(fresh):
         raise CalibrationLeak(
             f"all {len(ids)} problems of {file} calibrated this policy; give a file of other problems"
@@ -248,7 +252,7 @@ def _audit(file: Path, policy_file: Path, correct: str | None, given: list[str],
     audits = audit_policy(policy, voted.votes.take(fresh), voted.correct()[fresh])
     facts = {
         "problems": len(ids),
-        "left_out": len(seen),
+        "left_out": left_out,
         "duplicates": duplicates,
         "n": len(fresh),
         "points": [
@@ -273,7 +277,7 @@ def _audit(file: Path, policy_file: Path, correct: str | None, given: list[str],
         return
     output.say(
         f"{len(fresh)} questions the policy has not seen"
-        + (f" ({len(seen)} calibrated it and are left out)" if seen else "")
+        + (f" ({left_out} calibrated it and are left out)" if left_out else "")
         + (
             f" ({duplicates} more share a cluster or question with one of them and are not counted)"
             if duplicates

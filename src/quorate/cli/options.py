@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from quorate.calibration import Guarantee
     from quorate.labels import Labels
     from quorate.pool_table import PoolTable, Reading
-    from quorate.records import Pool
     from quorate.voting import Recipe, Votes
 
 PoolFile = Annotated[
@@ -84,7 +81,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 class Electorate:
     """A pool file, voted on: columns, votes and, where asked for, labels. Rows are the file's, in order."""
 
-    pools: Sequence[Pool]
     table: PoolTable
     votes: Votes
     labels: Labels | None
@@ -163,7 +159,7 @@ def open_pools(
                 f"warning: in {labels.conflicts} problems one answer has both labels; it counts as wrong",
                 err=True,
             )
-    return Electorate(pools, table, votes, labels)
+    return Electorate(table, votes, labels)
 
 
 def _mention_spellings(table: PoolTable) -> None:
