@@ -1,36 +1,31 @@
 """Claim: putting the answers of a pool into classes is far faster than pairwise grading with math-verify.
 
-Answers come from the pool files named on the command line, or else are written here: two hundred questions whose paths
-spell a few values in many ways. Prints speed, the share of questions that both partition alike, and the majority-vote
-accuracy by string, by math-verify and by quorate where the files have gold.
+Two sets of pools are written here: answers as MATH has them, and numbers as GSM8K has them, spelled in many ways. Files
+of pools named on the command line are timed as well; there the slow path has whatever work the files hold.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
-import logging
 import random
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from claims import at_least, print_report
+from claims import Claim, at_least, at_most, print_report
+from math_verify_peer import PATHS, MathVerify, Pool, read
 
 from quorate import answers
 from quorate.answers.maths import keys
 
-PATHS = 16
 QUESTIONS = 200
 NAIVE_QUESTIONS = 25
 
-Pool = list[str]
 
-
-def written_here(rng: random.Random) -> list[Pool]:
-    """Pools of our own making."""
+def like_math(rng: random.Random) -> list[Pool]:
+    """Fractions, roots, points, polynomials, equations and intervals."""
     pools = []
     for number in range(QUESTIONS):
         a, b = rng.randint(1, 40), rng.randint(2, 9)
@@ -48,159 +43,93 @@ def written_here(rng: random.Random) -> list[Pool]:
     return pools
 
 
-def read(files: list[str]) -> tuple[list[Pool], list[list[str]]]:
-    """The first answers of each problem, and gold."""
-    pools, golds = [], []
-    for name in files:
-        with (gzip.open if name.endswith(".gz") else open)(name, "rt", encoding="utf-8") as stream:
-            for line in stream:
-                record = json.loads(line)
-                found = [p.get("answer", p.get("answer_x")) for p in record["paths"]]
-                pool = [str(a).strip() for a in found if a is not None and str(a).strip() and len(str(a)) < 300][:PATHS]
-                if len(pool) > 1:
-                    pools.append(pool)
-                    gold = record.get("gold")
-                    golds.append([str(g) for g in (gold if isinstance(gold, list) else [gold])])
-    return pools, golds
+def like_gsm8k(rng: random.Random) -> list[Pool]:
+    """Whole numbers, money, decimals and units."""
+    pools = []
+    for _ in range(QUESTIONS):
+        right, *wrong = rng.sample(range(2, 5000), 4)
+        values = [right if rng.random() < 0.7 else rng.choice(wrong) for _ in range(PATHS)]
+        pools.append([rng.choice([f"{v}", f"{v}.0", f"${v}", f"{v:,}", f"{v} dollars"]) for v in values])
+    return pools
 
 
-class MathVerify:
-    """Its `parse` and `verify`, both ways, as its own documentation uses them."""
-
-    def __init__(self) -> None:
-        from math_verify import parse, verify
-
-        logging.disable(logging.CRITICAL)
-        self._parse, self._verify = parse, verify
-        self._parsed: dict[str, object] = {}
-
-    def parse(self, answer: str) -> object:
-        return self._parse(f"${answer}$")
-
-    def parse_once(self, answer: str) -> object:
-        if answer not in self._parsed:
-            self._parsed[answer] = self.parse(answer)
-        return self._parsed[answer]
-
-    def same(self, a: object, b: object) -> bool:
-        return bool(self._verify(a, b) or self._verify(b, a))
-
-    def naive(self, pool: Pool) -> None:
-        for i in range(len(pool)):
-            for j in range(i):
-                self.same(self.parse(pool[i]), self.parse(pool[j]))
-
-    def classes(self, pool: Pool) -> list[str]:
-        """Deduplicated, parsed once, and closed under transitivity."""
-        distinct = sorted(set(pool))
-        root = {answer: answer for answer in distinct}
-
-        def find(answer: str) -> str:
-            while root[answer] != answer:
-                answer = root[answer]
-            return answer
-
-        for i, a in enumerate(distinct):
-            for b in distinct[:i]:
-                if find(a) != find(b) and self.same(self.parse_once(a), self.parse_once(b)):
-                    root[find(a)] = find(b)
-        return [find(answer) for answer in pool]
-
-
-def seconds(work: Callable[[], object]) -> float:
-    start = time.process_time()
+def seconds(work: Callable[[], object], clock: Callable[[], float] = time.process_time) -> float:
+    start = clock()
     work()
-    return time.process_time() - start
+    return clock() - start
 
 
-def alike(first: list[str | None], second: list[str | None]) -> bool:
-    """Whether two labellings are the same partition."""
-    return len(set(zip(first, second, strict=True))) == len(set(first)) == len(set(second))
+def measure(pools: list[Pool], peer: MathVerify) -> dict[str, Any]:
+    """Seconds per question, cold and warm, by rules alone and with the slow path, beside both uses of the peer."""
+    dedupe = seconds(lambda: [peer.classes(pool) for pool in pools])
+    some = pools[:NAIVE_QUESTIONS]
+    naive = seconds(lambda: [peer.naive(pool) for pool in some]) * len(pools) / len(some)
+    keys.key.cache_clear()
+    cold = seconds(lambda: [answers.classes(pool) for pool in pools])
+    warm = seconds(lambda: [answers.classes(pool) for pool in pools])
+    with answers.SlowPath() as slow:
+        slow.same("1", "2")  # start the child outside the timing, as the peer was warmed up
+        keys.key.cache_clear()
+        # Wall time, because the work of the child counts too.
+        with_slow_path = seconds(lambda: [answers.classes(pool, slow=slow) for pool in pools], time.perf_counter)
+        asked, killed = len(slow.verdicts) - 1, slow.killed
+    return {
+        "questions": len(pools),
+        "seconds": {"naive": naive, "deduplicated": dedupe, "rules": cold, "with the slow path": with_slow_path},
+        "pairs asked of the slow path": asked,
+        "pairs killed": killed,
+        "answers per second and core": sum(map(len, pools)) / cold,
+        "warm microseconds per question": 1e6 * warm / len(pools),
+        "deduplicated / with the slow path": dedupe / with_slow_path,
+        "naive / with the slow path": naive / with_slow_path,
+        "deduplicated / rules alone": dedupe / cold,
+        "naive / rules alone": naive / cold,
+    }
 
 
-def accuracy(pools: list[Pool], golds: list[list[str]], classes: Callable[[Pool], list[str | None]],
-             same: Callable[[str, str], bool]) -> float:  # fmt: skip
-    right = 0
-    for pool, gold in zip(pools, golds, strict=True):
-        labels = classes(pool)
-        winner, _ = Counter(labels).most_common(1)[0]
-        right += any(same(pool[labels.index(winner)], each) for each in gold)
-    return right / len(pools)
-
-
-def import_cost() -> dict[str, float]:
-    """CPU seconds and megabytes that `import quorate.answers` and a first root cost a fresh process."""
+def import_cost(statement: str) -> dict[str, float]:
+    """CPU seconds and megabytes that a statement costs a fresh process, over starting it."""
     code = (
-        "import resource, time\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "start = time.process_time()\n"
-        "from quorate import answers\n"
-        "answers.classes(['\\\\sqrt{2}'])\n"
-        "print(time.process_time() - start, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)\n"
+        "import os, time\n"
+        "def pages(): return int(open('/proc/self/statm').read().split()[1]) * os.sysconf('SC_PAGE_SIZE') / 2**20\n"
+        "before, start = pages(), time.process_time()\n"
+        f"{statement}\n"
+        "print(time.process_time() - start, pages() - before)\n"
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     return {"CPU seconds": float(printed[0]), "megabytes": float(printed[1])}
 
 
+def claims(kind: str, figures: dict[str, Any], deduplicated: float, naive: float) -> list[Claim]:
+    return [
+        at_least(
+            deduplicated, f"{kind}: math-verify deduplicated / classes", figures["deduplicated / with the slow path"]
+        ),
+        at_least(naive, f"{kind}: math-verify naive / classes", figures["naive / with the slow path"]),
+        at_most(90, f"{kind}: microseconds per question, warm", figures["warm microseconds per question"]),
+    ]
+
+
 def main() -> None:
-    files = sys.argv[1:]
     rng = random.Random(0)
-    pools, golds = read(files) if files else (written_here(rng), [])
-    if len(pools) > QUESTIONS:
-        chosen = sorted(rng.sample(range(len(pools)), QUESTIONS))
-        pools, golds = [pools[i] for i in chosen], [golds[i] for i in chosen]
     peer = MathVerify()
-    peer.classes(["1", "2"])
+    peer.classes(["1", "2", "\\sqrt{2}"])
     answers.classes(["\\sqrt{2}"])
-    keys.key.cache_clear()
-    theirs: list[list[str]] = []
-    dedupe = seconds(lambda: theirs.extend(peer.classes(pool) for pool in pools))
-    keys.key.cache_clear()
-    cold = seconds(lambda: [answers.classes(pool) for pool in pools])
-    warm = seconds(lambda: [answers.classes(pool) for pool in pools])
-    ours: list[list[str | None]] = []
-    with answers.SlowPath() as slow:
-        slow.same("1", "2")  # start the child outside the timing, as the peer was warmed up
-        keys.key.cache_clear()
-        start = time.perf_counter()  # wall time: the work of the child counts too
-        ours.extend(answers.classes(pool, slow=slow) for pool in pools)
-        with_slow_path = time.perf_counter() - start
-        asked, killed = len(slow.verdicts) - 1, slow.killed
-    naive = seconds(lambda: [peer.naive(pool) for pool in pools[:NAIVE_QUESTIONS]]) * len(pools) / NAIVE_QUESTIONS
-    agree = sum(alike(a, b) for a, b in zip(ours, theirs, strict=True))
-    figures = {
-        "setting": {"questions": len(pools), "paths": PATHS, "files": len(files), "naive on": NAIVE_QUESTIONS},
-        "cpu_seconds": {"math-verify, naive": naive, "math-verify, deduplicated": dedupe, "cold": cold, "warm": warm},
-        "with the slow path": {"wall seconds": with_slow_path, "pairs asked": asked, "pairs killed": killed},
-        "answers per second and core": PATHS * len(pools) / cold,
-        "warm microseconds per question": 1e6 * warm / len(pools),
-        "import": import_cost(),
-        "questions partitioned alike": agree / len(pools),
-        "disagreements": [
-            {"answers": sorted(set(pool)), "ours": len(set(a)), "math-verify": len(set(b))}
-            for pool, a, b in zip(pools, ours, theirs, strict=True)
-            if not alike(a, b)
-        ][:20],
-    }
-    if golds:
-        figures["majority accuracy"] = {
-            "strings": accuracy(pools, golds, list, lambda a, b: a.strip() == b.strip()),
-            "math-verify": accuracy(
-                pools, golds, peer.classes, lambda a, b: peer.same(peer.parse_once(a), peer.parse_once(b))
-            ),
-            "quorate": accuracy(pools, golds, answers.classes, answers.equivalent),
-        }
+    mathematical, numerical = measure(like_math(rng), peer), measure(like_gsm8k(rng), peer)
+    files = {Path(file).name: measure(read(file, rng, QUESTIONS)[0], peer) for file in sys.argv[1:]}
     print_report(
         "answer classes",
-        [
-            at_least(80, "math-verify deduplicated / answer classes with the slow path", dedupe / with_slow_path),
-            at_least(300, "math-verify naive / answer classes with the slow path", naive / with_slow_path),
-            at_least(80, "math-verify deduplicated / answer classes by rules alone, CPU", dedupe / cold),
-            at_least(300, "math-verify naive / answer classes by rules alone, CPU", naive / cold),
-            at_least(0.985, "questions partitioned alike", agree / len(pools)),
-        ],
+        [*claims("MATH", mathematical, 80, 300), *claims("GSM8K", numerical, 60, 200)],
         packages=["quorate", "math-verify", "mpmath"],
-        **figures,
+        paths=PATHS,
+        naive_questions=NAIVE_QUESTIONS,
+        math=mathematical,
+        gsm8k=numerical,
+        files=files,
+        imports={
+            "quorate.answers and a root": import_cost("from quorate import answers; answers.classes(['\\\\sqrt{2}'])"),
+            "math_verify and a root": import_cost("from math_verify import parse; parse('$\\\\sqrt{2}$')"),
+        },
     )
 
 

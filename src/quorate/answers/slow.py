@@ -26,7 +26,7 @@ _START_SECONDS = 60.0
 _FORMAT = "quorate-verdicts"
 _LONGEST_FORMULA = 300
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
-_WORD = re.compile(r"[A-Za-z]{3,}")
+_WORD = re.compile(r"[A-Za-z]{4,}")
 
 
 class SlowPath:
@@ -126,8 +126,8 @@ class SlowPath:
 
 
 def _is_prose(answer: str) -> bool:
-    """Sentences: a grader of formulas finds some number in them, and calls that the answer."""
-    return len(answer) > _LONGEST_FORMULA or len(_WORD.findall(_COMMAND.sub(" ", answer))) > 2
+    """Words: a grader of formulas finds some number among them, and calls that the answer."""
+    return len(answer) > _LONGEST_FORMULA or _WORD.search(_COMMAND.sub(" ", answer)) is not None
 
 
 def _read(store: str | os.PathLike[str]) -> Iterable[tuple[tuple[str, str], bool]]:

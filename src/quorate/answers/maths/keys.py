@@ -16,10 +16,10 @@ from functools import lru_cache
 
 from quorate.answers.maths import values
 from quorate.answers.maths.numerals import NUMBER, number_key, numeral_key, rational_key
-from quorate.answers.maths.surface import MAX_LENGTH, tidy
+from quorate.answers.maths.surface import MAX_LENGTH, tidy, without_unit
 from quorate.answers.maths.syntax import FUNCTIONS, Node, Unreadable, parse
 
-_BASE = re.compile(r"([0-9A-Za-z]+)\s*_\s*\{?\s*(\d{1,2})\s*\}?", re.ASCII)
+_BASE = re.compile(r"(-?\d[0-9A-Za-z]*)\s*_\s*\{?\s*(\d{1,2}|[a-z])\s*\}?", re.ASCII)
 _RATIO = re.compile(r"\d+(?:\s*:\s*\d+)+", re.ASCII)
 _WORD = re.compile(r"\\text\s*\{([^{}]*)\}")
 _PLAIN_WORDS = re.compile(r"[A-Za-z][A-Za-z ,.'\-]*")
@@ -46,7 +46,7 @@ def _is_name(text: str) -> bool:
 
 @lru_cache(maxsize=65_536)
 def key(answer: str) -> str | None:
-    """The key of a written answer; None where nothing is written."""
+    """The key of a written answer; None where none is: no letter, no digit."""
     plain = answer.strip()
     if not plain:
         return None
@@ -55,13 +55,20 @@ def key(answer: str) -> str | None:
         return number_key(number)
     if len(plain) > MAX_LENGTH:
         return "s:" + "".join(plain.split())
-    text = tidy(plain)
+    text = tidy(answer)
+    if _is_blank(plain) and _is_blank(text):
+        return None
     if not text:
         return "s:" + "".join(plain.split())
     try:
-        return _statement(text)
+        return _statement(without_unit(text))
     except (Unreadable, RecursionError, OverflowError, ZeroDivisionError):
         return "s:" + "".join(text.split())
+
+
+def _is_blank(text: str) -> bool:
+    """Nothing but a blank to fill in: ___, ?, --."""
+    return not any(character.isalnum() or character == "\\" for character in text)
 
 
 def _statement(text: str) -> str:
@@ -212,7 +219,7 @@ def _quantity(text: str) -> str:
     if numeral is not None:
         return numeral
     base = _BASE.fullmatch(text)
-    if base and base.group(1)[0].isdigit():
+    if base:
         return f"b:{base.group(1).upper()}_{base.group(2)}"
     if _RATIO.fullmatch(text):
         return "r:" + "".join(text.split())

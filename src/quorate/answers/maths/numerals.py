@@ -34,8 +34,8 @@ def numeral_key(text: str) -> str | None:
 def number_key(found: re.Match[str]) -> str:
     """A plain or scientific decimal, exactly.
 
-    One with 15 or more digits is a printed double: it stands for the small fraction that prints so
-    (0.0833333333333333 is 1/12), or else for its value to 15 digits, as roots and multiples of π do.
+    One with 15 or more digits is a printed double: it stands for the small fraction that prints so (0.0833333333333333
+    is 1/12, 3.3333333333333335 is 10/3), or else for its value to 15 digits, as roots and multiples of π do.
     """
     sign, mantissa, exponent = found.groups()
     if len(mantissa) > _MOST_DIGITS or abs(int(exponent or 0)) > 1000:
@@ -47,7 +47,7 @@ def number_key(found: re.Match[str]) -> str:
     if point and len(mantissa.replace(".", "").lstrip("0")) >= _PRINTED_DIGITS:
         unit = Fraction(1, 10 ** len(decimals)) * Fraction(10) ** int(exponent or 0)
         simple = value.limit_denominator(10_000)
-        if abs(simple - value) <= unit:
+        if abs(simple - value) <= max(unit, abs(value) / 2**52):
             return rational_key(simple)
         return "c:" + values.digits(values.high_precision(value))
     return rational_key(value)

@@ -41,6 +41,8 @@ _FONT = re.compile(
 )
 _COMMAND = re.compile(r"\\([a-zA-Z]+)(?![a-zA-Z])")
 _SPACING = re.compile(r"\\\\|\\[!,;: ~]|~")  # a row break first, so that what follows it is not taken for a space
+_UNESCAPED = re.compile(r"\x0c(?=rac)|\x08(?=oxed|egin|inom|eta)|\t(?=ext|imes|frac|heta|an\b)|\r(?=ight|ho\b)")
+_UNESCAPE = {"\x0c": r"\f", "\x08": r"\b", "\t": r"\t", "\r": r"\r"}  # what a JSON reader makes of \frac, \text …
 _DOUBLED = re.compile(
     r"\\\\(?=(?:d|t|c)?frac|sqrt|text|math|pi\b|left|right|begin|end|boxed|cdot|times|pm|infty|le|ge|in\b|cup)"
 )
@@ -55,8 +57,9 @@ _UNIT_WORDS = re.compile(r"(?<=[\d}])\s+(?:[a-zA-Z]{2,}\.?)(?:\s+[a-zA-Z]{2,}\.?
 
 
 def tidy(answer: str) -> str:
-    """One spelling; dollar signs, fonts, spacing commands, percent signs and trailing units gone."""
-    text = _SUPERSCRIPT_RUN.sub(lambda m: "^{" + m.group().replace("⁻", "-").translate(_SUPERSCRIPTS) + "}", answer)
+    """One spelling; dollar signs, fonts, spacing commands and percent signs gone."""
+    text = _UNESCAPED.sub(lambda m: _UNESCAPE[m.group()], answer)
+    text = _SUPERSCRIPT_RUN.sub(lambda m: "^{" + m.group().replace("⁻", "-").translate(_SUPERSCRIPTS) + "}", text)
     text = unicodedata.normalize("NFKC", text.translate(_TRANSLATION)).translate(_TRANSLATION)
     text = _DOUBLED.sub(lambda m: "\\", text) if r"\begin" not in text or r"\\begin" in text else text
     boxed = _BOXED.search(text)
@@ -84,11 +87,15 @@ def tidy(answer: str) -> str:
     text = _PERCENT.sub("", text)
     text = _THOUSANDS.sub(lambda m: m.group(1) + m.group(2).replace(",", ""), text)
     text = _CONJUNCTION.sub(",", _WORDY.sub(_conjunction, text))
-    text = re.sub(r"\s+", " ", text).strip().rstrip(".\\ ").strip()
+    text = _WORDY.sub(_plain_word, re.sub(r"\s+", " ", text).strip().rstrip(".\\ "))
+    return re.sub(r"(?:\s*,\s*)+", ", ", text).strip().strip(",;").strip()
+
+
+def without_unit(text: str) -> str:
+    """A tidy text without the unit it ends in."""
     for unit in (_UNIT_TEXT, _UNIT_WORDS):
         text = unit.sub("", text).strip()
-    text = _WORDY.sub(_plain_word, text)
-    return re.sub(r"(?:\s*,\s*)+", ", ", text).strip().strip(",;").strip()
+    return text.strip(",; ")
 
 
 def _conjunction(match: re.Match[str]) -> str:

@@ -28,7 +28,9 @@ _FUNCTION_NAMES = "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan a
 FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
 _PLAIN_NAMES = "|".join(sorted([*FUNCTIONS, "sqrt", "pi", "infty", "inf", "infinity", "cdot"], key=len, reverse=True))
 _PLAIN = re.compile(rf"(?<![\\a-zA-Z])({_PLAIN_NAMES})(?![a-zA-Z])")
-_TOKEN = re.compile(r"\s*(?:(\d+(?:\.\d*)?|\.\d+)|\\([a-zA-Z]+)|(\\[{}|])|([^\s]))")
+_TOKEN = re.compile(
+    r"\s*(?:(\d+(?:\.\d*)?|\.\d+)|\\([a-zA-Z]+)|((?:(?<!_)(?<!_\{)[a-zA-Z]{4,}|[a-zA-Z]{2,}_(?=\w\w))\w*)|(\\[{}|])|(\S))"
+)
 UNKNOWN_FUNCTIONS = frozenset("fghFGHPQWuvw")
 
 
@@ -37,7 +39,7 @@ class Unreadable(Exception):
 
 
 def tokenize(text: str) -> list[tuple[str, str]]:
-    """(kind, text) pairs; kinds are number, command and symbol."""
+    """(kind, text) pairs; kinds are number, command, symbol, and name: a word that stands for one quantity."""
     text = _PLAIN.sub(lambda m: "\\infty " if m.group(1) in ("inf", "infinity") else f"\\{m.group(1)} ", text)
     tokens: list[tuple[str, str]] = []
     position = 0
@@ -46,11 +48,13 @@ def tokenize(text: str) -> list[tuple[str, str]]:
         if found is None:
             break
         position = found.end()
-        number, command, brace, symbol = found.groups()
+        number, command, name, brace, symbol = found.groups()
         if number:
             tokens.append(("number", number))
         elif command:
             tokens.append(("command", command))
+        elif name:
+            tokens.append(("name", name))
         elif brace or symbol:
             tokens.append(("symbol", brace or symbol))
         if len(tokens) > MAX_TOKENS:
@@ -117,7 +121,7 @@ class _Reader:
                 node = ("mul", node, self.factor())
             elif self.accept("/"):
                 node = ("div", node, self.factor())
-            elif self.starts_atom():
+            elif self.starts_atom() and self.peek(-1)[0] != "name":  # words multiply only where it is written
                 node = ("mul", node, self.power())
             else:
                 return node
@@ -179,12 +183,18 @@ class _Reader:
             return ("num", Fraction(text[0]))
         return self.atom()
 
+    def radicand(self) -> Node:
+        """`{…}`, or the whole number that follows: nobody writes √10 for √1 times 0."""
+        return self.atom() if self.peek()[0] == "number" else self.group()
+
     def atom(self) -> Node:
         kind, text = self.take()
         if kind == "number":
             return ("num", _decimal(text))
         if kind == "command":
             return self.command(text)
+        if kind == "name":
+            return ("var", text)
         if kind == "symbol":
             if text.isalpha() and text.isascii():
                 return self.letter(text)
@@ -244,7 +254,7 @@ class _Reader:
             if self.accept("["):
                 degree = self.expression()
                 self.expect("]")
-            return ("root", self.group(), degree)
+            return ("root", self.radicand(), degree)
         if name == "pi":
             return ("const", "pi")
         if name == "infty":
