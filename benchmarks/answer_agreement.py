@@ -12,7 +12,7 @@ import random
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -55,13 +55,12 @@ def reason(pool: Pool, ours: list[str | None], theirs: list[str]) -> tuple[str, 
 def accuracy(
     pools: list[Pool],
     golds: list[list[str]],
-    classes: Callable[[Pool], list[Any]],
+    classes: Sequence[Sequence[str | None]],
     same: Callable[[str, str], bool],
 ) -> float:
     """The share of pools whose largest class is gold; ties go to the class that comes first."""
     right = 0
-    for pool, gold in zip(pools, golds, strict=True):
-        labels = classes(pool)
+    for pool, gold, labels in zip(pools, golds, classes, strict=True):
         winner = Counter(label for label in labels if label is not None).most_common(1)
         right += bool(winner) and any(same(pool[labels.index(winner[0][0])], each) for each in gold)
     return right / len(pools)
@@ -69,22 +68,22 @@ def accuracy(
 
 def compare(file: str, peer: MathVerify) -> dict[str, Any]:
     pools, golds = read(file, random.Random(0), QUESTIONS)
+    ours, theirs = [answers.classes(pool) for pool in pools], [peer.classes(pool) for pool in pools]
     agreed, reasons = 0, defaultdict(list)
-    for pool in pools:
-        ours, theirs = answers.classes(pool), peer.classes(pool)
-        if alike(ours, theirs):
+    for pool, our, their in zip(pools, ours, theirs, strict=True):
+        if alike(our, their):
             agreed += 1
         else:
-            why, pair = reason(pool, ours, theirs)
+            why, pair = reason(pool, our, their)
             reasons[why].append(pair)
     figures: dict[str, Any] = {"questions": len(pools), "alike": agreed, "share": agreed / len(pools)}
     figures["otherwise"] = {why: {"questions": len(pairs), "such as": pairs[:4]} for why, pairs in reasons.items()}
     if any(golds):
         same = lambda a, b: peer.same(peer.parse_once(a), peer.parse_once(b))  # noqa: E731
         figures["majority accuracy"] = {
-            "strings": accuracy(pools, golds, list, lambda a, b: a.strip() == b.strip()),
-            "math-verify": accuracy(pools, golds, peer.classes, same),
-            "quorate": accuracy(pools, golds, answers.classes, answers.equivalent),
+            "strings": accuracy(pools, golds, pools, lambda a, b: a.strip() == b.strip()),
+            "math-verify": accuracy(pools, golds, theirs, same),
+            "quorate": accuracy(pools, golds, ours, answers.equivalent),
         }
     return figures
 

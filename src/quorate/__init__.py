@@ -9,9 +9,12 @@ from quorate.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from quorate import answers as answers
+    from quorate import backends as backends
     from quorate import baselines as baselines
+    from quorate import datasets as datasets
     from quorate import errors as errors
     from quorate import normalisers as normalisers
+    from quorate import scoring as scoring
     from quorate.audit import Audit as Audit
     from quorate.audit import audit_policy as audit_policy
     from quorate.calibration import HighProbability as HighProbability
@@ -22,8 +25,10 @@ if TYPE_CHECKING:
     from quorate.evidence import Evidence as Evidence
     from quorate.frontier import Frontier as Frontier
     from quorate.frontier import common_auc as common_auc
+    from quorate.pipeline import Pipeline as Pipeline
     from quorate.policy import Policy as Policy
     from quorate.policy import calibrate as calibrate
+    from quorate.prompts import Template as Template
     from quorate.records import Decision as Decision
     from quorate.records import Path as Path
     from quorate.records import Pool as Pool
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
     from quorate.separability import Separability as Separability
     from quorate.simulate import simulate_pools as simulate_pools
     from quorate.splits import split as split
+    from quorate.store import Store as Store
     from quorate.tie_breaks import jitter as jitter
     from quorate.tie_breaks import mean_score as mean_score
     from quorate.voting import Votes as Votes
@@ -51,17 +57,20 @@ _HOME = {
     "evaluation": ("evaluate_splits",),
     "evidence": ("Evidence",),
     "frontier": ("Frontier", "common_auc"),
+    "pipeline": ("Pipeline",),
     "policy": ("Policy", "calibrate"),
+    "prompts": ("Template",),
     "records": ("Decision", "Path", "Pool", "Problem", "Vote"),
     "separability": ("AccuracyBand", "Hazards", "Interval", "Separability"),
     "simulate": ("simulate_pools",),
     "splits": ("split",),
+    "store": ("Store",),
     "tie_breaks": ("jitter", "mean_score"),
     "voting": ("Votes", "vote"),
     "weights": ("exponential", "linear", "uniform"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-_MODULES = ("answers", "baselines", "errors", "normalisers")
+_MODULES = ("answers", "backends", "baselines", "datasets", "errors", "normalisers", "scoring")
 
 __all__ = ["__version__", *_MODULES, *_MODULE_OF]
 

@@ -3,6 +3,11 @@
     QuorateError
     ├── InvalidValue (also a ValueError)     a caller's argument breaks a rule; names the value and the rule
     ├── PoolFileError                        a pool file cannot be read as one; names file and line
+    ├── DatasetError                         questions cannot be found or read
+    ├── LogprobsMissing                      a score needs token log-probabilities that were not recorded
+    ├── StoreError                           a run cannot be opened, read or written
+    ├── BackendError                         a model cannot be reached, or refuses
+    │   └── EndpointRefused                  … and will refuse every further request too: key, route, model
     ├── PolicyFileError                      a policy file is foreign, newer, damaged or edited
     ├── PipelineMismatch                     a policy is used on votes made another way
     ├── CalibrationLeak                      problems used for calibration turn up where unseen ones are needed
@@ -27,6 +32,26 @@ class InvalidValue(QuorateError, ValueError):
 
 class PoolFileError(QuorateError):
     """A pool file, or one line of it, is not what was expected."""
+
+
+class DatasetError(QuorateError):
+    """A set of questions cannot be found, or is not in a format that is known."""
+
+
+class LogprobsMissing(QuorateError):
+    """A score needs token log-probabilities, and a path has none."""
+
+
+class StoreError(QuorateError):
+    """A store of runs is foreign, newer, damaged, or cannot be written."""
+
+
+class BackendError(QuorateError):
+    """A model cannot be reached, refuses, or sends what cannot be understood."""
+
+
+class EndpointRefused(BackendError):
+    """An endpoint refuses in a way that no other request will change: no key, no such route or model."""
 
 
 class PolicyFileError(QuorateError):

@@ -172,7 +172,7 @@ def test_a_policy_made_in_python_on_codes_says_why_it_cannot_read_a_file(quorate
     [
         (["launch"], "launch"),
         (["calibrate", "x", "--no-such"], "--no-such"),
-        (["calibrate"], "FILE"),
+        (["calibrate"], "POOLS"),
         (["calibrate", "x", "--alpha", "5%"], "--alpha"),
         (["evaluate", "x", "--seed", "-1"], "--seed"),
         (["simulate", "-o", "."], "is not a file name"),

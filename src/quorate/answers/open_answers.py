@@ -31,6 +31,7 @@ _MONTH_FIRST = re.compile(rf"(?P<m>{_MONTH})\.? (?P<d>\d{{1,2}})(?:st|nd|rd|th)?
 _ISO = re.compile(r"(?P<y>\d{4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})")
 _SPAN = re.compile(r"<answer>(.*?)</answer>", re.I | re.S)
 _SENTENCE = re.compile(r"[^.!?\n]+")
+_SAID = re.compile(r"\s*(?:(?:so|thus|therefore|hence),? )?(?:the|my) (?:final )?answer (?:is|would be):? ?", re.I)
 
 
 @lru_cache(maxsize=65_536)
@@ -75,7 +76,7 @@ def _is_punctuation(character: str) -> bool:
 
 
 def extract(text: str, *, truncated: bool = False) -> Extraction:
-    """The last `<answer>` span, else the last sentence."""
+    """The last `<answer>` span, else the last sentence, without a "the answer is" before it."""
     if truncated:
         return TRUNCATED
     part = final_part(text)
@@ -83,4 +84,4 @@ def extract(text: str, *, truncated: bool = False) -> Extraction:
     if spans:
         return settle(spans[-1], "answer span")
     sentences = [s for s in _SENTENCE.findall(part) if s.strip()]
-    return settle(sentences[-1], "last sentence") if sentences else NOTHING
+    return settle(_SAID.sub("", sentences[-1], count=1), "last sentence") if sentences else NOTHING

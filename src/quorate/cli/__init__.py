@@ -10,7 +10,21 @@ from typing import Any
 
 import typer
 
-from quorate.cli import answers, calibrate, decide, evaluate, simulate
+from quorate.cli import (
+    answers,
+    ask,
+    calibrate,
+    decide,
+    demo,
+    doctor,
+    evaluate,
+    exporting,
+    importing,
+    models,
+    runs,
+    sample,
+    simulate,
+)
 from quorate.errors import InfeasibleWarning, QuorateError
 from quorate.version import __version__
 
@@ -25,7 +39,9 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="Know when not to answer: a calibrated vote over sampled reasoning paths, with a guarantee.",
 )
-for verb in (simulate, answers, calibrate, evaluate, decide):
+for verb in (
+    demo, sample, calibrate, evaluate, decide, ask, answers, runs, importing, exporting, models, doctor, simulate,
+):  # fmt: skip
     app.command(verb.NAME, help=verb.HELP)(verb.run)
 
 

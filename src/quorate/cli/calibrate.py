@@ -17,17 +17,17 @@ from quorate.cli.options import (
     Json,
     Missing,
     Normaliser,
-    PoolFile,
+    Pools,
     Relation,
+    RunName,
     Score,
     Seed,
     Smoothed,
     TieBreak,
     Weight,
     guarantees_of,
-    open_pools,
+    open_labelled,
     reading_of,
-    recipe_of,
     refuse_overwriting,
 )
 
@@ -50,7 +50,7 @@ Examples:
 
 
 def run(
-    file: PoolFile,
+    file: Pools,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="POLICY", help="Where to write the policy.")
     ] = None,
@@ -65,6 +65,7 @@ def run(
     missing: Missing = None,
     relation: Relation = None,
     correct: Correct = None,
+    run_name: RunName = None,
     hold_out: Annotated[float, typer.Option(metavar="SHARE", help="Share of problems to keep back for a test.")] = 0.0,
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail where the problems are too few for the promise.")
@@ -72,29 +73,14 @@ def run(
     seed: Seed = None,
     json: Json = False,
 ) -> None:
-    from quorate.policy import calibrate
-    from quorate.splits import split
-
     refuse_overwriting(out, file)
     guarantees = guarantees_of(alpha, delta, smoothed, seed)
     reading = reading_of(answer_field, missing, score, relation)
-    voted = open_pools(file, reading, recipe_of(reading, normaliser, weight, tie_break), correct=correct, labelled=True)
-    table = voted.table
-    parts = split(table.ids, clusters=table.clusters, questions=table.questions, seed=seed or 0, test=hold_out)
-    rows = parts.calibration
-    policy = calibrate(
-        voted.votes.take(rows),
-        voted.correct()[rows],
-        guarantee=guarantees,
-        clusters=[table.clusters[row] for row in rows],
-        questions=[table.questions[row] for row in rows],
-        n_paths=(int(voted.votes.n_paths.min()), int(voted.votes.n_paths.max())),
-        hold_out=hold_out or None,
-        strict=strict,
-    )
+    voted = open_labelled(file, run_name, reading, normaliser, weight, tie_break, correct)
+    policy, held_out = voted.calibrate(guarantees, hold_out=hold_out, seed=seed or 0, strict=strict)
     if out is not None:
         policy.save(out)
-    facts = _facts(policy, used=len(rows), held_out=len(parts.test), file=None if out is None else str(out))
+    facts = _facts(policy, used=len(voted.votes) - held_out, held_out=held_out, file=None if out is None else str(out))
     if json:
         output.emit(facts)
     else:

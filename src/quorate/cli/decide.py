@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from quorate.cli import output
-from quorate.cli.options import Json, PoolFile, open_pools, refuse_overwriting
+from quorate.cli.options import Json, Pools, RunName, open_by_policy, refuse_overwriting
 
 NAME = "decide"
 HELP = """Answer or abstain on every problem of a file, by a policy.
@@ -22,7 +22,7 @@ _SHOWN = 20
 
 
 def run(
-    file: PoolFile,
+    file: Pools,
     policy: Annotated[Path, typer.Option("--policy", metavar="POLICY", help="A file that `calibrate` wrote.")],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write one decision per line (.jsonl or .gz).")
@@ -30,17 +30,17 @@ def run(
     alpha: Annotated[
         float | None, typer.Option(metavar="A", help="Which operating point.  [default: the smallest alpha]")
     ] = None,
+    run_name: RunName = None,
     json: Json = False,
 ) -> None:
-    from quorate.cli.policy_reading import reading_of_policy
     from quorate.files import write_lines
     from quorate.policy import Policy
 
     refuse_overwriting(out, file, policy)
     loaded = Policy.load(policy)
-    voted = open_pools(file, reading_of_policy(loaded), loaded.recipe, labelled=False)
+    voted = open_by_policy(file, run_name, loaded, labelled=False)
     decided = loaded.decide_votes(voted.votes, alpha=alpha)
-    lines = [_line(decision, spelling) for decision, spelling in zip(decided, voted.table.written, strict=True)]
+    lines = [decision_line(decision, spelling) for decision, spelling in zip(decided, voted.table.written, strict=True)]
     if out is not None:
         write_lines(lines, out)
     point = decided.point
@@ -78,7 +78,7 @@ def run(
         output.say(f"Wrote {out}.")
 
 
-def _line(decision: Any, spelling: dict[str, str]) -> dict[str, Any]:
+def decision_line(decision: Any, spelling: dict[str, str]) -> dict[str, Any]:
     """A decision with answers as they are written, and the key of the one given."""
     return {
         "id": decision.id,

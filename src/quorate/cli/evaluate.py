@@ -14,25 +14,26 @@ from quorate.cli.options import (
     AnswerField,
     Correct,
     Delta,
-    Electorate,
     Json,
     Missing,
     Normaliser,
-    PoolFile,
+    Pools,
     Relation,
+    RunName,
     Score,
     Seed,
     Smoothed,
     TieBreak,
     Weight,
     guarantees_of,
-    open_pools,
+    open_by_policy,
+    open_labelled,
     reading_of,
-    recipe_of,
 )
 
 if TYPE_CHECKING:
     from quorate.calibration import Guarantee
+    from quorate.electorate import Electorate
 
 NAME = "evaluate"
 HELP = """Measure what a policy would do, or does, on labelled pools.
@@ -51,7 +52,7 @@ Examples:
 
 
 def run(
-    file: PoolFile,
+    file: Pools,
     policy: Annotated[
         Path | None, typer.Option("--policy", metavar="POLICY", help="Audit this policy instead of repeating splits.")
     ] = None,
@@ -66,6 +67,7 @@ def run(
     missing: Missing = None,
     relation: Relation = None,
     correct: Correct = None,
+    run_name: RunName = None,
     splits: Annotated[int | None, typer.Option(help="How many random splits.  [default: 20]")] = None,
     n_cal: Annotated[
         int | None, typer.Option(help="Calibration questions per split.  [default: 200, or half of a smaller file]")
@@ -81,6 +83,7 @@ def run(
         }  # fmt: skip
         _audit(
             file,
+            run_name,
             policy,
             correct,
             [flag for flag, value in given.items() if value is not None and value is not False],
@@ -88,7 +91,7 @@ def run(
         )
         return
     reading = reading_of(answer_field, missing, score, relation)
-    voted = open_pools(file, reading, recipe_of(reading, normaliser, weight, tie_break), correct=correct, labelled=True)
+    voted = open_labelled(file, run_name, reading, normaliser, weight, tie_break, correct)
     guarantees = guarantees_of(alpha, delta, smoothed, seed)
     _repeat(voted, guarantees, splits=20 if splits is None else splits, n_cal=n_cal, seed=seed or 0, json=json)
 
@@ -222,11 +225,12 @@ def _mean_sd(summary: dict[str, float]) -> str:
     return output.percent(summary["mean"], summary["sd"])
 
 
-def _audit(file: Path, policy_file: Path, correct: str | None, given: list[str], *, json: bool) -> None:
+def _audit(
+    file: str, run_name: str | None, policy_file: Path, correct: str | None, given: list[str], *, json: bool
+) -> None:
     import numpy as np
 
     from quorate.audit import audit_policy
-    from quorate.cli.policy_reading import reading_of_policy
     from quorate.errors import CalibrationLeak, InvalidValue
     from quorate.policy import Policy
     from quorate.splits import one_per_unit
@@ -234,7 +238,7 @@ def _audit(file: Path, policy_file: Path, correct: str | None, given: list[str],
     if given:
         raise InvalidValue(f"{', '.join(given)} and --policy exclude each other: the policy says how votes are made")
     policy = Policy.load(policy_file)
-    voted = open_pools(file, reading_of_policy(policy), policy.recipe, correct=correct, labelled=True)
+    voted = open_by_policy(file, run_name, policy, labelled=True, correct=correct)
     ids, questions, clusters = voted.table.ids, voted.table.questions, voted.table.clusters
     seen = policy.seen.rows(ids, questions, clusters)
     if policy.seen.hold_out is None:

@@ -1,21 +1,30 @@
-"""Options that several verbs share, and how a verb turns them into labelled votes. Heavy imports wait until use."""
+"""Options that several verbs share, and how a verb turns them into votes. Heavy imports wait until use."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
     from quorate.calibration import Guarantee
-    from quorate.labels import Labels
-    from quorate.pool_table import PoolTable, Reading
-    from quorate.voting import Recipe, Votes
+    from quorate.electorate import Electorate, Source
+    from quorate.policy import Policy
+    from quorate.pool_table import Reading
 
-PoolFile = Annotated[
-    Path, typer.Argument(metavar="FILE", help="Pool file: JSON lines, plain or .gz.", show_default=False)
+Pools = Annotated[
+    str,
+    typer.Argument(
+        metavar="POOLS", help="Pool file (JSON lines, plain or .gz), or a run: a .db file or postgresql:// address.",
+        show_default=False,
+    ),
+]  # fmt: skip
+StorePlace = Annotated[
+    str, typer.Argument(metavar="STORE", help="A .db file, or a postgresql:// address.", show_default=False)
+]
+RunName = Annotated[
+    str | None, typer.Option("--run", metavar="NAME", help="Which run of the store.  [default: the only one]")
 ]
 AnswerField = Annotated[
     str | None,
@@ -77,30 +86,11 @@ Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of every r
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 
-@dataclass(frozen=True)
-class Electorate:
-    """A pool file, voted on: columns, votes and, where asked for, labels. Rows are the file's, in order."""
-
-    table: PoolTable
-    votes: Votes
-    labels: Labels | None
-
-    def correct(self) -> Any:
-        assert self.labels is not None
-        return self.labels.of_votes(self.votes)
-
-    def units(self) -> Any:
-        """Which rows belong together: one cluster, or the same question text."""
-        from quorate import splits
-
-        return splits.units(self.table.ids, self.table.clusters, self.table.questions)
-
-
-def refuse_overwriting(out: Path | None, *inputs: Path) -> None:
+def refuse_overwriting(out: Path | None, *inputs: str | Path) -> None:
     """Raise if a result would take the place of what it is made from."""
     from quorate.errors import InvalidValue
 
-    for source in inputs:
+    for source in map(Path, inputs):
         if out is not None and out.exists() and source.exists() and out.samefile(source):
             raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
 
@@ -113,63 +103,73 @@ def reading_of(
     return Reading(answer_field or "answer", score, tuple(missing or ()), relation)
 
 
-def recipe_of(reading: Reading, normaliser: str | None, weight: str | None, tie_break: str | None) -> Recipe:
-    """The recipe that the flags describe."""
-    from quorate.errors import InvalidValue
-    from quorate.normalisers import parse_normaliser
-    from quorate.tie_breaks import parse_tie_break
-    from quorate.voting import Recipe
-    from quorate.weights import parse_weight
+def open_source(place: str, run: str | None = None) -> Source:
+    """The pools of a file, or those of a run that are whole."""
+    from quorate.electorate import Source
+    from quorate.errors import InvalidValue, StoreError
 
-    if normaliser is not None and reading.score is None:
-        raise InvalidValue("--normaliser does nothing without --score")
-    return Recipe(
-        weight=parse_weight(weight or ("uniform" if reading.score is None else "exponential")),
-        normaliser=parse_normaliser(normaliser or "none"),
-        tie_break=None if tie_break is None else parse_tie_break(tie_break),
-        score=reading.score,
-        upstream=reading.describe(),
-    )
+    if "://" not in place and not _is_store(place):
+        from quorate.files import read_pools
 
+        if run is not None:
+            raise InvalidValue(f"--run names a run of a store, and {place} is a pool file")
+        return Source(read_pools(place))
+    from quorate.store import Store
 
-def open_pools(
-    file: Path, reading: Reading, recipe: Recipe, *, correct: str | None = None, labelled: bool
-) -> Electorate:
-    """Read a file, hold the vote and, if asked for, find out which votes are right."""
-    from quorate.files import read_pools
-    from quorate.labels import read_labels, refuse_labels_as_column, refuse_labels_as_score
-    from quorate.pool_table import named_pipeline, read_column, read_table
-    from quorate.tie_breaks import Column
-    from quorate.voting import vote_again
-
-    pools = read_pools(file)
-    table = read_table(pools, reading)
-    recipe = replace(recipe, upstream={**recipe.upstream, **named_pipeline(pools)})
-    _mention_spellings(table)
-    column = read_column(pools, recipe.tie_break.name) if isinstance(recipe.tie_break, Column) else None
-    votes = vote_again(recipe, table.answers, table.scores, tie_break=column, ids=table.ids)
-    labels = None
-    if labelled:
-        labels = read_labels(pools, table, correct)
-        refuse_labels_as_score(table, labels)
-        if column is not None:
-            refuse_labels_as_column(column, labels.of_votes(votes), str(recipe.tie_break))
-        if labels.conflicts:
-            typer.echo(
-                f"warning: in {labels.conflicts} problems one answer has both labels; it counts as wrong",
-                err=True,
+    with Store(place) as store:
+        held = store.run(run)
+        pools = held.pools()
+        if not pools:
+            raise StoreError(f"the run {held.name!r} holds no whole pool yet; sample it first")
+        lacking = held.describe()["problems"] - len(pools)
+        if lacking:
+            _mention(
+                f"note: {lacking} problems of the run {held.name!r} lack paths and are left out; sample them first"
             )
-    return Electorate(table, votes, labels)
+        return Source(pools, held.pipeline, held.scorers())
 
 
-def _mention_spellings(table: PoolTable) -> None:
-    """Point at answers that look like "no answer", and at spellings of it that never occur."""
-    for spelling, paths in table.suspects.items():
-        typer.echo(
-            f"note: {paths} paths answer {spelling!r}; if that means no answer, add --missing {spelling!r}", err=True
-        )
-    for spelling in table.unused_missing:
-        typer.echo(f"note: no path answers {spelling!r}, as --missing has it", err=True)
+def _is_store(place: str) -> bool:
+    """Looked at without importing a database library, which a pool file does not need."""
+    path = Path(place)
+    if path.suffix in (".db", ".sqlite", ".sqlite3"):
+        return True
+    try:
+        with path.open("rb") as stream:
+            return stream.read(16) == b"SQLite format 3\x00"
+    except OSError:
+        return False
+
+
+def open_labelled(
+    place: str,
+    run: str | None,
+    reading: Reading,
+    normaliser: str | None,
+    weight: str | None,
+    tie_break: str | None,
+    correct: str | None,
+) -> Electorate:
+    """Labelled votes, made as the flags say."""
+    from quorate.electorate import hold_vote
+
+    source = open_source(place, run)
+    recipe = source.recipe(reading, normaliser, weight, tie_break)
+    return hold_vote(source, reading, recipe, labelled=True, correct=correct, say=_mention)
+
+
+def open_by_policy(
+    place: str, run: str | None, policy: Policy, *, labelled: bool, correct: str | None = None
+) -> Electorate:
+    """Votes, made as a policy was calibrated."""
+    from quorate.electorate import hold_vote, reading_of_policy
+
+    source = open_source(place, run)
+    return hold_vote(source, reading_of_policy(policy), policy.recipe, labelled=labelled, correct=correct, say=_mention)
+
+
+def _mention(text: str) -> None:
+    typer.echo(text, err=True)
 
 
 def guarantees_of(alpha: list[float] | None, delta: float | None, smoothed: bool, seed: int | None) -> list[Guarantee]:

@@ -1,0 +1,111 @@
+"""llama.cpp in this process: all paths of a pool in one batched decode over a shared prompt."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from quorate import models
+from quorate.backends.protocol import Completion, Prompt, Settings, Wanted, read_choices
+from quorate.errors import BackendError, MissingExtra
+
+
+class Embedded:
+    """A GGUF model, by path or by the name of one that ships as a package. One pool at a time, `batch` paths at once.
+
+    The same seed gives the same path, as long as it is decoded in the same batch: floating-point sums depend on it.
+    """
+
+    concurrency = 1
+
+    def __init__(
+        self,
+        model: str = models.DEFAULT,
+        *,
+        batch: int = 16,
+        context: int = 512,
+        threads: int | None = None,
+        say: models.Say = lambda _: None,
+    ) -> None:
+        self.model, self.batch, self.context = model, batch, context
+        self.threads = threads or max(1, (os.cpu_count() or 2) // 2)
+        self.path = models.locate(model, say=say)
+        self._server: Any = None
+
+    def describe(self) -> dict[str, Any]:
+        name = self.model if self.model in models.KNOWN else Path(self.model).name
+        known = models.KNOWN.get(self.model)
+        return {"backend": "embedded", "model": name, "weights": known.sha256[:16] if known else _digest(self.path)}
+
+    async def sample(
+        self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]
+    ) -> AsyncIterator[list[Completion]]:
+        for run in _consecutive(wanted, self.batch):
+            yield await asyncio.to_thread(self.complete, prompt, settings, run)
+
+    def complete(self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]) -> list[Completion]:
+        """Paths whose seeds follow each other, decoded together."""
+        body: dict[str, Any] = {
+            "n": len(wanted), "seed": wanted[0].seed, "temperature": settings.temperature, "top_k": 0,
+            "top_p": settings.top_p, "min_p": 0.0, "max_tokens": settings.max_tokens, "stop": list(settings.stop),
+        }  # fmt: skip
+        started = time.monotonic()
+        server = self._open()
+        if prompt.text is None:
+            body |= {"messages": [dict(message) for message in prompt.messages], "logprobs": True, "top_logprobs": 1}
+            answer = server.handle_chat_completions(body)
+        else:
+            answer = server.handle_completions(body | {"prompt": prompt.text, "logprobs": 1})
+        if not isinstance(answer, dict) or "error" in answer:
+            said = answer.get("error") if isinstance(answer, dict) else answer
+            message = said.get("message", said) if isinstance(said, dict) else said
+            raise BackendError(f"the embedded model refused problem {prompt.problem!r}: {message}")
+        try:
+            return read_choices(answer, wanted, time.monotonic() - started)
+        except ValueError as error:
+            raise BackendError(f"the embedded model gave nothing for problem {prompt.problem!r}: {error}") from None
+
+    def _open(self) -> Any:
+        if self._server is None:
+            os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # spinning threads collapse on a busy machine
+            try:
+                import xllamacpp
+            except ImportError:
+                raise MissingExtra(
+                    "the embedded model needs llama.cpp; install: pip install 'quorate[local]'"
+                ) from None
+            settings = xllamacpp.CommonParams()
+            settings.model.path = str(self.path)
+            settings.n_parallel = self.batch
+            settings.n_ctx = self.context * self.batch  # shared by all paths under way
+            settings.kv_unified = True
+            settings.verbosity = -1
+            settings.warmup = False
+            settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = self.threads
+            try:
+                self._server = xllamacpp.Server(settings)
+            except (RuntimeError, ValueError) as error:
+                raise BackendError(f"{self.path} cannot be loaded as a model: {error}") from None
+        return self._server
+
+    async def close(self) -> None:
+        self._server = None
+
+
+def _digest(path: Path) -> str:
+    return models.weights_digest(path)
+
+
+def _consecutive(wanted: Sequence[Wanted], most: int) -> list[list[Wanted]]:
+    """Runs of paths whose seeds follow each other: child k of a request is drawn with its seed plus k."""
+    runs: list[list[Wanted]] = []
+    for want in wanted:
+        if runs and len(runs[-1]) < most and want.seed == runs[-1][-1].seed + 1:
+            runs[-1].append(want)
+        else:
+            runs.append([want])
+    return runs

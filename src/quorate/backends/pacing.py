@@ -1,0 +1,60 @@
+"""How many requests may be under way at once: fewer when the server says it is too much, more again as it recovers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+
+
+class Pace:
+    """A bounded, adaptive number of slots. Halves when the server pushes back, grows by one per round of successes."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.limit = float(most)
+        self._busy = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._not_before = 0.0
+        self._last_cut = 0.0
+
+    async def __aenter__(self) -> None:
+        while self._busy >= int(self.limit):
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._wake()
+                raise
+        self._busy += 1
+        wait = self._not_before - time.monotonic()
+        if wait > 0:
+            try:
+                await asyncio.sleep(wait)
+            except asyncio.CancelledError:
+                await self.__aexit__()
+                raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._busy -= 1
+        self._wake()
+
+    def succeeded(self) -> None:
+        self.limit = min(float(self.most), self.limit + 1 / max(self.limit, 1.0))
+
+    def pushed_back(self, retry_after: float) -> None:
+        """The server asked for less: halve, once per wave of refusals, and hold off as long as it said."""
+        now = time.monotonic()
+        self._not_before = max(self._not_before, now + retry_after)
+        if now - self._last_cut > 1.0:
+            self.limit, self._last_cut = max(1.0, self.limit / 2), now
+
+    def _wake(self) -> None:
+        free = int(self.limit) - self._busy
+        while self._waiting and free > 0:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                free -= 1

@@ -1,0 +1,151 @@
+"""What a backend is asked, what it gives, and the Protocol between."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+_LOWEST_LOGPROB = -100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One question as it is put to a model: chat messages, or a text to go on from."""
+
+    problem: str
+    """The problem's id."""
+    messages: tuple[Mapping[str, str], ...] = ()
+    text: str | None = None
+    """A text to complete; None for a chat."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How paths are drawn. Nothing is cut off the distribution unless asked: log-probabilities are the model's own."""
+
+    temperature: float = 0.8
+    top_p: float = 1.0
+    max_tokens: int = 1024
+    stop: tuple[str, ...] = ()
+    logprobs: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A path that is still missing: its index in the pool, and the seed it is drawn with."""
+
+    path: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One path as a model gave it."""
+
+    path: int
+    text: str
+    finish_reason: str | None = None
+    logprobs: tuple[float, ...] | None = None
+    """Of each token, at temperature 1; None where the model gave none."""
+    seed: int | None = None
+    latency: float | None = None
+    n_tokens: int | None = None
+
+    @property
+    def truncated(self) -> bool:
+        return self.finish_reason == "length"
+
+    @property
+    def logprob_mean(self) -> float | None:
+        return math.fsum(self.logprobs) / len(self.logprobs) if self.logprobs else None
+
+    @property
+    def logprob_std(self) -> float | None:
+        if not self.logprobs:
+            return None
+        mean = math.fsum(self.logprobs) / len(self.logprobs)
+        return math.sqrt(math.fsum((each - mean) ** 2 for each in self.logprobs) / len(self.logprobs))
+
+
+class Backend(Protocol):
+    """Anything that can sample paths."""
+
+    concurrency: int
+    """How many problems may be under way at once."""
+
+    def describe(self) -> dict[str, Any]:
+        """What decides its paths (kind and model): part of the fingerprint. No addresses, no keys."""
+        ...
+
+    def sample(self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]) -> AsyncIterator[list[Completion]]:
+        """The wanted paths, in whatever portions they arrive. May end early: what is missing is asked for again."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def read_choices(document: Any, wanted: Sequence[Wanted], latency: float) -> list[Completion]:
+    """The choices of an OpenAI-style answer, chat or completion; raises ValueError where it has none.
+
+    A server that sends fewer than asked for is taken at its word; what it sends beyond that is dropped.
+    """
+    choices = document.get("choices") if isinstance(document, dict) else None
+    if not isinstance(choices, list) or not choices or not all(isinstance(choice, dict) for choice in choices):
+        raise ValueError("the answer holds no choices")
+    usage = document.get("usage")
+    counted = usage.get("completion_tokens") if isinstance(usage, dict) and len(choices) == 1 else None
+    tokens = counted if isinstance(counted, int) else None
+    return [_completion(choice, want, latency, tokens) for choice, want in zip(choices, wanted, strict=False)]
+
+
+def _completion(choice: dict[str, Any], want: Wanted, latency: float, tokens: int | None) -> Completion:
+    logprobs = _logprobs(choice.get("logprobs"))
+    reason = choice.get("finish_reason")
+    return Completion(
+        path=want.path,
+        text=_text(choice),
+        finish_reason=str(reason)[:40] if reason else None,
+        logprobs=logprobs,
+        seed=want.seed,
+        latency=latency,
+        n_tokens=tokens if logprobs is None else len(logprobs),
+    )
+
+
+def _text(choice: dict[str, Any]) -> str:
+    """What was said; reasoning that came apart from it stands before it in a reasoning block."""
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        return _written(choice.get("text"))
+    content = _written(message.get("content")) or _written(message.get("refusal"))
+    reasoning = _written(message.get("reasoning")) or _written(message.get("reasoning_content"))
+    return f"<think>{reasoning}</think>\n{content}" if reasoning else content
+
+
+def _written(content: Any) -> str:
+    if isinstance(content, list):  # a message in parts
+        return "".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
+    return content if isinstance(content, str) else ""
+
+
+def _logprobs(held: Any) -> tuple[float, ...] | None:
+    """Token log-probabilities, without that of the empty token that ends a sequence; None if any is missing."""
+    if not isinstance(held, dict):
+        return None
+    if isinstance(held.get("content"), list):
+        entries = [(each.get("token"), each.get("logprob")) for each in held["content"] if isinstance(each, dict)]
+    elif isinstance(held.get("token_logprobs"), list):
+        tokens = held.get("tokens")
+        names = tokens if isinstance(tokens, list) else [None] * len(held["token_logprobs"])
+        entries = list(zip(names, held["token_logprobs"], strict=False))
+    else:
+        return None
+    if entries and entries[-1][0] == "":
+        entries.pop()
+    values = [value for _, value in entries if isinstance(value, (int, float)) and not math.isnan(value)]
+    if not values or len(values) < len(entries):
+        return None
+    # Servers write "impossible" as -9999 or as the lowest float; one such entry must not drown the rest.
+    return tuple(min(0.0, max(float(value), _LOWEST_LOGPROB)) for value in values)

@@ -1,0 +1,83 @@
+"""`quorate ask`: one question through a policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quorate.cli import output
+from quorate.cli.decide import decision_line
+from quorate.cli.options import Json
+from quorate.cli.sampling_options import BaseUrl, Concurrency, Config, Model, Patience, say
+
+NAME = "ask"
+HELP = """Ask one question: sample paths, vote as the policy was calibrated, and answer or abstain.
+
+Everything but the model's address comes from the policy. Exit code 0: answered; 3: abstained.
+
+Examples:
+
+`quorate ask "What is 12 + 7?" --policy policy.json`
+
+`quorate ask "What is 17 * 24?" --policy policy.json --base-url http://localhost:8000/v1 --json`
+"""
+ABSTAINED = 3
+
+
+def run(
+    question: Annotated[str, typer.Argument(metavar="QUESTION", show_default=False)],
+    policy: Annotated[Path, typer.Option("--policy", metavar="POLICY", help="A policy calibrated on a sampled run.")],
+    alpha: Annotated[
+        float | None, typer.Option(metavar="A", help="Which operating point.  [default: the smallest alpha]")
+    ] = None,
+    model: Model = None,
+    base_url: BaseUrl = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the paths.  [default: 0]")] = None,
+    concurrency: Concurrency = None,
+    patience: Patience = None,
+    config: Config = None,
+    json: Json = False,
+) -> None:
+    from quorate.description import read_description
+    from quorate.pipeline import of_policy
+    from quorate.policy import Policy
+
+    loaded = Policy.load(policy)
+    held = loaded.pipeline
+    described = read_description(config).override(
+        base_url=base_url, model=model, concurrency=concurrency, patience=patience
+    )
+    if described.model is None and isinstance(held.get("model"), str):
+        described = described.override(model=held["model"])
+    described = described.override(paths=loaded.n_paths[1], max_tokens=held.get("max_tokens"))
+    pipeline = of_policy(loaded, described.backend(say), seed=seed or 0)
+    asked = pipeline.ask(question, loaded, alpha=alpha)
+    line = decision_line(asked.decision, asked.written)
+    if json:
+        output.emit({**line, "question": question, "paths": [_path(path) for path in asked.pool.paths]})
+    else:
+        show(line)
+    if asked.decision.abstained:
+        raise typer.Exit(ABSTAINED)
+
+
+def show(line: dict[str, Any]) -> None:
+    """A decision in words."""
+    if line["answer"] is None:
+        output.say("I would rather not answer.")
+        reason = f"confidence {line['confidence']:.3f} is not above the threshold {line['threshold']:.3f}"
+    else:
+        output.say(output.visible(line["answer"], 200))
+        reason = f"confidence {line['confidence']:.3f} is above the threshold {line['threshold']:.3f}"
+    votes = ", ".join(
+        f"{output.visible(answer, 30)}: {paths} paths, {output.percent(line['shares'][answer])} of the vote"
+        for answer, paths in list(line["support"].items())[:5]
+    )
+    output.say(f"  {reason} (alpha {line['alpha']:g}, p-value {line['p_value']:.3f})")
+    output.say(f"  {votes or 'no path gave an answer'}")
+
+
+def _path(path: Any) -> dict[str, Any]:
+    return {"answer": path.answer, "text": path.text, "scores": dict(path.scores), **path.extra}

@@ -1,0 +1,144 @@
+"""`quorate.toml`: one description of model, sampling and vote, for every command. Flags override it.
+
+[model]
+base_url = "http://localhost:8000/v1"     # without one, a small model runs in this process
+model = "Qwen/Qwen3-1.7B"                  # or a GGUF file
+
+[sampling]
+paths = 16
+temperature = 0.8
+
+[vote]
+score = "perplexity"
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from quorate import models
+from quorate.backends import Backend, Embedded, OpenAI, Settings
+from quorate.errors import InvalidValue
+from quorate.pipeline import Pipeline
+from quorate.prompts import read_template
+
+FILE = "quorate.toml"
+_SECTIONS = {
+    "model": ("base_url", "model", "concurrency", "patience"),
+    "sampling": ("paths", "temperature", "top_p", "max_tokens", "stop", "prompt", "extract", "seed", "logprobs"),
+    "vote": ("score", "normaliser", "weight", "tie_break"),
+}
+_SMALL_MODEL_TOKENS = 48
+_SERVER_TOKENS = 1024
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a user said; None where nothing was."""
+
+    base_url: str | None = None
+    model: str | None = None
+    concurrency: int | None = None
+    patience: float | None = None
+    paths: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    stop: list[str] | None = None
+    prompt: str | None = None
+    extract: str | None = None
+    seed: int | None = None
+    logprobs: bool | None = None
+    score: str | None = None
+    normaliser: str | None = None
+    weight: str | None = None
+    tie_break: str | None = None
+
+    def override(self, **flags: Any) -> Description:
+        """This, with every flag that was given in its place."""
+        return replace(self, **{name: value for name, value in flags.items() if value is not None})
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the model runs in this process: a GGUF file, a packaged model, or nothing else to point at."""
+        if self.model is not None and (self.model in models.KNOWN or self.model.endswith(".gguf")):
+            return True
+        return not (self.base_url or os.environ.get("OPENAI_BASE_URL"))
+
+    def backend(self, say: models.Say = lambda _: None) -> Backend:
+        """The model that is meant."""
+        if not self.embedded:
+            return OpenAI(
+                self.base_url, self.model, concurrency=self.concurrency or 32, patience=self.patience or 300.0
+            )
+        if self.model is not None and self.model not in models.KNOWN and not self.model.endswith(".gguf"):
+            raise InvalidValue(
+                f"the model {self.model!r} needs an endpoint: give --base-url or set OPENAI_BASE_URL; "
+                f"in this process run GGUF files and {', '.join(models.KNOWN)}"
+            )
+        tokens = self.max_tokens or _SMALL_MODEL_TOKENS
+        return Embedded(self.model or models.DEFAULT, batch=min(self.paths or 16, 64), context=512 + tokens, say=say)
+
+    def pipeline(self, backend: Backend) -> Pipeline:
+        """The pipeline that is meant, on a backend."""
+        default = Settings()
+        tokens = self.max_tokens or (_SMALL_MODEL_TOKENS if self.embedded else _SERVER_TOKENS)
+        logprobs = default.logprobs if self.logprobs is None else self.logprobs
+        return Pipeline(
+            backend,
+            n_paths=16 if self.paths is None else self.paths,
+            score="perplexity" if logprobs else None,
+            template=None if self.prompt is None else read_template(self.prompt),
+            settings=Settings(
+                temperature=default.temperature if self.temperature is None else self.temperature,
+                top_p=default.top_p if self.top_p is None else self.top_p,
+                max_tokens=tokens,
+                stop=tuple(self.stop or ()),
+                logprobs=logprobs,
+            ),
+            extract=self.extract,
+            seed=self.seed or 0,
+        )
+
+
+def read_description(file: Path | None) -> Description:
+    """A named file, or `quorate.toml` where there is one."""
+    path = file or Path(FILE)
+    if not path.is_file():
+        if file is not None:
+            raise InvalidValue(f"there is no file {file}")
+        return Description()
+    try:
+        held = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidValue(f"{path} cannot be read: {error}") from None
+    kinds = {each.name: str(each.type) for each in fields(Description)}
+    values: dict[str, Any] = {}
+    for section, entries in held.items():
+        if section not in _SECTIONS or not isinstance(entries, dict):
+            raise InvalidValue(f"{path}: unknown section [{section}]; expected {', '.join(_SECTIONS)}")
+        for name, value in entries.items():
+            if name not in _SECTIONS[section]:
+                raise InvalidValue(
+                    f"{path}: unknown key {name!r} in [{section}]; expected one of {', '.join(_SECTIONS[section])}"
+                )
+            if not _fits(value, kinds[name]):
+                raise InvalidValue(
+                    f"{path}: {section}.{name} must be {kinds[name].removesuffix(' | None')}, got {value!r}"
+                )
+            values[name] = value
+    return Description(**values)
+
+
+def _fits(value: Any, kind: str) -> bool:
+    wanted = kind.removesuffix(" | None")
+    if wanted == "list[str]":
+        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if isinstance(value, bool):
+        return wanted == "bool"
+    kinds: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
+    return isinstance(value, kinds[wanted])

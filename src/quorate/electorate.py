@@ -1,0 +1,145 @@
+"""Pools that have been voted on and, where asked for, labelled: what is calibrated, evaluated and decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.calibration import Guarantee
+from quorate.errors import InvalidValue
+from quorate.labels import Labels, read_labels, refuse_labels_as_column, refuse_labels_as_score
+from quorate.normalisers import parse_normaliser
+from quorate.policy import Policy, calibrate
+from quorate.pool_table import PoolTable, Reading, named_pipeline, read_column, read_table
+from quorate.records import Pool
+from quorate.splits import split, units
+from quorate.tie_breaks import Column, parse_tie_break
+from quorate.voting import Recipe, Votes, vote_again
+from quorate.weights import parse_weight
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Pools, and what is known of how they came to be."""
+
+    pools: Sequence[Pool]
+    sampled: Mapping[str, Any] = field(default_factory=dict)
+    """How a run's paths were sampled: part of a policy's pipeline."""
+    scorers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The identity of each score that quorate computed."""
+
+    def recipe(
+        self, reading: Reading, normaliser: str | None = None, weight: str | None = None, tie_break: str | None = None
+    ) -> Recipe:
+        """How to vote. A score that quorate computed is normalised as its family is, unless told otherwise."""
+        if normaliser is not None and reading.score is None:
+            raise InvalidValue("--normaliser does nothing without --score")
+        own = self.scorers.get(reading.score or "", {}).get("normaliser")
+        return Recipe(
+            weight=parse_weight(weight or ("uniform" if reading.score is None else "exponential")),
+            normaliser=parse_normaliser(normaliser or own or "none"),
+            tie_break=None if tie_break is None else parse_tie_break(tie_break),
+            score=reading.score,
+            upstream=reading.describe(),
+        )
+
+
+@dataclass(frozen=True)
+class Electorate:
+    """Columns, votes and, where asked for, labels. Rows are the source's, in order."""
+
+    table: PoolTable
+    votes: Votes
+    labels: Labels | None
+
+    def correct(self) -> NDArray[np.bool_]:
+        """Whether each vote is right."""
+        if self.labels is None:
+            raise InvalidValue("these pools were read without labels")
+        return self.labels.of_votes(self.votes)
+
+    def units(self) -> Any:
+        """Which rows belong together: one cluster, or the same question text."""
+        return units(self.table.ids, self.table.clusters, self.table.questions)
+
+    def calibrate(
+        self, guarantees: Sequence[Guarantee], *, hold_out: float = 0.0, seed: int = 0, strict: bool = False
+    ) -> tuple[Policy, int]:
+        """A policy, calibrated on all problems but the share held out; and how many were held out."""
+        table = self.table
+        parts = split(table.ids, clusters=table.clusters, questions=table.questions, seed=seed, test=hold_out)
+        rows = parts.calibration
+        policy = calibrate(
+            self.votes.take(rows),
+            self.correct()[rows],
+            guarantee=guarantees,
+            clusters=[table.clusters[row] for row in rows],
+            questions=[table.questions[row] for row in rows],
+            n_paths=(int(self.votes.n_paths.min()), int(self.votes.n_paths.max())),
+            hold_out=hold_out or None,
+            strict=strict,
+        )
+        return policy, len(parts.test)
+
+
+def hold_vote(
+    source: Source,
+    reading: Reading,
+    recipe: Recipe,
+    *,
+    labelled: bool,
+    correct: str | None = None,
+    say: Say = lambda _: None,
+) -> Electorate:
+    """Read the answers, hold the vote and, if asked for, find out which votes are right."""
+    pools = source.pools
+    table = read_table(pools, reading)
+    known = {**named_pipeline(pools), **source.sampled}
+    if reading.score is not None and reading.score in source.scorers:
+        known["scorer"] = dict(source.scorers[reading.score])
+    recipe = replace(recipe, upstream={**recipe.upstream, **known})
+    _mention_spellings(table, say)
+    column = read_column(pools, recipe.tie_break.name) if isinstance(recipe.tie_break, Column) else None
+    votes = vote_again(recipe, table.answers, table.scores, tie_break=column, ids=table.ids)
+    labels = None
+    if labelled:
+        labels = read_labels(pools, table, correct)
+        refuse_labels_as_score(table, labels)
+        if column is not None:
+            refuse_labels_as_column(column, labels.of_votes(votes), str(recipe.tie_break))
+        if labels.conflicts:
+            say(f"warning: in {labels.conflicts} problems one answer has both labels; it counts as wrong")
+    return Electorate(table, votes, labels)
+
+
+def reading_of_policy(policy: Policy) -> Reading:
+    """Which fields hold answer and score, as the policy was calibrated."""
+    pipeline = policy.pipeline
+    fields = ("answer_field", "relation", "missing")
+    if policy.recipe.coded or not all(isinstance(pipeline.get(field), (str, list)) for field in fields):
+        raise InvalidValue(
+            "this policy was calibrated on a table in Python, not on a pool file; decide in Python, or calibrate a file"
+        )
+    name = pipeline["relation"].partition("@")[0]
+    relation = None if pipeline["relation"].startswith("by-task") else name
+    reading = Reading(pipeline["answer_field"], pipeline["score"], tuple(pipeline["missing"]), relation)
+    if reading.describe()["relation"] != pipeline["relation"]:
+        raise InvalidValue(
+            f"this policy compares answers by {pipeline['relation']}, and this quorate by "
+            f"{reading.describe()['relation']}; calibrate again"
+        )
+    return reading
+
+
+def _mention_spellings(table: PoolTable, say: Say) -> None:
+    """Point at answers that look like "no answer", and at spellings of it that never occur."""
+    for spelling, paths in table.suspects.items():
+        say(f"note: {paths} paths answer {spelling!r}; if that means no answer, add --missing {spelling!r}")
+    for spelling in table.unused_missing:
+        say(f"note: no path answers {spelling!r}, as --missing has it")

@@ -1,0 +1,270 @@
+"""The whole way from a question to a vote, as one description: it samples, calibrates and asks.
+
+pipeline = Pipeline(OpenAI("http://localhost:8000/v1", "Qwen/Qwen3-1.7B"), n_paths=16)
+run = pipeline.run(datasets.load("gsm8k"), store="runs/gsm8k.db")
+policy = run.calibrate(alpha=0.05)
+pipeline.ask("What is 17 * 24?", policy)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import platform
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from quorate import sampling
+from quorate.answers import extraction
+from quorate.answers.choices import extract as extract_choice
+from quorate.answers.custom import parse_extractor
+from quorate.answers.relations import relation_for
+from quorate.backends.protocol import Backend, Completion, Prompt, Settings, Wanted
+from quorate.calibration import Guarantee
+from quorate.datasets import task_of
+from quorate.electorate import Electorate, Source, hold_vote, reading_of_policy
+from quorate.errors import BackendError, InvalidValue
+from quorate.policy import Policy, as_guarantees
+from quorate.pool_table import Reading
+from quorate.prompts import Template, template_for, template_of
+from quorate.records import Decision, Path, Pool, Problem
+from quorate.sampling import Progress, Watch
+from quorate.scoring import Scorer, scorer_named
+from quorate.store import Run, Store
+from quorate.version import __version__
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A model, a prompt, how many paths, how they are drawn, how answers are read and how they are scored."""
+
+    backend: Backend
+    n_paths: int = 16
+    score: str | None = "perplexity"
+    """The score computed as paths are sampled; None for none."""
+    template: Template | None = None
+    """None: the task's own."""
+    settings: Settings = field(default_factory=Settings)
+    extract: str | None = None
+    """A regular expression or package.module:function; None: by the task's relation."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.n_paths < 1:
+            raise InvalidValue(f"a pool has at least one path, got {self.n_paths}")
+        if not self.settings.temperature >= 0 or not 0 < self.settings.top_p <= 1 or self.settings.max_tokens < 1:
+            raise InvalidValue(f"temperature >= 0, 0 < top_p <= 1 and max_tokens >= 1 are needed, got {self.settings}")
+
+    def fitted(self, problems: Sequence[Problem]) -> Fitted:
+        """The pipeline for problems of one task: its prompt, stop words and extraction settled."""
+        task = task_of(problems)
+        small = self.backend.describe().get("backend") == "embedded"
+        template = self.template or template_for(task, small=small, passages="passages" in problems[0].extra)
+        return Fitted(self, task, template)
+
+    def run(
+        self,
+        problems: Sequence[Problem],
+        store: str | os.PathLike[str],
+        *,
+        name: str = "run",
+        watch: Watch = lambda _: None,
+        seconds: float | None = None,
+        bridge: Bridge | None = None,
+    ) -> SampledRun:
+        """Sample the paths that a run lacks, and score its whole pools. Run it again to go on."""
+        fitted = self.fitted(problems)
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        with Store(store, create=True) as opened:
+            run = opened.open_run(name, fitted.describe(), self.n_paths)
+            run.add_problems(problems)
+
+            async def work(stop: asyncio.Event) -> Progress:
+                try:
+                    return await sampling.sample(
+                        run, self.backend, fitted.template.render, fitted.settings, fitted.read, seed=self.seed,
+                        ids=[problem.id for problem in problems], watch=watch, stop=stop, seconds=seconds,
+                    )  # fmt: skip
+                finally:
+                    await self.backend.close()
+
+            progress = (bridge or _run)(work)
+            if progress.saved:
+                run.note("sample", started, _facts(progress, self.backend))
+            if self.score is not None:
+                score_run(run, scorer_named(self.score))
+        return SampledRun(os.fspath(store), name, progress, self.score)
+
+    def ask(self, question: str | Problem, policy: Policy, *, alpha: float | None = None) -> Asked:
+        """Sample paths for one new question, vote as the policy was calibrated, and answer or abstain."""
+        task = policy.pipeline.get("task")
+        problem = question if isinstance(question, Problem) else Problem("question", question, extra={"task": task})
+        fitted = self.fitted([problem])
+        pool = _run(lambda _: self._draw(fitted, problem))
+        scorers = {}
+        if self.score is not None:
+            scorer = scorer_named(self.score)
+            values = scorer.score(pool)
+            paths = [replace(p, scores={scorer.name: v}) for p, v in zip(pool.paths, values, strict=True)]
+            pool, scorers = replace(pool, paths=tuple(paths)), {scorer.name: _identity(scorer)}
+        source = Source([pool], fitted.describe(), scorers)
+        voted = hold_vote(source, reading_of_policy(policy), policy.recipe, labelled=False)
+        decision = policy.decide_votes(voted.votes, alpha=alpha)[0]
+        return Asked(decision, pool, voted.table.written[0])
+
+    async def _draw(self, fitted: Fitted, problem: Problem) -> Pool:
+        first = sampling.seed_of(self.seed, problem.question or "", self.n_paths)
+        wanted = [Wanted(path, first + path) for path in range(self.n_paths)]
+        found: dict[int, Completion] = {}
+        prompt = fitted.template.render(problem)
+        try:
+            async for portion in self.backend.sample(prompt, fitted.settings, wanted):
+                found |= {each.path: each for each in portion}
+        finally:
+            await self.backend.close()
+        if len(found) < self.n_paths:
+            raise BackendError(f"the model gave {len(found)} of {self.n_paths} paths")
+        return Pool(problem, tuple(fitted.path(problem, found[path]) for path in sorted(found)))
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A pipeline with the prompt and the extraction of one task."""
+
+    pipeline: Pipeline
+    task: str
+    template: Template
+
+    @property
+    def settings(self) -> Settings:
+        """The template's stop words are part of how paths are drawn."""
+        settings = self.pipeline.settings
+        return settings if settings.stop else replace(settings, stop=self.template.stop)
+
+    def describe(self) -> dict[str, Any]:
+        """All that decides what a path is: stored in run and policy, and compared."""
+        settings = self.settings
+        return {
+            **self.pipeline.backend.describe(),
+            "task": self.task,
+            "prompt": self.template.describe(),
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "max_tokens": settings.max_tokens,
+            "stop": list(settings.stop),
+            "extract": self.pipeline.extract or relation_for(self.task).describe(),
+        }
+
+    def render(self, problem: Problem) -> Prompt:
+        return self.template.render(problem)
+
+    def read(self, problem: Problem, completion: Completion) -> extraction.Extraction:
+        """The answer that a path ends in."""
+        if self.pipeline.extract is not None:
+            return parse_extractor(self.pipeline.extract)(completion.text, truncated=completion.truncated)
+        if self.task == "mc":
+            options = problem.extra.get("options")
+            return extract_choice(completion.text, truncated=completion.truncated, options=options)
+        return relation_for(self.task).extract(completion.text, truncated=completion.truncated)
+
+    def path(self, problem: Problem, completion: Completion) -> Path:
+        """A path as a run would have it."""
+        found = self.read(problem, completion)
+        extra = {
+            "extraction": found.method, "finish_reason": completion.finish_reason, "n_tokens": completion.n_tokens,
+            "logprob_mean": completion.logprob_mean, "logprob_std": completion.logprob_std, "seed": completion.seed,
+        }  # fmt: skip
+        known = {name: value for name, value in extra.items() if value is not None}
+        return Path(found.answer, completion.text, extra=known)
+
+
+@dataclass(frozen=True)
+class SampledRun:
+    """A run after sampling."""
+
+    store: str
+    name: str
+    progress: Progress
+    score: str | None
+
+    def electorate(self) -> Electorate:
+        """Its whole pools, voted on with the pipeline's score, and labelled."""
+        with Store(self.store) as opened:
+            run = opened.run(self.name)
+            source = Source(run.pools(), run.pipeline, run.scorers())
+        reading = Reading(score=self.score)
+        return hold_vote(source, reading, source.recipe(reading), labelled=True)
+
+    def calibrate(
+        self,
+        *,
+        alpha: float | Sequence[float] | None = None,
+        guarantee: Guarantee | Sequence[Guarantee] | None = None,
+        hold_out: float = 0.0,
+        seed: int = 0,
+    ) -> Policy:
+        """A policy, calibrated on the whole pools of the run."""
+        return self.electorate().calibrate(as_guarantees(alpha, guarantee), hold_out=hold_out, seed=seed)[0]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A decision on a question just asked, and what it rests on."""
+
+    decision: Decision
+    pool: Pool
+    written: dict[str, str]
+    """How the answer behind each key is written."""
+
+
+def of_policy(policy: Policy, backend: Backend, *, seed: int = 0) -> Pipeline:
+    """The pipeline that a policy was calibrated with, on a backend that must be the same model."""
+    held = policy.pipeline
+    if not isinstance(held.get("prompt"), dict):
+        raise InvalidValue("this policy was calibrated on a file that does not say how its paths were sampled; "
+                           "calibrate on a run of `quorate sample`")  # fmt: skip
+    relation = relation_for(held.get("task")).describe()
+    settings = Settings(
+        temperature=held["temperature"], top_p=held["top_p"], max_tokens=held["max_tokens"], stop=tuple(held["stop"])
+    )
+    return Pipeline(
+        backend, policy.n_paths[1], held["score"], template_of(held["prompt"], "the policy's prompt"), settings,
+        None if held["extract"] == relation else held["extract"], seed,
+    )  # fmt: skip
+
+
+def score_run(run: Run, scorer: Scorer) -> int:
+    """Score the whole pools of a run that lack it; how many."""
+    pools = run.unscored(scorer.name)
+    rows = []
+    for number, pool in pools:
+        rows += [(number, position, float(value)) for position, value in enumerate(scorer.score(pool))]
+    run.save_scores(scorer.name, _identity(scorer), rows)
+    return len(pools)
+
+
+def _identity(scorer: Scorer) -> dict[str, Any]:
+    return json.loads(json.dumps({**scorer.identity(), "normaliser": scorer.normaliser}))  # type: ignore[no-any-return]
+
+
+Bridge = Callable[[Callable[[asyncio.Event], Awaitable[Progress]]], Progress]
+
+
+def _run(work: Callable[[asyncio.Event], Awaitable[Any]]) -> Any:
+    """The one way from synchronous code into asynchronous."""
+
+    async def main() -> Any:
+        return await work(asyncio.Event())
+
+    return asyncio.run(main())
+
+
+def _facts(progress: Progress, backend: Backend) -> dict[str, Any]:
+    return {
+        "paths": progress.saved, "tokens": progress.tokens, "seconds": round(progress.seconds, 3),
+        "failed": len(progress.failed), "stopped": progress.stopped, "retries": getattr(backend, "retries", 0),
+        "versions": {"quorate": __version__, "python": platform.python_version()},
+    }  # fmt: skip

@@ -1,0 +1,164 @@
+"""Sampling: the paths a run still lacks, from a backend into the store, a bounded number at a time.
+
+Each portion of paths is committed as it arrives, with whatever else arrived meanwhile, in one transaction. Nothing else
+is kept anywhere, so an interrupted run goes on by being run again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from quorate.answers.extraction import Extraction
+from quorate.backends.protocol import Backend, Completion, Prompt, Settings, Wanted
+from quorate.errors import BackendError, EndpointRefused
+from quorate.records import Problem
+from quorate.store import Pending, Run, SavedPath
+
+Extract = Callable[[Problem, Completion], Extraction]
+_WAITING_BATCHES = 256
+
+
+@dataclass
+class Progress:
+    """Where sampling stands. `failed` are problems that the backend gave up on, with its reason."""
+
+    wanted: int
+    """Paths to sample, when this began."""
+    problems: int
+    saved: int = 0
+    tokens: int = 0
+    without_answer: int = 0
+    truncated: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    started: float = field(default_factory=time.monotonic)
+    stopped: bool = False
+    """True where it ended before its time: interrupted, or out of it."""
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    @property
+    def rate(self) -> float:
+        """Paths saved per second."""
+        return self.saved / max(self.seconds, 1e-9)
+
+    @property
+    def seconds_left(self) -> float | None:
+        return (self.wanted - self.saved) / self.rate if self.saved else None
+
+
+Watch = Callable[[Progress], None]
+
+
+def seed_of(seed: int, problem: str, n_paths: int) -> int:
+    """The seed of a problem's first path; path j has this plus j, so that no two problems share a stream."""
+    stride = 1 << max(0, n_paths - 1).bit_length()
+    digest = hashlib.sha256(f"{seed}:{problem}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8]) % (2**31 // stride) * stride
+
+
+async def sample(
+    run: Run,
+    backend: Backend,
+    render: Callable[[Problem], Prompt],
+    settings: Settings,
+    extract: Extract,
+    *,
+    seed: int = 0,
+    ids: Iterable[str] | None = None,
+    watch: Watch = lambda _: None,
+    stop: asyncio.Event | None = None,
+    seconds: float | None = None,
+) -> Progress:
+    """Sample what is missing; returns when all is saved, `stop` is set or `seconds` are over."""
+    pending = run.pending(ids)
+    prompts = [render(each.problem) for each in pending]  # before anything is paid for
+    progress = Progress(wanted=sum(len(each.missing) for each in pending), problems=len(pending))
+    arrived: asyncio.Queue[list[SavedPath] | None] = asyncio.Queue(_WAITING_BATCHES)
+    todo = iter(zip(pending, prompts, strict=True))
+    stop = stop or asyncio.Event()
+    deadline = None if seconds is None else progress.started + seconds
+
+    async def work() -> None:
+        for each, prompt in todo:
+            if stop.is_set() or (deadline is not None and time.monotonic() > deadline):
+                progress.stopped = True
+                return
+            try:
+                async for portion in backend.sample(prompt, settings, _wanted(each, seed, run.n_paths or 1)):
+                    await arrived.put([_saved(each, completion, extract) for completion in portion])
+            except EndpointRefused:
+                raise
+            except BackendError as error:
+                if not progress.saved and not arrived.qsize():  # nothing worked so far: it is not this problem's fault
+                    raise
+                progress.failed[each.problem.id] = str(error)
+
+    writer = asyncio.create_task(_write(run, arrived, progress, watch))
+    workers = [asyncio.create_task(work()) for _ in range(max(1, min(backend.concurrency, len(pending))))]
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await _all_or_stop(workers, writer, stopping)
+    finally:
+        progress.stopped |= stop.is_set()
+        for task in (*workers, stopping):
+            task.cancel()
+        await asyncio.gather(*workers, stopping, return_exceptions=True)
+        if not writer.done():
+            await arrived.put(None)
+        await asyncio.wait([writer])
+    await writer
+    return progress
+
+
+async def _all_or_stop(
+    workers: Sequence[asyncio.Task[None]], writer: asyncio.Task[None], stopping: asyncio.Task[bool]
+) -> None:
+    """Wait for all workers; end early when asked to stop, or when the writer or a worker fails."""
+    remaining: set[asyncio.Task[None]] = set(workers)
+    while remaining:
+        watched: set[asyncio.Task[None] | asyncio.Task[bool]] = {*remaining, writer, stopping}
+        done, _ = await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+        if writer in done or stopping in done:
+            return
+        for task in remaining & done:
+            task.result()
+        remaining -= done
+
+
+async def _write(run: Run, arrived: asyncio.Queue[list[SavedPath] | None], progress: Progress, watch: Watch) -> None:
+    """Commit what has arrived, and whatever arrived meanwhile, until there is no more."""
+    last = False
+    while not last:
+        portions = [await arrived.get()]
+        while not arrived.empty():
+            portions.append(arrived.get_nowait())
+        last = None in portions
+        batch = [path for portion in portions if portion is not None for path in portion]
+        if batch:
+            await asyncio.to_thread(run.save, batch)
+            progress.saved += len(batch)
+            progress.tokens += sum(path.n_tokens or 0 for path in batch)
+            progress.without_answer += sum(path.answer is None for path in batch)
+            progress.truncated += sum(path.finish_reason == "length" for path in batch)
+            watch(progress)
+
+
+def _wanted(pending: Pending, seed: int, n_paths: int) -> list[Wanted]:
+    first = seed_of(seed, pending.problem.id, n_paths)
+    return [Wanted(path, first + path) for path in pending.missing]
+
+
+def _saved(pending: Pending, completion: Completion, extract: Extract) -> SavedPath:
+    found = extract(pending.problem, completion)
+    return SavedPath(
+        number=pending.number, path=completion.path, text=completion.text, answer=found.answer,
+        extraction=found.method, finish_reason=completion.finish_reason, n_tokens=completion.n_tokens,
+        logprob_mean=completion.logprob_mean, logprob_std=completion.logprob_std, seed=completion.seed,
+        latency=completion.latency,
+    )  # fmt: skip

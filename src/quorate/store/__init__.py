@@ -1,0 +1,9 @@
+"""Where runs live: a SQLite file by default, PostgreSQL by URL, with the same tables and the same code."""
+
+from __future__ import annotations
+
+from quorate.store.connection import looks_like_store
+from quorate.store.run import Pending, Run, SavedPath
+from quorate.store.store import Store
+
+__all__ = ["Pending", "Run", "SavedPath", "Store", "looks_like_store"]

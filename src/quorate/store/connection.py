@@ -1,0 +1,146 @@
+"""Opening a store: SQLite in WAL mode or PostgreSQL, its version checked before anything is touched."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, event, inspect, select
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from quorate.errors import MissingExtra, StoreError
+from quorate.store.tables import PREFIX, SCHEMA_VERSION, meta, metadata
+
+_MAGIC = b"SQLite format 3\x00"
+_APPLICATION = "quorate"
+_BUSY_SECONDS = 60
+
+
+def looks_like_store(place: str | os.PathLike[str]) -> bool:
+    """Whether a name is a database URL or an SQLite file, rather than a file of JSON lines."""
+    text = os.fspath(place)
+    if "://" in text:
+        return True
+    path = Path(text)
+    if path.suffix in (".db", ".sqlite", ".sqlite3"):
+        return True
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
+
+
+def shown(place: str) -> str:
+    """A place as it may be printed: without a password."""
+    return make_url(place).render_as_string(hide_password=True) if "://" in place else place
+
+
+def connect(place: str | os.PathLike[str], *, create: bool) -> Engine:
+    """An engine on a store whose schema this version understands; made new where `create` allows."""
+    text = os.fspath(place)
+    engine = _postgres(text) if "://" in text else _sqlite(Path(text), create=create)
+    with translated(text):
+        _check(engine, text, create=create)
+    return engine
+
+
+@contextmanager
+def translated(place: str) -> Iterator[None]:
+    """Database errors as one line that says what to do; never with the password of a URL."""
+    try:
+        yield
+    except OperationalError as error:
+        reason = " ".join(str(error.orig).split())
+        hints = {
+            "readonly": "the store cannot be written; check its permissions and those of its folder",
+            "unable to open": "the store cannot be opened; check its permissions and those of its folder",
+            "disk is full": "the disk is full; what was saved is safe: make room and run the same command again",
+            "disk I/O": "the disk refused a write; what was saved is safe: check it and run the same command again",
+            "locked": "another process holds the store; try again when it has finished",
+        }
+        hint = next((text for mark, text in hints.items() if mark in reason), "")
+        raise StoreError(f"{shown(place)}: {hint or reason}" + (f" ({reason})" if hint else "")) from None
+    except DatabaseError as error:
+        reason = " ".join(str(error.orig).split())
+        raise StoreError(f"{shown(place)} is damaged or not a store of quorate: {reason}") from None
+    except SQLAlchemyError as error:
+        raise StoreError(f"{shown(place)}: {' '.join(str(error).split())}") from None
+
+
+def _sqlite(path: Path, *, create: bool) -> Engine:
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder; name a file in it, such as {path / 'run.db'}")
+    if path.exists() and path.stat().st_size:
+        with path.open("rb") as stream:
+            if stream.read(len(_MAGIC)) != _MAGIC:
+                raise StoreError(
+                    f"{path} is not a store; a pool file becomes one with: quorate import {path} -o run.db"
+                )
+    elif not create:
+        raise StoreError(f"there is no run {path}; `quorate sample` or `quorate import` make one")
+    elif not path.parent.is_dir():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"cannot make the folder {path.parent}: {error.strerror}") from None
+    # One connection per use: a file is cheap to open, and no handle outlives the work.
+    engine = create_engine(f"sqlite:///{path}", poolclass=NullPool, connect_args={"timeout": _BUSY_SECONDS})
+
+    @event.listens_for(engine, "connect")
+    def settle(connection: Any, _: Any) -> None:
+        """WAL lets readers work beside a writer; NORMAL keeps every commit through a crash of the process."""
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:  # a read-only place keeps whatever mode it has
+            if "readonly" not in str(error):
+                raise
+        connection.execute("PRAGMA synchronous=NORMAL")
+
+    return engine
+
+
+def _postgres(text: str) -> Engine:
+    try:
+        url = make_url(text)
+    except ArgumentError:
+        raise StoreError("the store's address cannot be read; it looks like postgresql://user@host/database") from None
+    if url.get_backend_name() not in ("postgresql", "postgres"):
+        raise StoreError(f"a store is an SQLite file or a postgresql:// address, not {url.drivername}://")
+    try:
+        return create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+    except ImportError:
+        raise MissingExtra("PostgreSQL needs psycopg; install it with: pip install 'quorate[postgres]'") from None
+
+
+def _check(engine: Engine, place: str, *, create: bool) -> None:
+    """Refuse a newer or foreign store before touching it; make the tables of a new one."""
+    names = set(inspect(engine).get_table_names())
+    if meta.name in names:
+        with engine.connect() as connection:
+            held = {row.name: row.value for row in connection.execute(select(meta))}
+        if held.get("application") != _APPLICATION:
+            raise StoreError(f"{shown(place)} belongs to another program")
+        if held.get("schema") != str(SCHEMA_VERSION):
+            raise StoreError(
+                f"{shown(place)} has schema {held.get('schema')}, and this quorate reads {SCHEMA_VERSION}; "
+                "use the version that wrote it, or export and import again"
+            )
+        return
+    foreign = names if engine.dialect.name == "sqlite" else {name for name in names if name.startswith(PREFIX)}
+    if foreign:
+        raise StoreError(f"{shown(place)} is a database of another program (it holds {sorted(foreign)[0]!r})")
+    if not create:
+        raise StoreError(f"{shown(place)} holds no runs; `quorate sample` or `quorate import` make one")
+    with engine.begin() as connection:
+        metadata.create_all(connection)
+        connection.execute(
+            meta.insert(),
+            [{"name": "application", "value": _APPLICATION}, {"name": "schema", "value": str(SCHEMA_VERSION)}],
+        )

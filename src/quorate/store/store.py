@@ -1,0 +1,84 @@
+"""A store: runs by name."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import insert, select
+from sqlalchemy.exc import IntegrityError
+
+from quorate.errors import StoreError
+from quorate.store.connection import connect, shown, translated
+from quorate.store.run import Run
+from quorate.store.tables import runs
+
+
+class Store:
+    """Runs in an SQLite file or a PostgreSQL database. `create` makes one where there is none."""
+
+    def __init__(self, place: str | os.PathLike[str], *, create: bool = False) -> None:
+        self.place = os.fspath(place)
+        self.engine = connect(place, create=create)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+    def names(self) -> list[str]:
+        """The names of all runs, the oldest first."""
+        with translated(self.place), self.engine.connect() as connection:
+            return list(connection.execute(select(runs.c.name).order_by(runs.c.run)).scalars())
+
+    def run(self, name: str | None = None) -> Run:
+        """A run by name, or the only one."""
+        names = self.names()
+        if name is None and len(names) == 1:
+            name = names[0]
+        if name is None or name not in names:
+            held = ", ".join(names) or "none"
+            wanted = f"no run {name!r}" if name is not None else "several runs" if names else "no run"
+            raise StoreError(f"{shown(self.place)} holds {wanted}; choose one with --run: {held}")
+        with translated(self.place), self.engine.connect() as connection:
+            row = connection.execute(select(runs).where(runs.c.name == name)).one()
+        return Run(self.engine, self.place, row.run, row.name, json.loads(row.pipeline), row.n_paths)
+
+    def open_run(self, name: str, pipeline: Mapping[str, Any], n_paths: int | None) -> Run:
+        """A new run, or the one of that name if it was made the same way."""
+        if name not in self.names():
+            row = {
+                "name": name, "pipeline": json.dumps(pipeline, sort_keys=True), "n_paths": n_paths,
+                "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            }  # fmt: skip
+            try:
+                with translated(self.place), self.engine.begin() as connection:
+                    connection.execute(insert(runs), row)
+            except StoreError as error:
+                if not isinstance(error.__context__, IntegrityError):  # else: another process was quicker
+                    raise
+        run = self.run(name)
+        asked = json.loads(json.dumps(pipeline))
+        differences = [
+            f"{part} was {run.pipeline.get(part)!r:.80}, now {asked.get(part)!r:.80}"
+            for part in dict.fromkeys([*run.pipeline, *asked])
+            if run.pipeline.get(part) != asked.get(part)
+        ]
+        if run.n_paths != n_paths:
+            differences.append(f"paths was {run.n_paths}, now {n_paths}")
+        if differences:
+            raise StoreError(
+                f"the run {name!r} was made another way: {'; '.join(differences)}; "
+                "choose another --run or another file, or ask for what it was made with"
+            )
+        return run
