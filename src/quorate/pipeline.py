@@ -26,8 +26,8 @@ from quorate.backends.protocol import Backend, Completion, Prompt, Settings, Wan
 from quorate.calibration import Guarantee
 from quorate.datasets import task_of
 from quorate.electorate import Electorate, Source, hold_vote, reading_of_policy
-from quorate.errors import BackendError, InvalidValue
-from quorate.policy import Policy, as_guarantees
+from quorate.errors import BackendError, InvalidValue, PipelineMismatch
+from quorate.policy import Policy, as_guarantees, describe_differences
 from quorate.pool_table import Reading
 from quorate.prompts import Template, template_for, template_of
 from quorate.records import Decision, Path, Pool, Problem
@@ -103,6 +103,7 @@ class Pipeline:
         task = policy.pipeline.get("task")
         problem = question if isinstance(question, Problem) else Problem("question", question, extra={"task": task})
         fitted = self.fitted([problem])
+        self._refuse_another(fitted, policy)  # before a path is paid for
         pool = _run(lambda _: self._draw(fitted, problem))
         scorers = {}
         if self.score is not None:
@@ -114,6 +115,16 @@ class Pipeline:
         voted = hold_vote(source, reading_of_policy(policy), policy.recipe, labelled=False)
         decision = policy.decide_votes(voted.votes, alpha=alpha)[0]
         return Asked(decision, pool, voted.table.written[0])
+
+    def _refuse_another(self, fitted: Fitted, policy: Policy) -> None:
+        """Raise PipelineMismatch unless this is the pipeline that the policy was calibrated with."""
+        found = fitted.describe()
+        differences = describe_differences({name: policy.pipeline.get(name) for name in found}, found)
+        low, high = policy.n_paths
+        if not low <= self.n_paths <= high:
+            differences.append(f"n_paths is {low} to {high} in the policy, {self.n_paths} here")
+        if differences:
+            raise PipelineMismatch(differences)
 
     async def _draw(self, fitted: Fitted, problem: Problem) -> Pool:
         first = sampling.seed_of(self.seed, problem.question or "", self.n_paths)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, event, inspect, select
+from sqlalchemy import Connection, Engine, create_engine, event, func, inspect, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -20,6 +19,7 @@ from quorate.store.tables import PREFIX, SCHEMA_VERSION, meta, metadata
 _MAGIC = b"SQLite format 3\x00"
 _APPLICATION = "quorate"
 _BUSY_SECONDS = 60
+_LOCK = 0x71756F72617465  # "quorate"
 
 
 def looks_like_store(place: str | os.PathLike[str]) -> bool:
@@ -46,8 +46,12 @@ def connect(place: str | os.PathLike[str], *, create: bool) -> Engine:
     """An engine on a store whose schema this version understands; made new where `create` allows."""
     text = os.fspath(place)
     engine = _postgres(text) if "://" in text else _sqlite(Path(text), create=create)
-    with translated(text):
-        _check(engine, text, create=create)
+    try:
+        with translated(text):
+            _check(engine, text, create=create)
+    except StoreError:
+        engine.dispose()
+        raise
     return engine
 
 
@@ -95,15 +99,32 @@ def _sqlite(path: Path, *, create: bool) -> Engine:
 
     @event.listens_for(engine, "connect")
     def settle(connection: Any, _: Any) -> None:
-        """WAL lets readers work beside a writer; NORMAL keeps every commit through a crash of the process."""
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError as error:  # a read-only place keeps whatever mode it has
-            if "readonly" not in str(error):
-                raise
-        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.isolation_level = None  # transactions begin where we say so, below
+        connection.execute("PRAGMA synchronous=NORMAL")  # in WAL mode: every commit survives the process
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        """A writer takes its lock first, so that what it read stays true until it commits."""
+        writes = connection.get_execution_options().get("writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+@contextmanager
+def writing(engine: Engine, place: str, *, alone: bool = False) -> Iterator[Connection]:
+    """One transaction that writes; `alone`, no other such transaction runs beside it."""
+    with translated(place), engine.execution_options(writes=True).begin() as connection:
+        if alone and engine.dialect.name == "postgresql":
+            connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+        yield connection
+
+
+@contextmanager
+def reading(engine: Engine, place: str) -> Iterator[Connection]:
+    """One transaction that reads: all of it sees the same state."""
+    with translated(place), engine.connect() as connection:
+        yield connection
 
 
 def _postgres(text: str) -> Engine:
@@ -121,6 +142,26 @@ def _postgres(text: str) -> Engine:
 
 def _check(engine: Engine, place: str, *, create: bool) -> None:
     """Refuse a newer or foreign store before touching it; make the tables of a new one."""
+    if _is_ours(engine, place):
+        return
+    if not create:
+        raise StoreError(f"{shown(place)} holds no runs; `quorate sample` or `quorate import` make one")
+    if engine.dialect.name == "sqlite":
+        raw = engine.raw_connection()  # outside of any transaction
+        raw.cursor().execute("PRAGMA journal_mode=WAL")  # for good: readers work beside a writer
+        raw.close()
+    with writing(engine, place, alone=True) as connection:
+        if meta.name in inspect(connection).get_table_names():
+            return  # another process was quicker
+        metadata.create_all(connection)
+        connection.execute(
+            meta.insert(),
+            [{"name": "application", "value": _APPLICATION}, {"name": "schema", "value": str(SCHEMA_VERSION)}],
+        )
+
+
+def _is_ours(engine: Engine, place: str) -> bool:
+    """Whether a database holds a store; False where it may become one; raises where it is anything else."""
     names = set(inspect(engine).get_table_names())
     if meta.name in names:
         with engine.connect() as connection:
@@ -132,15 +173,8 @@ def _check(engine: Engine, place: str, *, create: bool) -> None:
                 f"{shown(place)} has schema {held.get('schema')}, and this quorate reads {SCHEMA_VERSION}; "
                 "use the version that wrote it, or export and import again"
             )
-        return
+        return True
     foreign = names if engine.dialect.name == "sqlite" else {name for name in names if name.startswith(PREFIX)}
     if foreign:
         raise StoreError(f"{shown(place)} is a database of another program (it holds {sorted(foreign)[0]!r})")
-    if not create:
-        raise StoreError(f"{shown(place)} holds no runs; `quorate sample` or `quorate import` make one")
-    with engine.begin() as connection:
-        metadata.create_all(connection)
-        connection.execute(
-            meta.insert(),
-            [{"name": "application", "value": _APPLICATION}, {"name": "schema", "value": str(SCHEMA_VERSION)}],
-        )
+    return False

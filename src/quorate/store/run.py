@@ -15,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from quorate.answers.relations import as_written
 from quorate.errors import StoreError
 from quorate.records import Path, Pool, Problem
-from quorate.store.connection import translated
+from quorate.store.connection import reading, writing
 from quorate.store.tables import paths, pools, problems, scorers, scores, sessions
 
 
@@ -57,7 +57,7 @@ class Run:
 
     def add_problems(self, wanted: Sequence[Problem]) -> int:
         """Add the problems that are not there yet; how many were added. One id must stay one question."""
-        with translated(self.place), self.engine.begin() as connection:
+        with writing(self.engine, self.place, alone=True) as connection:
             held = {
                 row.id: row.question
                 for row in connection.execute(
@@ -86,14 +86,14 @@ class Run:
 
     def numbers(self) -> dict[str, int]:
         """The number of each problem, by id."""
-        with translated(self.place), self.engine.connect() as connection:
+        with reading(self.engine, self.place) as connection:
             rows = connection.execute(select(problems.c.id, problems.c.number).where(problems.c.run == self.key)).all()
         return {row.id: row.number for row in rows}
 
     def pending(self, ids: Iterable[str] | None = None) -> list[Pending]:
         """Problems that lack paths, in the order they were added; only those named, if any are."""
         wanted = None if ids is None else set(ids)
-        with translated(self.place), self.engine.connect() as connection:
+        with reading(self.engine, self.place) as connection:
             rows = connection.execute(
                 select(problems).where(problems.c.run == self.key).order_by(problems.c.number)
             ).all()
@@ -121,7 +121,7 @@ class Run:
             for each in batch
         ]  # fmt: skip
         touched = sorted({each.number for each in batch})
-        with translated(self.place), self.engine.begin() as connection:
+        with writing(self.engine, self.place) as connection:
             self._insert(connection, paths, rows)
             counts = connection.execute(
                 select(paths.c.number, func.count())
@@ -140,7 +140,7 @@ class Run:
         """The pools as records, whole ones unless told otherwise; texts only if asked for, they are most of a run."""
         wanted = None if ids is None else set(ids)
         columns = [c for c in paths.c if c.name not in ("run", "text") or (texts and c.name == "text")]
-        with translated(self.place), self.engine.connect() as connection:
+        with reading(self.engine, self.place) as connection:
             whole = set(connection.execute(select(pools.c.number).where(pools.c.run == self.key)).scalars())
             held = connection.execute(
                 select(problems).where(problems.c.run == self.key).order_by(problems.c.number)
@@ -176,7 +176,7 @@ class Run:
     def save_scores(self, name: str, identity: Mapping[str, Any], rows: Iterable[tuple[int, int, float]]) -> None:
         """Save a score of some paths, given as (problem number, path index, value), under a scorer's identity."""
         described = json.dumps(identity, sort_keys=True)
-        with translated(self.place), self.engine.begin() as connection:
+        with writing(self.engine, self.place) as connection:
             self._insert(connection, scorers, [{"run": self.key, "name": name, "identity": described}])
             held = connection.execute(
                 select(scorers.c.identity).where(scorers.c.run == self.key, scorers.c.name == name)
@@ -192,7 +192,7 @@ class Run:
 
     def scorers(self) -> dict[str, dict[str, Any]]:
         """The identity of every score in the run, by name."""
-        with translated(self.place), self.engine.connect() as connection:
+        with reading(self.engine, self.place) as connection:
             rows = connection.execute(
                 select(scorers.c.name, scorers.c.identity).where(scorers.c.run == self.key).order_by(scorers.c.name)
             ).all()
@@ -200,13 +200,13 @@ class Run:
 
     def note(self, command: str, started: str, facts: Mapping[str, Any]) -> None:
         """Keep what a command did: versions, timings, counts."""
-        with translated(self.place), self.engine.begin() as connection:
+        with writing(self.engine, self.place) as connection:
             row = {"run": self.key, "command": command, "started": started, "facts": _json(dict(facts))}
             connection.execute(sessions.insert(), row)
 
     def describe(self) -> dict[str, Any]:
         """Counts, scores and the commands that made the run."""
-        with translated(self.place), self.engine.connect() as connection:
+        with reading(self.engine, self.place) as connection:
             count = connection.execute(
                 select(func.count()).select_from(problems).where(problems.c.run == self.key)
             ).scalar_one()

@@ -10,10 +10,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from sqlalchemy import insert, select
-from sqlalchemy.exc import IntegrityError
 
 from quorate.errors import StoreError
-from quorate.store.connection import connect, shown, translated
+from quorate.store.connection import connect, reading, shown, writing
 from quorate.store.run import Run
 from quorate.store.tables import runs
 
@@ -38,7 +37,7 @@ class Store:
 
     def names(self) -> list[str]:
         """The names of all runs, the oldest first."""
-        with translated(self.place), self.engine.connect() as connection:
+        with reading(self.engine, self.place) as connection:
             return list(connection.execute(select(runs.c.name).order_by(runs.c.run)).scalars())
 
     def run(self, name: str | None = None) -> Run:
@@ -50,23 +49,19 @@ class Store:
             held = ", ".join(names) or "none"
             wanted = f"no run {name!r}" if name is not None else "several runs" if names else "no run"
             raise StoreError(f"{shown(self.place)} holds {wanted}; choose one with --run: {held}")
-        with translated(self.place), self.engine.connect() as connection:
+        with reading(self.engine, self.place) as connection:
             row = connection.execute(select(runs).where(runs.c.name == name)).one()
         return Run(self.engine, self.place, row.run, row.name, json.loads(row.pipeline), row.n_paths)
 
     def open_run(self, name: str, pipeline: Mapping[str, Any], n_paths: int | None) -> Run:
         """A new run, or the one of that name if it was made the same way."""
-        if name not in self.names():
-            row = {
-                "name": name, "pipeline": json.dumps(pipeline, sort_keys=True), "n_paths": n_paths,
-                "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            }  # fmt: skip
-            try:
-                with translated(self.place), self.engine.begin() as connection:
-                    connection.execute(insert(runs), row)
-            except StoreError as error:
-                if not isinstance(error.__context__, IntegrityError):  # else: another process was quicker
-                    raise
+        row = {
+            "name": name, "pipeline": json.dumps(pipeline, sort_keys=True), "n_paths": n_paths,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        }  # fmt: skip
+        with writing(self.engine, self.place, alone=True) as connection:
+            if connection.execute(select(runs.c.run).where(runs.c.name == name)).first() is None:
+                connection.execute(insert(runs), row)
         run = self.run(name)
         asked = json.loads(json.dumps(pipeline))
         differences = [
