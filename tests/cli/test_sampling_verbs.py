@@ -1,0 +1,239 @@
+"""The verbs that talk to a model or a store, run as a user would."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from loopback import choice, error, obliging, reply
+from quorate.store import Store
+
+
+@pytest.fixture(autouse=True)
+def no_endpoint(monkeypatch):
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def sums(number, body, request):
+    """Adds, rightly but for numbers above ten now and then."""
+    question = body["messages"][-1]["content"].split("\n")[0]
+    a, b = question.removeprefix("What is ").removesuffix("?").split(" + ")
+    said = []
+    for k in range(body.get("n", 1)):
+        seed = body["seed"] + k
+        wrong = int(a) > 10 and (seed * 7 + int(b)) % 3
+        value = int(a) + int(b) + (1 + seed % 4 if wrong else 0)
+        said.append(choice(f"So \\boxed{{{value}}}", [-0.2 - (seed % 9) / 20 - (0.7 if wrong else 0)]))
+    return reply(*said)
+
+
+@pytest.fixture
+def sampled(quorate, server):
+    server.behave = sums
+    ran = quorate("sample", "builtin:addition", "--limit", 120, "-m", 5, "--base-url", server.url, "--model", "adder",
+                  "-o", "run.db")  # fmt: skip
+    assert ran.code == 0, ran.err
+    return ran
+
+
+def test_sample_says_what_it_did_and_what_comes_next(sampled):
+    assert "Saved 600 of 600 paths" in sampled.out
+    assert "quorate calibrate run.db --score perplexity" in sampled.out
+
+
+def test_a_run_is_calibrated_evaluated_and_decided_like_a_file(quorate, sampled):
+    ran = quorate(
+        "calibrate", "run.db", "--score", "perplexity", "--alpha", 0.1, "--hold-out", 0.5, "-o", "p.json", "--json"
+    )
+    assert ran.code == 0, ran.err
+    pipeline = ran.json["pipeline"]
+    assert (pipeline["model"], pipeline["normaliser"].split("@")[0].split("(")[0]) == ("adder", "pool_z")
+    assert quorate("evaluate", "run.db", "--policy", "p.json").code == 0
+    assert quorate("evaluate", "run.db", "--score", "perplexity", "--alpha", 0.2).code == 0
+    decided = quorate("decide", "run.db", "--policy", "p.json", "--json")
+    assert decided.json["problems"] == 120
+
+
+def test_ask_answers_with_0_and_abstains_with_3(quorate, sampled, server):
+    quorate("calibrate", "run.db", "--score", "perplexity", "--alpha", 0.1, "-o", "p.json")
+    ran = quorate("ask", "What is 3 + 30?", "--policy", "p.json", "--base-url", server.url)
+    assert (ran.code, ran.out.splitlines()[0]) == (0, "33")
+    assert "p-value" in ran.out
+    server.behave = lambda n, body, r: reply(*(choice(f"\\boxed{{{k}}}") for k in range(body.get("n", 1))))
+    ran = quorate("ask", "What is 31 + 30?", "--policy", "p.json", "--base-url", server.url, "--json")
+    assert ran.code == 3
+    assert ran.json["answer"] is None
+    assert len(ran.json["paths"]) == 5
+
+
+def test_ask_refuses_another_model_before_asking_it(quorate, sampled, server):
+    quorate("calibrate", "run.db", "--score", "perplexity", "--alpha", 0.1, "-o", "p.json")
+    before = len(server.requests)
+    ran = quorate("ask", "What is 1 + 1?", "--policy", "p.json", "--base-url", server.url, "--model", "other")
+    assert ran.code == 2
+    assert "model is 'adder' in the policy, 'other' here" in ran.err
+    assert len(server.requests) == before
+
+
+def test_running_it_again_continues_and_another_way_is_refused(quorate, sampled, server):
+    before = len(server.requests)
+    same = ["sample", "builtin:addition", "-m", 5, "--base-url", server.url, "--model", "adder", "-o", "run.db"]
+    assert "Saved 0 of 0 paths" in quorate(*same, "--limit", 120).out
+    assert len(server.requests) == before
+    assert "Saved 50 of 50 paths" in quorate(*same, "--limit", 130).out
+    ran = quorate(*same, "--temperature", 1.0)
+    assert ran.code == 2
+    assert "temperature was 0.8, now 1.0" in ran.err
+
+
+def test_problems_that_fail_are_named_and_the_rest_goes_on(quorate, server):
+    def behave(number, body, request):
+        if "What is 9 + 14?" in str(body):
+            return error(400, "this one is too long")
+        return sums(number, body, request)
+
+    server.behave = behave
+    asked = ["sample", "builtin:addition", "-m", 2, "--base-url", server.url, "--concurrency", 2, "-o", "run.db"]
+    ran = quorate(*asked)
+    assert ran.code == 1
+    assert "failed: addition-9-14: the endpoint answered 400: this one is too long" in ran.out
+    server.behave = sums
+    assert quorate(*asked).code == 0
+    with Store("run.db") as store:
+        assert {len(pool.paths) for pool in store.run().pools()} == {2}
+
+
+def test_a_dry_run_asks_for_nothing(quorate, server):
+    ran = quorate("sample", "builtin:addition", "--limit", 10, "--base-url", server.url, "-o", "run.db", "--dry-run")
+    assert "10 problems lack 160 paths" in ran.out
+    assert "[user] What is 13 + 7?" in ran.out
+    assert server.requests == []
+    assert not Path("run.db").exists()
+
+
+def test_runs_lists_and_describes(quorate, sampled):
+    assert "adder" in quorate("runs", "run.db").out
+    told = quorate("runs", "run.db", "--run", "run", "--json").json["runs"][0]
+    assert (told["problems"], told["pools"], told["paths"], told["with_logprobs"]) == (120, 120, 600, 600)
+    assert told["commands"][0]["paths"] == 600
+    assert "sample: 600 paths" in quorate("runs", "run.db", "--run", "run").out
+    assert quorate("runs", "none.db").code == 2
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz", "out.parquet"])
+def test_export_and_import_lose_nothing(quorate, sampled, name):
+    assert quorate("export", "run.db", "-o", name).code == 0
+    assert quorate("import", name, "-o", "back.db").code == 0
+    again = quorate("import", name, "-o", "back.db", "--json")
+    assert again.json == {"run": "run", "problems": 120, "new_paths": 0, "scores": ["perplexity"]}
+    with Store("run.db") as first, Store("back.db") as second:
+        one, two = first.run().pools(texts=True), second.run().pools(texts=True)
+    assert [pool.paths for pool in one] == [pool.paths for pool in two]
+    assert [(p.problem.id, p.problem.question, p.problem.gold) for p in one] == [
+        (p.problem.id, p.problem.question, p.problem.gold) for p in two
+    ]
+
+
+def test_an_exported_run_is_decided_by_the_policy_of_the_run(quorate, sampled):
+    quorate("calibrate", "run.db", "--score", "perplexity", "--alpha", 0.1, "-o", "p.json")
+    quorate("export", "run.db", "-o", "out.jsonl", "--no-texts")
+    ran = quorate("decide", "out.jsonl", "--policy", "p.json", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["problems"] == 120
+    assert "text" not in json.loads(Path("out.jsonl").read_text().splitlines()[0])["paths"][0]
+
+
+def test_a_description_file_says_it_all_and_flags_override(quorate, server, tmp_path):
+    server.behave = sums
+    (tmp_path / "quorate.toml").write_text(
+        f'[model]\nbase_url = "{server.url}"\nmodel = "adder"\n[sampling]\npaths = 3\ntemperature = 0.5\n'
+    )
+    assert "Saved 30 of 30" in quorate("sample", "builtin:addition", "--limit", 10, "-o", "a.db").out
+    assert server.requests[-1]["temperature"] == 0.5
+    assert "Saved 20 of 20" in quorate("sample", "builtin:addition", "--limit", 10, "-m", 2, "-o", "b.db").out
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [("[models]\n", "unknown section [models]"), ("[model]\nurl = 'x'\n", "unknown key 'url'"),
+     ("[sampling]\npaths = 'many'\n", "sampling.paths must be int"), ("[sampling", "cannot be read"),
+     ("[sampling]\nstop = 'x'\n", "must be list[str]")],
+)  # fmt: skip
+def test_wrong_description_files_are_refused(quorate, tmp_path, written, said):
+    (tmp_path / "quorate.toml").write_text(written)
+    ran = quorate("sample", "builtin:addition", "-o", "a.db")
+    assert ran.code == 2
+    assert said in ran.err
+
+
+def test_secrets_reach_neither_store_nor_output(quorate, server, monkeypatch, tmp_path):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    server.behave = sums
+    address = server.url.replace("http://", "http://me:hunter2@")
+    ran = quorate("sample", "builtin:addition", "--limit", 5, "-m", 2, "--base-url", address, "-o", "run.db")
+    assert ran.code == 0, ran.err
+    quorate("calibrate", "run.db", "--score", "perplexity", "--alpha", 0.4, "-o", "p.json")
+    quorate("export", "run.db", "-o", "out.jsonl")
+    for file in tmp_path.iterdir():
+        content = file.read_bytes()
+        assert b"sk-very-secret" not in content, file
+        assert b"hunter2" not in content, file
+        assert b"127.0.0.1" not in content, file
+    assert "secret" not in ran.out + ran.err
+
+
+def test_doctor_says_what_works(quorate, server):
+    server.behave = obliging
+    ran = quorate("doctor", "--base-url", server.url, "--model", "m", "--json")
+    assert ran.code == 0
+    probes = ran.json["probes"]
+    assert probes["n"]["works"]
+    assert probes["logprobs"]["works"]
+    assert not probes["prompt_logprobs"]["works"]
+    server.behave = lambda *_: error(404)
+    ran = quorate("doctor", "--base-url", server.url, "--model", "m")
+    assert ran.code == 1
+    assert "It cannot be sampled from." in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["sample", "builtin:addition", "-o", "x.db", "--model", "big/model"], "needs an endpoint"),
+        (["sample", "nothing", "-o", "x.db"], "no dataset of that name"),
+        (["sample", "builtin:addition", "-o", "x.db", "--prompt", "none"], "there is no prompt"),
+        (["sample", "builtin:addition", "-o", "x.db", "--base-url", "ftp://x"], "http"),
+        (["ask", "x", "--policy", "none.json"], "none.json"),
+        (["import", "none.jsonl", "-o", "x.db"], "there is no file"),
+        (["export", "none.db", "-o", "x.jsonl"], "there is no run"),
+        (["calibrate", "none.db"], "there is no run"), (["calibrate", "postgresql://127.0.0.1:1/x"], "127.0.0.1"),
+    ],
+)  # fmt: skip
+def test_bad_requests_are_one_line(quorate, arguments, said):
+    ran = quorate(*arguments)
+    assert ran.code == 2
+    assert said in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+
+
+def test_a_wrong_key_is_one_line_and_nothing_is_lost(quorate, sampled, server):
+    server.behave = lambda *_: error(401, "bad key")
+    ran = quorate("sample", "builtin:addition", "-m", 5, "--base-url", server.url, "--model", "adder", "-o", "run.db")
+    assert ran.code == 2
+    assert "OPENAI_API_KEY" in ran.err
+    with Store("run.db") as store:
+        assert len(store.run().pools()) == 120
+
+
+def test_paths_without_logprobs_stop_the_perplexity_score_but_keep_the_paths(quorate, server):
+    server.behave = lambda n, body, r: reply(*(choice("\\boxed{1}", None) for _ in range(body.get("n", 1))))
+    ran = quorate("sample", "builtin:addition", "--limit", 4, "-m", 2, "--base-url", server.url, "-o", "run.db")
+    assert ran.code == 2
+    assert "no token log-probabilities" in ran.err
+    with Store("run.db") as store:
+        assert store.run().describe()["paths"] == 8
+    again = quorate("calibrate", "run.db", "--alpha", 0.4)
+    assert again.code == 0
