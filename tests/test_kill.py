@@ -27,7 +27,7 @@ def command(server, place):
 def texts(place):
     try:
         with Store(place) as store:
-            pools = store.run().pools(texts=True, complete=False)
+            pools = store.run().pools(with_texts=True, complete=False)
     except StoreError:  # killed before there was one
         return {}
     return {(p.problem.id, path.extra["seed"]): path.text for p in pools for path in p.paths}

@@ -61,7 +61,7 @@ def test_only_the_missing_paths_are_asked_for_with_their_own_seeds(run):
 
 def test_what_a_path_says_about_itself_is_kept(run):
     go(run)
-    path = run.pools(texts=True)[0].paths[2]
+    path = run.pools(with_texts=True)[0].paths[2]
     assert (path.answer, path.text) == ("2", "So \\boxed{2}")
     assert path.extra["logprob_mean"] == -1.0
     assert path.extra["logprob_std"] == 0.5

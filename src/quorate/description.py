@@ -71,22 +71,26 @@ class Description:
 
     def backend(self, say: models.Say = lambda _: None) -> Backend:
         """The model that is meant."""
+        if self.concurrency is not None and self.concurrency < 1:
+            raise InvalidValue(f"at least one request must be allowed at once, got {self.concurrency}")
         if not self.embedded:
             return OpenAI(
-                self.base_url, self.model, concurrency=self.concurrency or 32, patience=self.patience or 300.0
-            )
+                self.base_url, self.model, concurrency=32 if self.concurrency is None else self.concurrency,
+                patience=300.0 if self.patience is None else self.patience,
+            )  # fmt: skip
         if self.model is not None and self.model not in models.KNOWN and not self.model.endswith(".gguf"):
             raise InvalidValue(
                 f"the model {self.model!r} needs an endpoint: give --base-url or set OPENAI_BASE_URL; "
                 f"in this process run GGUF files and {', '.join(models.KNOWN)}"
             )
-        tokens = self.max_tokens or _SMALL_MODEL_TOKENS
+        tokens = _SMALL_MODEL_TOKENS if self.max_tokens is None else self.max_tokens
         return Embedded(self.model or models.DEFAULT, batch=min(self.paths or 16, 64), context=512 + tokens, say=say)
 
     def pipeline(self, backend: Backend) -> Pipeline:
         """The pipeline that is meant, on a backend."""
         default = Settings()
-        tokens = self.max_tokens or (_SMALL_MODEL_TOKENS if self.embedded else _SERVER_TOKENS)
+        default_tokens = _SMALL_MODEL_TOKENS if self.embedded else _SERVER_TOKENS
+        tokens = default_tokens if self.max_tokens is None else self.max_tokens
         logprobs = default.logprobs if self.logprobs is None else self.logprobs
         return Pipeline(
             backend,

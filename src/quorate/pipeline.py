@@ -9,12 +9,14 @@ pipeline.ask("What is 17 * 24?", policy)
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import platform
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from importlib import metadata
 from typing import Any
 
 from quorate import sampling
@@ -26,7 +28,7 @@ from quorate.backends.protocol import Backend, Completion, Prompt, Settings, Wan
 from quorate.calibration import Guarantee
 from quorate.datasets import task_of
 from quorate.electorate import Electorate, Source, hold_vote, reading_of_policy
-from quorate.errors import BackendError, InvalidValue, PipelineMismatch
+from quorate.errors import BackendError, InvalidValue, LogprobsMissing, PipelineMismatch, QuorateError
 from quorate.policy import Policy, as_guarantees, describe_differences
 from quorate.pool_table import Reading
 from quorate.prompts import Template, template_for, template_of
@@ -82,21 +84,34 @@ class Pipeline:
             run = opened.open_run(name, fitted.describe(), self.n_paths)
             run.add_problems(problems)
 
-            async def work(stop: asyncio.Event) -> Progress:
+            async def work(stop: asyncio.Event, watch: Watch) -> Progress:
                 try:
                     return await sampling.sample(
                         run, self.backend, fitted.template.render, fitted.settings, fitted.read, seed=self.seed,
+                        needs_logprobs=self.score == "perplexity",
                         ids=[problem.id for problem in problems], watch=watch, stop=stop, seconds=seconds,
                     )  # fmt: skip
                 finally:
                     await self.backend.close()
 
-            progress = (bridge or _run)(work)
-            if progress.saved:
-                run.note("sample", started, _facts(progress, self.backend))
-            if self.score is not None:
-                score_run(run, scorer_named(self.score))
-        return SampledRun(os.fspath(store), name, progress, self.score)
+            progress: Progress | None = None
+
+            def see(state: Progress) -> None:
+                nonlocal progress
+                progress = state
+                watch(state)
+
+            ended = "whole"
+            try:
+                progress = (bridge or _run)(lambda stop: work(stop, see))
+            except QuorateError as error:
+                ended = str(error)
+                raise
+            finally:
+                if progress is not None and progress.saved:
+                    run.note("sample", started, {**_facts(progress), "ended": ended})
+            unscored = {} if self.score is None else score_run(run, scorer_named(self.score))
+        return SampledRun(os.fspath(store), name, progress, self.score, unscored)
 
     def ask(self, question: str | Problem, policy: Policy, *, alpha: float | None = None) -> Asked:
         """Sample paths for one new question, vote as the policy was calibrated, and answer or abstain."""
@@ -200,6 +215,8 @@ class SampledRun:
     name: str
     progress: Progress
     score: str | None
+    unscored: dict[str, str] = field(default_factory=dict)
+    """Problems that could not be scored, and why."""
 
     def electorate(self) -> Electorate:
         """Its whole pools, voted on with the pipeline's score, and labelled."""
@@ -239,22 +256,25 @@ def of_policy(policy: Policy, backend: Backend, *, seed: int = 0) -> Pipeline:
                            "calibrate on a run of `quorate sample`")  # fmt: skip
     relation = relation_for(held.get("task")).describe()
     settings = Settings(
-        temperature=held["temperature"], top_p=held["top_p"], max_tokens=held["max_tokens"], stop=tuple(held["stop"])
-    )
+        temperature=held["temperature"], top_p=held["top_p"], max_tokens=held["max_tokens"], stop=tuple(held["stop"]),
+        logprobs=held["score"] == "perplexity",
+    )  # fmt: skip
     return Pipeline(
         backend, policy.n_paths[1], held["score"], template_of(held["prompt"], "the policy's prompt"), settings,
         None if held["extract"] == relation else held["extract"], seed,
     )  # fmt: skip
 
 
-def score_run(run: Run, scorer: Scorer) -> int:
-    """Score the whole pools of a run that lack it; how many."""
-    pools = run.unscored(scorer.name)
-    rows = []
-    for number, pool in pools:
-        rows += [(number, position, float(value)) for position, value in enumerate(scorer.score(pool))]
+def score_run(run: Run, scorer: Scorer) -> dict[str, str]:
+    """Score the whole pools of a run that lack it; which could not be scored, and why."""
+    rows, failed = [], {}
+    for number, pool in run.unscored(scorer.name):
+        try:
+            rows += [(number, position, float(value)) for position, value in enumerate(scorer.score(pool))]
+        except LogprobsMissing as error:
+            failed[pool.problem.id] = str(error)
     run.save_scores(scorer.name, _identity(scorer), rows)
-    return len(pools)
+    return failed
 
 
 def _identity(scorer: Scorer) -> dict[str, Any]:
@@ -273,9 +293,12 @@ def _run(work: Callable[[asyncio.Event], Awaitable[Any]]) -> Any:
     return asyncio.run(main())
 
 
-def _facts(progress: Progress, backend: Backend) -> dict[str, Any]:
+def _facts(progress: Progress) -> dict[str, Any]:
+    versions = {"quorate": __version__, "python": platform.python_version()}
+    for package in ("aiohttp", "sqlalchemy", "xllamacpp"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[package] = metadata.version(package)
     return {
         "paths": progress.saved, "tokens": progress.tokens, "seconds": round(progress.seconds, 3),
-        "failed": len(progress.failed), "stopped": progress.stopped, "retries": getattr(backend, "retries", 0),
-        "versions": {"quorate": __version__, "python": platform.python_version()},
+        "failed": len(progress.failed), "stopped": progress.stopped, "retries": progress.retries, "versions": versions,
     }  # fmt: skip

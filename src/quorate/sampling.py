@@ -10,16 +10,18 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from quorate.answers.extraction import Extraction
 from quorate.backends.protocol import Backend, Completion, Prompt, Settings, Wanted
-from quorate.errors import BackendError, EndpointRefused
+from quorate.errors import BackendError, EndpointRefused, LogprobsMissing
 from quorate.records import Problem
 from quorate.store import Pending, Run, SavedPath
 
 Extract = Callable[[Problem, Completion], Extraction]
 _WAITING_BATCHES = 256
+_HOPELESS = 3
 
 
 @dataclass
@@ -34,9 +36,30 @@ class Progress:
     without_answer: int = 0
     truncated: int = 0
     failed: dict[str, str] = field(default_factory=dict)
+    arrived: int = 0
+    """Paths that came, saved or about to be."""
+    with_logprobs: int = 0
+    retries: int = 0
+    trouble: str = ""
+    """Why the last request that had to be tried again had to."""
     started: float = field(default_factory=time.monotonic)
-    stopped: bool = False
-    """True where it ended before its time: interrupted, or out of it."""
+    interrupted: bool = False
+    out_of_time: bool = False
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it ended before it was done."""
+        return self.interrupted or self.out_of_time
+
+    def take(self, portion: Sequence[Completion], n_paths: int, *, needs_logprobs: bool) -> None:
+        """Count what came; give up early on a model that gives no log-probabilities where a score needs them."""
+        self.arrived += len(portion)
+        self.with_logprobs += sum(each.logprobs is not None or not each.text for each in portion)
+        if needs_logprobs and self.arrived >= n_paths and not self.with_logprobs:
+            raise LogprobsMissing(
+                f"the first {self.arrived} paths came without token log-probabilities, which the perplexity score "
+                "needs; start the endpoint with them, or add --no-logprobs"
+            )
 
     @property
     def seconds(self) -> float:
@@ -70,6 +93,7 @@ async def sample(
     extract: Extract,
     *,
     seed: int = 0,
+    needs_logprobs: bool = False,
     ids: Iterable[str] | None = None,
     watch: Watch = lambda _: None,
     stop: asyncio.Event | None = None,
@@ -79,7 +103,7 @@ async def sample(
     pending = run.pending(ids)
     prompts = [render(each.problem) for each in pending]  # before anything is paid for
     progress = Progress(wanted=sum(len(each.missing) for each in pending), problems=len(pending))
-    arrived: asyncio.Queue[list[SavedPath] | None] = asyncio.Queue(_WAITING_BATCHES)
+    arrived: asyncio.Queue[list[SavedPath] | None] = asyncio.Queue()
     todo = iter(zip(pending, prompts, strict=True))
     stop = stop or asyncio.Event()
     deadline = None if seconds is None else progress.started + seconds
@@ -87,31 +111,42 @@ async def sample(
     async def work() -> None:
         for each, prompt in todo:
             if stop.is_set() or (deadline is not None and time.monotonic() > deadline):
-                progress.stopped = True
+                progress.out_of_time = not stop.is_set()
                 return
+            while arrived.qsize() > _WAITING_BATCHES:  # the disk is slower than the model
+                await asyncio.sleep(0.01)
+            wanted = _wanted(each, seed, run.n_paths or 1)
             try:
-                async for portion in backend.sample(prompt, settings, _wanted(each, seed, run.n_paths or 1)):
-                    await arrived.put([_saved(each, completion, extract) for completion in portion])
+                async with aclosing(backend.sample(prompt, settings, wanted)) as portions:
+                    async for portion in portions:
+                        arrived.put_nowait([_saved(each, completion, extract) for completion in portion])
+                        progress.take(portion, run.n_paths or 1, needs_logprobs=needs_logprobs)
             except EndpointRefused:
                 raise
             except BackendError as error:
-                if not progress.saved and not arrived.qsize():  # nothing worked so far: it is not this problem's fault
-                    raise
                 progress.failed[each.problem.id] = str(error)
+                if not progress.arrived and len(progress.failed) >= min(_HOPELESS, progress.problems):
+                    raise  # nothing ever worked: it is not the fault of these problems
+
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(1.0)
+            progress.retries, progress.trouble = getattr(backend, "retries", 0), getattr(backend, "trouble", "")
+            watch(progress)
 
     writer = asyncio.create_task(_write(run, arrived, progress, watch))
     workers = [asyncio.create_task(work()) for _ in range(max(1, min(backend.concurrency, len(pending))))]
-    stopping = asyncio.create_task(stop.wait())
+    stopping, ticking = asyncio.create_task(stop.wait()), asyncio.create_task(tick())
     try:
         await _all_or_stop(workers, writer, stopping)
     finally:
-        progress.stopped |= stop.is_set()
-        for task in (*workers, stopping):
+        progress.interrupted = stop.is_set()
+        for task in (*workers, stopping, ticking):
             task.cancel()
-        await asyncio.gather(*workers, stopping, return_exceptions=True)
-        if not writer.done():
-            await arrived.put(None)
+        await asyncio.gather(*workers, stopping, ticking, return_exceptions=True)
+        arrived.put_nowait(None)
         await asyncio.wait([writer])
+        progress.retries = getattr(backend, "retries", 0)
     await writer
     return progress
 

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from loopback import choice, cut_off, drop, error, hang, obliging, reply
 from quorate.backends import OpenAI, Prompt, Settings, Wanted
-from quorate.backends.openai import without_secrets
+from quorate.backends.endpoint import without_secrets
 from quorate.errors import BackendError, EndpointRefused
 
 CHAT = Prompt("q1", messages=({"role": "user", "content": "What is 2 + 2?"},))
@@ -232,8 +232,8 @@ def test_concurrency_is_bounded_backs_off_and_grows_again(server):
     asyncio.run(work())
     assert refused
     assert server.busiest <= 8
-    assert 1 < backend._pace.limit <= 8
-    assert backend._pace._busy == 0
+    assert 1 < backend.endpoint._pace.limit <= 8
+    assert backend.endpoint._pace._busy == 0
 
 
 def test_a_server_that_goes_away_for_a_while_is_waited_for(server):
@@ -268,11 +268,11 @@ def test_a_login_in_the_address_is_used_where_there_is_no_key(server, monkeypatc
     backend = OpenAI(server.url.replace("//", "//me:s%40crete@"), "m")
     asyncio.run(_once(backend))
     assert server.headers[0]["Authorization"] == "Basic bWU6c0BjcmV0ZQ=="
-    assert "crete" not in backend.base_url
+    assert "crete" not in backend.endpoint.base_url
 
 
 async def _once(backend):
-    await backend.post("/chat/completions", {})
+    await backend.endpoint.post("/chat/completions", {})
     await backend.close()
 
 
@@ -280,7 +280,7 @@ def test_passwords_in_addresses_are_never_told():
     assert without_secrets("http://me:secret@host:8000/v1?key=x") == "http://host:8000/v1"
     backend = OpenAI("http://me:secret@127.0.0.1:9/v1", "m", patience=0.0)
     with pytest.raises(BackendError) as caught:
-        asyncio.run(backend.post("/chat/completions", {}))
+        asyncio.run(backend.endpoint.post("/chat/completions", {}))
     assert "secret" not in str(caught.value)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from loopback import choice, error, obliging, reply
+from quorate.datasets import load
 from quorate.store import Store
 
 
@@ -24,9 +25,9 @@ def sums(number, body, request):
     said = []
     for k in range(body.get("n", 1)):
         seed = body["seed"] + k
-        wrong = int(a) > 10 and (seed * 7 + int(b)) % 3
-        value = int(a) + int(b) + (1 + seed % 4 if wrong else 0)
-        said.append(choice(f"So \\boxed{{{value}}}", [-0.2 - (seed % 9) / 20 - (0.7 if wrong else 0)]))
+        wrong = int(a) > 10 and seed % 4 != 0
+        value = int(a) + int(b) + (1 + seed % 2 if wrong else 0)
+        said.append(choice(f"So \\boxed{{{value}}}", [-0.2 - (seed % 9) / 20 - (0.05 if wrong else 0)]))
     return reply(*said)
 
 
@@ -130,7 +131,7 @@ def test_export_and_import_lose_nothing(quorate, sampled, name):
     again = quorate("import", name, "-o", "back.db", "--json")
     assert again.json == {"run": "run", "problems": 120, "new_paths": 0, "scores": ["perplexity"]}
     with Store("run.db") as first, Store("back.db") as second:
-        one, two = first.run().pools(texts=True), second.run().pools(texts=True)
+        one, two = first.run().pools(with_texts=True), second.run().pools(with_texts=True)
     assert [pool.paths for pool in one] == [pool.paths for pool in two]
     assert [(p.problem.id, p.problem.question, p.problem.gold) for p in one] == [
         (p.problem.id, p.problem.question, p.problem.gold) for p in two
@@ -232,8 +233,24 @@ def test_paths_without_logprobs_stop_the_perplexity_score_but_keep_the_paths(quo
     server.behave = lambda n, body, r: reply(*(choice("\\boxed{1}", None) for _ in range(body.get("n", 1))))
     ran = quorate("sample", "builtin:addition", "--limit", 4, "-m", 2, "--base-url", server.url, "-o", "run.db")
     assert ran.code == 2
-    assert "no token log-probabilities" in ran.err
+    assert "without token log-probabilities" in ran.err
+    assert "--no-logprobs" in ran.err
     with Store("run.db") as store:
-        assert store.run().describe()["paths"] == 8
-    again = quorate("calibrate", "run.db", "--alpha", 0.4)
-    assert again.code == 0
+        assert store.run().describe()["paths"] > 0
+
+
+def test_one_path_without_logprobs_costs_its_own_problem_the_score(quorate, server):
+    odd = load("builtin:addition")[3]
+
+    def behave(number, body, request):
+        held = None if odd.question in str(body) else [-0.5]
+        return reply(*(choice("\\boxed{1}", held) for _ in range(body.get("n", 1))))
+
+    server.behave = behave
+    asked = ["sample", "builtin:addition", "--limit", 6, "-m", 2, "--base-url", server.url, "-o", "run.db"]
+    ran = quorate(*asked, "--concurrency", 1)
+    assert ran.code == 1
+    assert "1 problems could not be scored" in ran.out
+    ran = quorate("calibrate", "run.db", "--score", "perplexity", "--alpha", 0.4)
+    assert ran.code == 2
+    assert odd.id in ran.err

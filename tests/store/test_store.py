@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import stat
 import threading
@@ -13,8 +14,8 @@ from sqlalchemy import event, text
 
 from quorate.errors import StoreError
 from quorate.records import Path, Problem
-from quorate.store import SavedPath, Store, looks_like_store
-from quorate.store.run import pack, saved, unpack
+from quorate.store import SavedPath, Store
+from quorate.store.rows import pack, saved, unpack
 
 PIPELINE = {"model": "m", "temperature": 0.8, "prompt": {"user": "{question}"}}
 PROBLEMS = [Problem(f"q{k}", f"What is {k} + 1?", (str(k + 1),), extra={"task": "math"}) for k in range(3)]
@@ -48,7 +49,7 @@ def test_what_is_missing_is_read_off_what_is_there(run):
 def test_saving_twice_changes_nothing(run):
     run.save([path(1, 0, logprob_mean=-0.5)])
     run.save([SavedPath(1, 0, "another text", "9", "boxed", logprob_mean=-9.0), path(1, 1)])
-    (pool,) = run.pools(texts=True)
+    (pool,) = run.pools(with_texts=True)
     assert [each.text for each in pool.paths] == ["text 1 0", "text 1 1"]
     assert pool.paths[0].extra["logprob_mean"] == -0.5
 
@@ -59,7 +60,7 @@ def test_everything_about_a_path_comes_back(run):
         "seed": 2**31 - 1, "latency": 0.25, "extra": {"src": "x", "é": [1]},
     }  # fmt: skip
     run.save([path(0, 0, **facts), path(0, 1)])
-    back = run.pools(texts=True)[0].paths[0]
+    back = run.pools(with_texts=True)[0].paths[0]
     assert back.text == "text 0 0"
     assert back.answer == "0"
     extra = facts.pop("extra")
@@ -117,7 +118,7 @@ def test_what_commands_did_is_kept(run):
 @pytest.mark.parametrize("odd", ["\x00", "a\x00b", "\ud800", "‮", "", " \n", "😀", "x" * 100_000])
 def test_whatever_a_model_writes_can_be_stored(run, odd):
     run.save([SavedPath(0, 0, odd, odd, "boxed", extra={"odd": odd}), path(0, 1)])
-    back = run.pools(texts=True)[0].paths[0]
+    back = run.pools(with_texts=True)[0].paths[0]
     assert back.text == odd
     assert back.extra["odd"] == odd
     assert "\x00" not in back.answer
@@ -248,11 +249,11 @@ def test_a_full_disk_is_a_clear_error_and_the_store_stays_whole(tmp_path):
             pages = connection.execute("PRAGMA page_count").fetchone()[0]
             connection.execute(f"PRAGMA max_page_count={pages + 1}")
 
-        import os
-
+        store.engine.dispose()  # from here on connections are new
         with pytest.raises(StoreError, match="disk is full; what was saved is safe"):
             run.save([SavedPath(1, k, os.urandom(200_000).hex(), "1", "boxed") for k in range(2)])
         event.remove(store.engine, "connect", cap)
+        store.engine.dispose()
         assert [each.missing for each in run.pending()] == [(0, 1), (0, 1)]
         run.save([path(1, 0), path(1, 1)])
         assert len(run.pools()) == 2
@@ -270,6 +271,7 @@ def test_a_read_only_store_can_be_read_and_says_why_it_cannot_be_written(tmp_pat
 
     with Store(file) as store:
         event.listen(store.engine, "connect", read_only)
+        store.engine.dispose()
         run = store.run()
         assert len(run.pools()) == 1
         with pytest.raises(StoreError, match="cannot be written"):
@@ -287,16 +289,6 @@ def test_postgres_addresses_are_shown_without_a_password(postgres_url):
         Store("mysql://me:hunter2@host/none")
     with pytest.raises(StoreError, match="holds no runs"):
         Store(postgres_url)
-
-
-def test_what_looks_like_a_store(tmp_path):
-    (tmp_path / "a.jsonl").write_text("{}")
-    (tmp_path / "odd.bin").write_bytes(b"SQLite format 3\x00")
-    assert looks_like_store("postgresql://host/db")
-    assert looks_like_store(tmp_path / "run.db")
-    assert looks_like_store(tmp_path / "odd.bin")
-    assert not looks_like_store(tmp_path / "a.jsonl")
-    assert not looks_like_store(tmp_path / "none.jsonl")
 
 
 def test_a_path_of_a_file_keeps_its_fields():

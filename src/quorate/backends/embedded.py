@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from quorate import models
-from quorate.backends.protocol import Completion, Prompt, Settings, Wanted, read_choices
+from quorate.backends.protocol import Completion, Prompt, Settings, Wanted, consecutive, read_choices
 from quorate.errors import BackendError, MissingExtra
 
 
@@ -33,18 +34,27 @@ class Embedded:
     ) -> None:
         self.model, self.batch, self.context = model, batch, context
         self.threads = threads or max(1, (os.cpu_count() or 2) // 2)
-        self.path = models.locate(model, say=say)
+        self._say = say
         self._server: Any = None
+
+    @cached_property
+    def path(self) -> Path:
+        """The weights, fetched when they are first needed."""
+        return models.locate(self.model, say=self._say)
 
     def describe(self) -> dict[str, Any]:
         name = self.model if self.model in models.KNOWN else Path(self.model).name
         known = models.KNOWN.get(self.model)
-        return {"backend": "embedded", "model": name, "weights": known.sha256[:16] if known else _digest(self.path)}
+        return {
+            "backend": "embedded",
+            "model": name,
+            "weights": known.sha256[:16] if known else models.weights_digest(self.path),
+        }
 
     async def sample(
         self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]
-    ) -> AsyncIterator[list[Completion]]:
-        for run in _consecutive(wanted, self.batch):
+    ) -> AsyncGenerator[list[Completion], None]:
+        for run in consecutive(wanted, self.batch):
             yield await asyncio.to_thread(self.complete, prompt, settings, run)
 
     def complete(self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]) -> list[Completion]:
@@ -93,19 +103,4 @@ class Embedded:
         return self._server
 
     async def close(self) -> None:
-        self._server = None
-
-
-def _digest(path: Path) -> str:
-    return models.weights_digest(path)
-
-
-def _consecutive(wanted: Sequence[Wanted], most: int) -> list[list[Wanted]]:
-    """Runs of paths whose seeds follow each other: child k of a request is drawn with its seed plus k."""
-    runs: list[list[Wanted]] = []
-    for want in wanted:
-        if runs and len(runs[-1]) < most and want.seed == runs[-1][-1].seed + 1:
-            runs[-1].append(want)
-        else:
-            runs.append([want])
-    return runs
+        """Nothing: the weights stay loaded for the next question, as long as this object lives."""

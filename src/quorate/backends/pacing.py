@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections import deque
+
+_LONGEST_HOLD = 20.0
 
 
 class Pace:
@@ -17,6 +20,7 @@ class Pace:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._not_before = 0.0
         self._last_cut = 0.0
+        self._refusals = 0
 
     async def __aenter__(self) -> None:
         while self._busy >= int(self.limit):
@@ -42,14 +46,18 @@ class Pace:
         self._wake()
 
     def succeeded(self) -> None:
+        self._refusals = 0
         self.limit = min(float(self.most), self.limit + 1 / max(self.limit, 1.0))
 
     def pushed_back(self, retry_after: float) -> None:
-        """The server asked for less: halve, once per wave of refusals, and hold off as long as it said."""
+        """The server asked for less: halve, once per wave of refusals, and hold off as long as it said, or longer
+        each time it says nothing."""
         now = time.monotonic()
-        self._not_before = max(self._not_before, now + retry_after)
         if now - self._last_cut > 1.0:
             self.limit, self._last_cut = max(1.0, self.limit / 2), now
+            self._refusals += 1
+        hold = retry_after or min(_LONGEST_HOLD, 0.25 * 2**self._refusals)
+        self._not_before = max(self._not_before, now + hold * random.uniform(1.0, 1.1))
 
     def _wake(self) -> None:
         free = int(self.limit) - self._busy

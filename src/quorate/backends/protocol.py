@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -79,7 +79,9 @@ class Backend(Protocol):
         """What decides its paths (kind and model): part of the fingerprint. No addresses, no keys."""
         ...
 
-    def sample(self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]) -> AsyncIterator[list[Completion]]:
+    def sample(
+        self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]
+    ) -> AsyncGenerator[list[Completion], None]:
         """The wanted paths, in whatever portions they arrive. May end early: what is missing is asked for again."""
         ...
 
@@ -91,13 +93,19 @@ def read_choices(document: Any, wanted: Sequence[Wanted], latency: float) -> lis
 
     A server that sends fewer than asked for is taken at its word; what it sends beyond that is dropped.
     """
-    choices = document.get("choices") if isinstance(document, dict) else None
-    if not isinstance(choices, list) or not choices or not all(isinstance(choice, dict) for choice in choices):
+    if not has_choices(document):
         raise ValueError("the answer holds no choices")
+    choices = document["choices"]
     usage = document.get("usage")
     counted = usage.get("completion_tokens") if isinstance(usage, dict) and len(choices) == 1 else None
-    tokens = counted if isinstance(counted, int) else None
+    tokens = counted if type(counted) is int and 0 <= counted < 2**31 else None
     return [_completion(choice, want, latency, tokens) for choice, want in zip(choices, wanted, strict=False)]
+
+
+def has_choices(document: Any) -> bool:
+    """Whether an answer is what it should be: an object with at least one choice."""
+    choices = document.get("choices") if isinstance(document, dict) else None
+    return isinstance(choices, list) and bool(choices) and all(isinstance(choice, dict) for choice in choices)
 
 
 def _completion(choice: dict[str, Any], want: Wanted, latency: float, tokens: int | None) -> Completion:
@@ -135,7 +143,10 @@ def _logprobs(held: Any) -> tuple[float, ...] | None:
     if not isinstance(held, dict):
         return None
     if isinstance(held.get("content"), list):
-        entries = [(each.get("token"), each.get("logprob")) for each in held["content"] if isinstance(each, dict)]
+        entries = [
+            (each.get("token"), each.get("logprob")) if isinstance(each, dict) else (None, None)
+            for each in held["content"]
+        ]
     elif isinstance(held.get("token_logprobs"), list):
         tokens = held.get("tokens")
         names = tokens if isinstance(tokens, list) else [None] * len(held["token_logprobs"])
@@ -144,8 +155,19 @@ def _logprobs(held: Any) -> tuple[float, ...] | None:
         return None
     if entries and entries[-1][0] == "":
         entries.pop()
-    values = [value for _, value in entries if isinstance(value, (int, float)) and not math.isnan(value)]
+    values = [value for _, value in entries if isinstance(value, (int, float)) and value == value]
     if not values or len(values) < len(entries):
         return None
     # Servers write "impossible" as -9999 or as the lowest float; one such entry must not drown the rest.
-    return tuple(min(0.0, max(float(value), _LOWEST_LOGPROB)) for value in values)
+    return tuple(float(min(0.0, max(value, _LOWEST_LOGPROB))) for value in values)
+
+
+def consecutive(wanted: Sequence[Wanted], most: int) -> list[list[Wanted]]:
+    """Portions of paths whose seeds follow each other: child k of a request is drawn with its seed plus k."""
+    portions: list[list[Wanted]] = []
+    for want in wanted:
+        if portions and len(portions[-1]) < most and want.seed == portions[-1][-1].seed + 1:
+            portions[-1].append(want)
+        else:
+            portions.append([want])
+    return portions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from quorate.backends.protocol import Completion, Prompt, Settings, Wanted
@@ -24,7 +24,7 @@ class Replay:
 
     async def sample(
         self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]
-    ) -> AsyncIterator[list[Completion]]:
+    ) -> AsyncGenerator[list[Completion], None]:
         pool = self._pools.get(prompt.problem)
         if pool is None or len(pool.paths) <= max(want.path for want in wanted):
             held = 0 if pool is None else len(pool.paths)

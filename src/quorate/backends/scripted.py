@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 from quorate.backends.protocol import Completion, Prompt, Settings, Wanted
@@ -26,7 +26,7 @@ class Scripted:
 
     async def sample(
         self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]
-    ) -> AsyncIterator[list[Completion]]:
+    ) -> AsyncGenerator[list[Completion], None]:
         self.asked.append((prompt, tuple(wanted)))
         for want in wanted:
             said = self._script(prompt, want)

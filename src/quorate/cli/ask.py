@@ -9,8 +9,8 @@ import typer
 
 from quorate.cli import output
 from quorate.cli.decide import decision_line
-from quorate.cli.options import Json
-from quorate.cli.sampling_options import BaseUrl, Concurrency, Config, Model, Patience, say
+from quorate.cli.options import Config, Json
+from quorate.cli.sampling_options import BaseUrl, Concurrency, Model, Patience, say
 
 NAME = "ask"
 HELP = """Ask one question: sample paths, vote as the policy was calibrated, and answer or abstain.
@@ -32,6 +32,8 @@ def run(
     alpha: Annotated[
         float | None, typer.Option(metavar="A", help="Which operating point.  [default: the smallest alpha]")
     ] = None,
+    option: Annotated[list[str] | None, typer.Option("--option", help="An option to choose from; repeatable.")] = None,
+    passage: Annotated[list[str] | None, typer.Option("--passage", help="A passage to read; repeatable.")] = None,
     model: Model = None,
     base_url: BaseUrl = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the paths.  [default: 0]")] = None,
@@ -43,6 +45,7 @@ def run(
     from quorate.description import read_description
     from quorate.pipeline import of_policy
     from quorate.policy import Policy
+    from quorate.records import Problem
 
     loaded = Policy.load(policy)
     held = loaded.pipeline
@@ -53,7 +56,9 @@ def run(
         described = described.override(model=held["model"])
     described = described.override(paths=loaded.n_paths[1], max_tokens=held.get("max_tokens"))
     pipeline = of_policy(loaded, described.backend(say), seed=seed or 0)
-    asked = pipeline.ask(question, loaded, alpha=alpha)
+    extra = {"task": held.get("task"), "options": option or [], "passages": passage or []}
+    problem = Problem("question", question, extra={name: value for name, value in extra.items() if value})
+    asked = pipeline.ask(problem, loaded, alpha=alpha)
     line = decision_line(asked.decision, asked.written)
     if json:
         output.emit({**line, "question": question, "paths": [_path(path) for path in asked.pool.paths]})

@@ -12,6 +12,7 @@ from quorate.cli import output
 from quorate.cli.options import (
     Alpha,
     AnswerField,
+    Config,
     Correct,
     Delta,
     Json,
@@ -66,6 +67,7 @@ def run(
     relation: Relation = None,
     correct: Correct = None,
     run_name: RunName = None,
+    config: Config = None,
     hold_out: Annotated[float, typer.Option(metavar="SHARE", help="Share of problems to keep back for a test.")] = 0.0,
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail where the problems are too few for the promise.")
@@ -76,7 +78,7 @@ def run(
     refuse_overwriting(out, file)
     guarantees = guarantees_of(alpha, delta, smoothed, seed)
     reading = reading_of(answer_field, missing, score, relation)
-    voted = open_labelled(file, run_name, reading, normaliser, weight, tie_break, correct)
+    voted = open_labelled(file, run_name, reading, normaliser, weight, tie_break, correct, config)
     policy, held_out = voted.calibrate(guarantees, hold_out=hold_out, seed=seed or 0, strict=strict)
     if out is not None:
         policy.save(out)

@@ -58,8 +58,8 @@ def run(
         f"   {progress.saved} paths, {progress.tokens} tokens in {duration(progress.seconds)}"
         + (f"; {n} questions are whole now." if progress.saved else f"; all {n} questions were there already.")
     )
-    if n < _FEWEST:
-        output.say(f"   Too few to calibrate on ({_FEWEST} are needed). Run `quorate demo` again to go on.")
+    if n < _FEWEST or progress.interrupted:
+        output.say(f"   Run `quorate demo` again to go on; it needs {_FEWEST} whole questions.")
         raise typer.Exit(130 if progress.stopped else 1)
     _show_paths(voted)
     policy, held_out = _calibrate(voted, folder)

@@ -7,8 +7,8 @@ from typing import Any
 import typer
 
 from quorate.cli import output
-from quorate.cli.options import Json
-from quorate.cli.sampling_options import BaseUrl, Config, Model
+from quorate.cli.options import Config, Json
+from quorate.cli.sampling_options import BaseUrl, Model
 
 NAME = "doctor"
 HELP = """Probe an endpoint with a dozen tiny requests, and say what works and what quorate makes of it.
@@ -22,7 +22,8 @@ Example: `quorate doctor --base-url http://localhost:8000/v1 --model Qwen/Qwen3-
 def run(base_url: BaseUrl = None, model: Model = None, config: Config = None, json: Json = False) -> None:
     import asyncio
 
-    from quorate.backends.openai import OpenAI, without_secrets
+    from quorate.backends.endpoint import without_secrets
+    from quorate.backends.openai import OpenAI
     from quorate.description import read_description
 
     described = read_description(config).override(base_url=base_url, model=model)
@@ -31,11 +32,16 @@ def run(base_url: BaseUrl = None, model: Model = None, config: Config = None, js
     works = bool(found["chat"]["works"] or found["completions"]["works"])
     if json:
         output.emit(
-            {"endpoint": without_secrets(backend.base_url), "model": backend.model, "usable": works, "probes": found}
+            {
+                "endpoint": without_secrets(backend.endpoint.base_url),
+                "model": backend.model,
+                "usable": works,
+                "probes": found,
+            }
         )
     else:
         output.table(
-            f"{without_secrets(backend.base_url)}, model {output.visible(backend.model)}",
+            f"{without_secrets(backend.endpoint.base_url)}, model {output.visible(backend.model)}",
             ["probe", "works", "what it means"],
             [[name.replace("_", " "), _yes(probe["works"]), probe["means"]] for name, probe in found.items()],
         )
@@ -56,6 +62,9 @@ async def _probe(backend: Any) -> dict[str, dict[str, Any]]:
         chat = {"model": backend.model, "messages": [{"role": "user", "content": "Say: 7"}], "max_tokens": 4}
         plain = {"model": backend.model, "prompt": "1, 2, 3,", "max_tokens": 4}
         found["chat"] = await _post(backend, "/chat/completions", chat, "chat prompts")
+        if not found["chat"]["works"] and "max_completion_tokens" in found["chat"]["means"]:
+            chat["max_completion_tokens"] = chat.pop("max_tokens")
+            found["chat"] = await _post(backend, "/chat/completions", chat, "chat prompts")
         found["completions"] = await _post(backend, "/completions", plain, "few-shot prompts")
         route, body = ("/chat/completions", chat) if found["chat"]["works"] else ("/completions", plain)
         found["n"] = await _several(backend, route, body)
@@ -74,7 +83,7 @@ async def _models(backend: Any) -> dict[str, Any]:
     import aiohttp
 
     try:
-        status, document = await backend.get("/models")
+        status, document = await backend.endpoint.get("/models")
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         return {"works": False, "names": [], "means": f"cannot be reached: {type(error).__name__}"}
     held = document.get("data") if isinstance(document, dict) else None
@@ -85,11 +94,11 @@ async def _models(backend: Any) -> dict[str, Any]:
 
 async def _ask(backend: Any, route: str, body: dict[str, Any]) -> tuple[Any, str]:
     """The answer, or None and why."""
-    from quorate.backends.openai import Refused
+    from quorate.backends.endpoint import Refused
     from quorate.errors import QuorateError
 
     try:
-        return await backend.post(route, body), ""
+        return await backend.endpoint.post(route, body), ""
     except (QuorateError, Refused) as error:
         return None, output.visible(str(error), 80)
 
@@ -101,7 +110,7 @@ async def _post(backend: Any, route: str, body: dict[str, Any], what: str) -> di
 
 async def _several(backend: Any, route: str, body: dict[str, Any]) -> dict[str, Any]:
     document, why = await _ask(backend, route, {**body, "n": 4})
-    got = len(document.get("choices", [])) if isinstance(document, dict) else 0
+    got = len(document.get("choices") or []) if isinstance(document, dict) else 0
     if got == 4:
         return {"works": True, "means": "all paths of a problem in one request"}
     return {
@@ -127,12 +136,14 @@ async def _logprobs(backend: Any, route: str, body: dict[str, Any]) -> dict[str,
 
 async def _seeds(backend: Any, route: str, body: dict[str, Any]) -> dict[str, Any]:
     """Whether a seed decides the text: the same twice, and not always the same."""
+    from quorate.backends.protocol import Wanted, read_choices
+
     texts = []
     for seed in (11, 11, 12, 13, 14):
         document, why = await _ask(backend, route, {**body, "seed": seed, "temperature": 1.5, "max_tokens": 12})
         if document is None:
             return {"works": False, "means": f"seeds are refused, so runs cannot be repeated; {why}"}
-        texts.append(str(document.get("choices")).split("logprobs")[0] if isinstance(document, dict) else "")
+        texts.append(read_choices(document, [Wanted(0, seed)], 0.0)[0].text)
     if texts[0] != texts[1]:
         return {"works": False, "means": "seeds are ignored: runs cannot be repeated"}
     if len(set(texts)) == 1:
@@ -157,15 +168,15 @@ async def _prompt_logprobs(backend: Any, chat: dict[str, Any]) -> dict[str, Any]
 
 
 async def _reward(backend: Any, name: str) -> dict[str, Any]:
-    root = backend.base_url.removesuffix("/v1")
+    root = backend.endpoint.base_url.removesuffix("/v1")
     body = {"model": backend.model, "input": ["1 + 1 = 2"]}
     if name == "pooling":
         body["task"] = "classify"
-    held, backend.base_url = backend.base_url, root
+    held, backend.endpoint.base_url = backend.endpoint.base_url, root
     try:
         document, _ = await _ask(backend, f"/{name}", body)
     finally:
-        backend.base_url = held
+        backend.endpoint.base_url = held
     works = isinstance(document, dict) and isinstance(document.get("data"), list)
     return {"works": works, "means": f"serves a reward model at /{name}" if works else f"no reward model at /{name}"}
 

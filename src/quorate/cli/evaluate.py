@@ -12,6 +12,7 @@ from quorate.cli import output
 from quorate.cli.options import (
     Alpha,
     AnswerField,
+    Config,
     Correct,
     Delta,
     Json,
@@ -68,6 +69,7 @@ def run(
     relation: Relation = None,
     correct: Correct = None,
     run_name: RunName = None,
+    config: Config = None,
     splits: Annotated[int | None, typer.Option(help="How many random splits.  [default: 20]")] = None,
     n_cal: Annotated[
         int | None, typer.Option(help="Calibration questions per split.  [default: 200, or half of a smaller file]")
@@ -91,7 +93,7 @@ def run(
         )
         return
     reading = reading_of(answer_field, missing, score, relation)
-    voted = open_labelled(file, run_name, reading, normaliser, weight, tie_break, correct)
+    voted = open_labelled(file, run_name, reading, normaliser, weight, tie_break, correct, config)
     guarantees = guarantees_of(alpha, delta, smoothed, seed)
     _repeat(voted, guarantees, splits=20 if splits is None else splits, n_cal=n_cal, seed=seed or 0, json=json)
 

@@ -42,7 +42,7 @@ def run(
         named: dict[str, Any] = {n: held.pipeline[n] for n in ("model", "temperature") if n in held.pipeline}
         pools = [
             replace(pool, problem=replace(pool.problem, extra={**named, **pool.problem.extra}))
-            for pool in held.pools(texts=texts, complete=not partial)
+            for pool in held.pools(with_texts=texts, complete=not partial)
         ]
     if not pools:
         raise StoreError(f"the run {held.name!r} holds no whole pool yet")

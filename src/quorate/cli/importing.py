@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from quorate.cli import output
 from quorate.cli.options import Json
+
+if TYPE_CHECKING:
+    from quorate.records import Pool
 
 NAME = "import"
 HELP = """Put recorded pools into a run: from JSON lines (plain or .gz) or Parquet.
@@ -30,12 +34,13 @@ def run(
     from quorate.parquet import read_parquet
     from quorate.pool_table import named_pipeline
     from quorate.store import Store
-    from quorate.store.run import saved
+    from quorate.store.rows import saved
 
     pools = read_parquet(file) if file.suffix == ".parquet" else read_pools(file)
     with Store(out, create=True) as store:
         held = store.open_run(run_name, named_pipeline(pools), None)
         before = held.describe()["paths"]
+        _refuse_other_paths(pools, held.pools(with_texts=True, complete=False), run_name)
         held.add_problems([pool.problem for pool in pools])
         numbers = held.numbers()
         for start in range(0, len(pools), _BATCH):
@@ -50,7 +55,7 @@ def run(
                 name,
                 {"scorer": "imported"},
                 [
-                    (numbers[pool.problem.id], position, float(path.scores[name]))
+                    (numbers[pool.problem.id], position, _number(path.scores[name], name, pool.problem.id))
                     for pool in pools
                     for position, path in enumerate(pool.paths)
                     if name in path.scores
@@ -69,3 +74,25 @@ def run(
         output.say(
             f"{len(pools)} problems, {facts['new_paths']} new paths; scores: {', '.join(facts['scores']) or 'none'}."
         )
+
+
+def _refuse_other_paths(pools: Sequence[Pool], held: Sequence[Pool], run_name: str) -> None:
+    """Raise if a problem is in the run with other paths: two pools must not be mixed."""
+    from quorate.answers.relations import as_written
+    from quorate.errors import StoreError
+
+    there = {pool.problem.id: [(path.answer, path.text) for path in pool.paths] for pool in held}
+    for pool in pools:
+        paths = [(as_written(path.answer), path.text) for path in pool.paths]
+        if there.get(pool.problem.id, paths) != paths:
+            raise StoreError(
+                f"problem {pool.problem.id!r} is in the run {run_name!r} with other paths; choose another --run"
+            )
+
+
+def _number(value: Any, name: str, problem: str) -> float:
+    from quorate.errors import PoolFileError
+
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) < 1e300:
+        raise PoolFileError(f"problem {problem!r}: the score {name!r} must be a finite number, got {value!r:.40}")
+    return float(value)

@@ -20,6 +20,9 @@ Pools = Annotated[
         show_default=False,
     ),
 ]  # fmt: skip
+Config = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Description to use.  [default: quorate.toml, if there]")
+]
 StorePlace = Annotated[
     str, typer.Argument(metavar="STORE", help="A .db file, or a postgresql:// address.", show_default=False)
 ]
@@ -103,8 +106,8 @@ def reading_of(
     return Reading(answer_field or "answer", score, tuple(missing or ()), relation)
 
 
-def open_source(place: str, run: str | None = None) -> Source:
-    """The pools of a file, or those of a run that are whole."""
+def open_source(place: str, run: str | None = None, *, facts: bool = True) -> Source:
+    """The pools of a file, or those of a run that are whole; without `facts`, only its answers and scores."""
     from quorate.electorate import Source
     from quorate.errors import InvalidValue, StoreError
 
@@ -118,7 +121,7 @@ def open_source(place: str, run: str | None = None) -> Source:
 
     with Store(place) as store:
         held = store.run(run)
-        pools = held.pools()
+        pools = held.pools(facts=facts)
         if not pools:
             raise StoreError(f"the run {held.name!r} holds no whole pool yet; sample it first")
         lacking = held.describe()["problems"] - len(pools)
@@ -149,13 +152,32 @@ def open_labelled(
     weight: str | None,
     tie_break: str | None,
     correct: str | None,
+    config: Path | None = None,
 ) -> Electorate:
-    """Labelled votes, made as the flags say."""
+    """Labelled votes, made as the flags say, and else as the description does."""
+    from dataclasses import replace
+
     from quorate.electorate import hold_vote
 
-    source = open_source(place, run)
+    described = read_vote(config)
+    reading = replace(reading, score=reading.score or described.get("score"))
+    if reading.score is not None:
+        normaliser = normaliser or described.get("normaliser")
+    weight, tie_break = weight or described.get("weight"), tie_break or described.get("tie_break")
+    source = open_source(place, run, facts=_needs_facts(reading) or correct is not None)
     recipe = source.recipe(reading, normaliser, weight, tie_break)
     return hold_vote(source, reading, recipe, labelled=True, correct=correct, say=_mention)
+
+
+def read_vote(config: Path | None) -> dict[str, str]:
+    """The [vote] section of a description; nothing, and no heavy import, where there is no such file."""
+    if config is None and not Path("quorate.toml").is_file():
+        return {}
+    from quorate.description import read_description
+
+    described = read_description(config)
+    held = {name: getattr(described, name) for name in ("score", "normaliser", "weight", "tie_break")}
+    return {name: value for name, value in held.items() if value is not None}
 
 
 def open_by_policy(
@@ -164,8 +186,13 @@ def open_by_policy(
     """Votes, made as a policy was calibrated."""
     from quorate.electorate import hold_vote, reading_of_policy
 
-    source = open_source(place, run)
-    return hold_vote(source, reading_of_policy(policy), policy.recipe, labelled=labelled, correct=correct, say=_mention)
+    reading = reading_of_policy(policy)
+    source = open_source(place, run, facts=_needs_facts(reading) or correct is not None)
+    return hold_vote(source, reading, policy.recipe, labelled=labelled, correct=correct, say=_mention)
+
+
+def _needs_facts(reading: Reading) -> bool:
+    return reading.answer_field != "answer" or "." in (reading.score or "")
 
 
 def _mention(text: str) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from quorate.cli import output
-from quorate.cli.options import Json
+from quorate.cli.options import Config, Json
 from quorate.cli.sampling_options import (
     BaseUrl,
     Concurrency,
-    Config,
     Extract,
     Logprobs,
     MaxTokens,
@@ -101,6 +101,7 @@ def run(
         "run": run_name, "store": _shown(out), "problems": len(problems), "wanted": progress.wanted,
         "saved": progress.saved, "tokens": progress.tokens, "without_answer": progress.without_answer,
         "truncated": progress.truncated, "seconds": progress.seconds, "failed": progress.failed,
+        "unscored": sampled.unscored, "retries": progress.retries,
         "stopped": progress.stopped,
     }  # fmt: skip
     if json:
@@ -113,33 +114,33 @@ def run(
         )
         for name, reason in list(progress.failed.items())[:3]:
             output.say(f"  failed: {output.visible(name)}: {output.visible(reason, 200)}")
+        if sampled.unscored:
+            name, reason = next(iter(sampled.unscored.items()))
+            output.say(f"  {len(sampled.unscored)} problems could not be scored: {output.visible(reason, 200)}")
         if progress.stopped or progress.failed:
             output.say("Run the same command again to go on.")
         elif sampled.score is not None:
             output.say(f"Next: quorate calibrate {_shown(out)} --score {sampled.score} --alpha 0.1 -o policy.json")
-    if progress.stopped or progress.failed:
+    if progress.stopped or progress.failed or sampled.unscored:
         raise typer.Exit(130 if progress.stopped else 1)
 
 
 def _estimate(pipeline: Any, problems: Any, out: str, run_name: str, *, json: bool) -> None:
     """What a run would ask for, from what is there already."""
-    from quorate.errors import StoreError
     from quorate.store import Store
 
     fitted = pipeline.fitted(problems)
     prompts = [fitted.render(problem) for problem in problems]
     letters = sum(len(p.text or "") + sum(len(m["content"]) for m in p.messages) for p in prompts)
     missing, per_path = pipeline.n_paths * len(problems), None
-    try:
+    if _exists(out):
         with Store(out) as store:
-            held = store.run(run_name)
+            held = store.open_run(run_name, fitted.describe(), pipeline.n_paths)
             facts = held.describe()
             have = {pending.problem.id: len(pending.missing) for pending in held.pending()}
             done = {pool.problem.id for pool in held.pools(complete=False)}
             missing = sum(have.get(p.id, 0 if p.id in done else pipeline.n_paths) for p in problems)
             per_path = facts["tokens"] / facts["paths"] if facts["paths"] and facts["tokens"] else None
-    except StoreError:
-        pass  # nothing is there yet
     facts = {
         "problems": len(problems), "missing_paths": missing, "prompt_tokens_about": letters // 4,
         "completion_tokens_at_most": missing * pipeline.settings.max_tokens,
@@ -159,6 +160,10 @@ def _estimate(pipeline: Any, problems: Any, out: str, run_name: str, *, json: bo
     output.say(
         first.text if first.text is not None else "\n\n".join(f"[{m['role']}] {m['content']}" for m in first.messages)
     )
+
+
+def _exists(place: str) -> bool:
+    return "://" in place or Path(place).exists()
 
 
 def _shown(place: str) -> str:

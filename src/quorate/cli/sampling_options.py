@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-Config = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Description to use.  [default: quorate.toml, if there]")
-]
 BaseUrl = Annotated[
     str | None,
     typer.Option(

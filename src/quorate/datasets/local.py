@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,7 @@ def _json(text: str, path: Path) -> list[Any]:
     if whole is not None:
         return whole if isinstance(whole, list) else [whole]
     records = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
                 records.append(json.loads(line))
@@ -70,7 +71,7 @@ def _json(text: str, path: Path) -> list[Any]:
 def _csv(text: str, path: Path) -> list[dict[str, Any]]:
     """Question, options and the right letter, without a header, as MMLU has it."""
     records = []
-    for number, row in enumerate(csv.reader(text.splitlines()), start=1):
+    for number, row in enumerate(csv.reader(io.StringIO(text, newline="")), start=1):
         if len(row) < 4:
             raise DatasetError(f"{path}, line {number}: expected a question, two or more options and a letter")
         records.append({"question": row[0], "choices": row[1:-1], "answer": row[-1].strip()})

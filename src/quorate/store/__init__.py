@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quorate.store.connection import looks_like_store
-from quorate.store.run import Pending, Run, SavedPath
+from quorate.store.rows import SavedPath
+from quorate.store.run import Pending, Run
 from quorate.store.store import Store
 
-__all__ = ["Pending", "Run", "SavedPath", "Store", "looks_like_store"]
+__all__ = ["Pending", "Run", "SavedPath", "Store"]

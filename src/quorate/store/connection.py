@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event, func, inspect, select
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
 
 from quorate.errors import MissingExtra, StoreError
 from quorate.store.tables import PREFIX, SCHEMA_VERSION, meta, metadata
@@ -22,24 +22,14 @@ _BUSY_SECONDS = 60
 _LOCK = 0x71756F72617465  # "quorate"
 
 
-def looks_like_store(place: str | os.PathLike[str]) -> bool:
-    """Whether a name is a database URL or an SQLite file, rather than a file of JSON lines."""
-    text = os.fspath(place)
-    if "://" in text:
-        return True
-    path = Path(text)
-    if path.suffix in (".db", ".sqlite", ".sqlite3"):
-        return True
-    try:
-        with path.open("rb") as stream:
-            return stream.read(len(_MAGIC)) == _MAGIC
-    except OSError:
-        return False
-
-
 def shown(place: str) -> str:
     """A place as it may be printed: without a password."""
-    return make_url(place).render_as_string(hide_password=True) if "://" in place else place
+    if "://" not in place:
+        return place
+    try:
+        return make_url(place).set(query={}).render_as_string(hide_password=True)
+    except (ArgumentError, ValueError):
+        return place.partition("://")[0] + "://…"
 
 
 def connect(place: str | os.PathLike[str], *, create: bool) -> Engine:
@@ -94,8 +84,11 @@ def _sqlite(path: Path, *, create: bool) -> Engine:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(f"cannot make the folder {path.parent}: {error.strerror}") from None
-    # One connection per use: a file is cheap to open, and no handle outlives the work.
-    engine = create_engine(f"sqlite:///{path}", poolclass=NullPool, connect_args={"timeout": _BUSY_SECONDS})
+    # A place that cannot be written has no room for the files that SQLite keeps beside a store; it is read as it is.
+    still = not create and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+    address = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1" if still else str(path)
+    url = URL.create("sqlite", database=address, query={"uri": "true"} if still else {})
+    engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS})
 
     @event.listens_for(engine, "connect")
     def settle(connection: Any, _: Any) -> None:
@@ -123,6 +116,8 @@ def writing(engine: Engine, place: str, *, alone: bool = False) -> Iterator[Conn
 @contextmanager
 def reading(engine: Engine, place: str) -> Iterator[Connection]:
     """One transaction that reads: all of it sees the same state."""
+    if engine.dialect.name == "postgresql":
+        engine = engine.execution_options(isolation_level="REPEATABLE READ")
     with translated(place), engine.connect() as connection:
         yield connection
 
@@ -130,7 +125,7 @@ def reading(engine: Engine, place: str) -> Iterator[Connection]:
 def _postgres(text: str) -> Engine:
     try:
         url = make_url(text)
-    except ArgumentError:
+    except (ArgumentError, ValueError):
         raise StoreError("the store's address cannot be read; it looks like postgresql://user@host/database") from None
     if url.get_backend_name() not in ("postgresql", "postgres"):
         raise StoreError(f"a store is an SQLite file or a postgresql:// address, not {url.drivername}://")

@@ -2,87 +2,96 @@
 
 from __future__ import annotations
 
+import gc
 import json
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Table, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from quorate.answers.relations import as_written
 from quorate.errors import StoreError
 from quorate.records import Path, Pool, Problem
 from quorate.store.connection import reading, writing
-from quorate.store.tables import paths, pools, problems, scorers, scores, sessions
-
-
-@dataclass(frozen=True, slots=True)
-class SavedPath:
-    """A sampled path on its way into the store."""
-
-    number: int
-    path: int
-    text: str | None
-    answer: str | None
-    extraction: str | None
-    finish_reason: str | None = None
-    n_tokens: int | None = None
-    logprob_mean: float | None = None
-    logprob_std: float | None = None
-    seed: int | None = None
-    latency: float | None = None
-    extra: Mapping[str, Any] | None = None
+from quorate.store.rows import (
+    PATH_FACTS,
+    SavedPath,
+    asked,
+    facts_of,
+    pack,
+    path_row,
+    plain,
+    problem_of,
+    problem_row,
+    unpack,
+)
+from quorate.store.tables import paths, pools, problems, scorers, scores, sessions, texts
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A problem that lacks paths, and which."""
+    """A problem that lacks paths, and which. Without gold: nothing that samples may see it."""
 
     number: int
     problem: Problem
     missing: tuple[int, ...]
 
 
+_MOST_PATHS = 1 << 20
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
 class Run:
     """Reads and writes one run. Every write is one transaction; writing twice changes nothing."""
 
     def __init__(
-        self, engine: Engine, place: str, key: int, name: str, pipeline: dict[str, Any], n_paths: int | None
+        self,
+        engine: Engine,
+        place: str,
+        key: int,
+        name: str,
+        pipeline: dict[str, Any],
+        fingerprint: str,
+        n_paths: int | None,
     ) -> None:
         self.engine, self.place, self.key, self.name = engine, place, key, name
-        self.pipeline, self.n_paths = pipeline, n_paths
+        self.pipeline, self.fingerprint, self.n_paths = pipeline, fingerprint, n_paths
 
     def add_problems(self, wanted: Sequence[Problem]) -> int:
-        """Add the problems that are not there yet; how many were added. One id must stay one question."""
+        """Add the problems that are not there yet; how many were added.
+
+        One id must stay one question, put the same way; gold and whatever else does not reach the model may change.
+        """
         with writing(self.engine, self.place, alone=True) as connection:
-            held = {
-                row.id: row.question
-                for row in connection.execute(
-                    select(problems.c.id, problems.c.question).where(problems.c.run == self.key)
-                )
-            }
-            new: dict[str, Problem] = {}
+            held = {row.id: row for row in connection.execute(select(problems).where(problems.c.run == self.key))}
+            rows: dict[str, dict[str, Any]] = {}
             for problem in wanted:
-                if problem.id in held:
-                    if held[problem.id] != storable(problem.question):
-                        raise StoreError(
-                            f"problem {problem.id!r} is another question in this run; choose another --run or file"
-                        )
-                elif new.setdefault(problem.id, problem) is not problem:
+                row = problem_row(problem)
+                if problem.id in rows:
                     raise StoreError(f"the id {problem.id!r} occurs twice among the problems; ids must differ")
-            rows = [
-                {
-                    "run": self.key, "number": number, "id": problem.id, "question": storable(problem.question),
-                    "gold": _json(list(problem.gold)), "cluster": problem.cluster, "kind": problem.group,
-                    "extra": _json(dict(problem.extra)),
-                }
-                for number, problem in enumerate(new.values(), start=len(held))
-            ]  # fmt: skip
-            self._insert(connection, problems, rows)
-        return len(rows)
+                rows[problem.id] = row
+                before = held.get(problem.id)
+                if before is not None and asked(row) != asked(dict(before._mapping)):
+                    raise StoreError(
+                        f"problem {problem.id!r} is another question in this run; choose another --run or file"
+                    )
+            new = [row for name, row in rows.items() if name not in held]
+            for number, row in enumerate(new, start=len(held)):
+                row |= {"run": self.key, "number": number}
+            self._insert(connection, problems, new)
+            for name, row in rows.items():
+                before = held.get(name)
+                if before is not None and any(before._mapping[field] != value for field, value in row.items()):
+                    this = (problems.c.run == self.key) & (problems.c.number == before.number)
+                    connection.execute(problems.update().where(this).values(**row))
+        return len(new)
 
     def numbers(self) -> dict[str, int]:
         """The number of each problem, by id."""
@@ -106,76 +115,107 @@ class Run:
                 continue
             missing = tuple(path for path in range(self.n_paths or 0) if path not in held.get(row.number, ()))
             if missing:
-                found.append(Pending(row.number, _problem(row), missing))
+                found.append(Pending(row.number, replace(problem_of(row), gold=()), missing))
         return found
 
     def save(self, batch: Sequence[SavedPath]) -> None:
         """Save paths, and mark the pools they make whole, in one transaction."""
-        rows = [
-            {
-                "run": self.key, "number": each.number, "path": each.path, "text": pack(each.text),
-                "answer": storable(each.answer), "extraction": each.extraction, "finish_reason": each.finish_reason,
-                "n_tokens": each.n_tokens, "logprob_mean": each.logprob_mean, "logprob_std": each.logprob_std,
-                "seed": each.seed, "latency": each.latency, "extra": _json(each.extra) if each.extra else None,
-            }
-            for each in batch
-        ]  # fmt: skip
-        touched = sorted({each.number for each in batch})
+        keys = [{"run": self.key, "number": each.number, "path": each.path} for each in batch]
+        rows = [key | path_row(each) for key, each in zip(keys, batch, strict=True)]
+        written = [
+            key | {"text": pack(each.text)} for key, each in zip(keys, batch, strict=True) if each.text is not None
+        ]
         with writing(self.engine, self.place) as connection:
             self._insert(connection, paths, rows)
-            counts = connection.execute(
-                select(paths.c.number, func.count())
-                .where(paths.c.run == self.key, paths.c.number.in_(touched))
-                .group_by(paths.c.number)
-            ).all()
+            self._insert(connection, texts, written)
+            counts = Counter(each.number for each in batch)
+            partial = [number for number, count in counts.items() if count < (self.n_paths or 0)]
+            if partial:
+                counts |= dict(
+                    connection.execute(
+                        select(paths.c.number, func.count())
+                        .where(paths.c.run == self.key, paths.c.number.in_(partial))
+                        .group_by(paths.c.number)
+                    ).all()
+                )
             now = _now()
             whole = [
                 {"run": self.key, "number": number, "n_paths": count, "completed": now}
-                for number, count in counts
+                for number, count in counts.items()
                 if self.n_paths is None or count >= self.n_paths
             ]
             self._insert(connection, pools, whole)
 
-    def pools(self, *, texts: bool = False, complete: bool = True, ids: Iterable[str] | None = None) -> list[Pool]:
-        """The pools as records, whole ones unless told otherwise; texts only if asked for, they are most of a run."""
-        wanted = None if ids is None else set(ids)
-        columns = [c for c in paths.c if c.name not in ("run", "text") or (texts and c.name == "text")]
-        with reading(self.engine, self.place) as connection:
+    def pools(self, *, with_texts: bool = False, facts: bool = True, complete: bool = True) -> list[Pool]:
+        """The pools as records, whole ones unless told otherwise.
+
+        Texts come only if asked for, they are most of a run; without `facts` only answers and scores come, which is
+        all that a vote needs.
+        """
+        names = ("number", "path", "answer", "extraction", *(("extra", *PATH_FACTS) if facts else ()))
+        columns = [paths.c[name] for name in names]
+        with _collector_at_rest(), reading(self.engine, self.place) as connection:
             whole = set(connection.execute(select(pools.c.number).where(pools.c.run == self.key)).scalars())
             held = connection.execute(
                 select(problems).where(problems.c.run == self.key).order_by(problems.c.number)
             ).all()
-            scored: dict[tuple[int, int], dict[str, float]] = {}
+            scored: dict[int, dict[str, float]] = {}
             for number, path, name, value in connection.execute(
                 select(scores.c.number, scores.c.path, scores.c.name, scores.c.value).where(scores.c.run == self.key)
-            ):
-                scored.setdefault((number, path), {})[name] = value
-            by_problem: dict[int, list[Path]] = {}
+            ).all():
+                scored.setdefault(number * _MOST_PATHS + path, {})[name] = value
+            packed: dict[int, bytes] = {}
+            if with_texts:
+                for number, path, content in connection.execute(
+                    select(texts.c.number, texts.c.path, texts.c.text).where(texts.c.run == self.key)
+                ).all():
+                    packed[number * _MOST_PATHS + path] = content
             found = connection.execute(
                 select(*columns).where(paths.c.run == self.key).order_by(paths.c.number, paths.c.path)
-            )
+            ).all()
+            by_problem: dict[int, list[Path]] = {}
             for row in found:
-                by_problem.setdefault(row.number, []).append(_path(row, scored.get((row.number, row.path), {}), texts))
+                key = row[0] * _MOST_PATHS + row[1]
+                extra = facts_of(row) if facts else _NOTHING
+                path = Path(row[2], unpack(packed.get(key)), scored.get(key, _NOTHING), extra, row[3] is not None)
+                by_problem.setdefault(row[0], []).append(path)
         return [
-            Pool(_problem(row), tuple(by_problem[row.number]))
+            Pool(problem_of(row), tuple(by_problem[row.number]))
             for row in held
-            if row.number in by_problem
-            and (not complete or row.number in whole)
-            and (wanted is None or row.id in wanted)
+            if row.number in by_problem and (not complete or row.number in whole)
         ]
 
     def unscored(self, name: str) -> list[tuple[int, Pool]]:
-        """Whole pools some of whose paths lack a score, with their numbers. Texts are read."""
+        """Whole pools some of whose paths lack a score, with their numbers and texts, and without gold."""
+        with reading(self.engine, self.place) as connection:
+            lacking = (
+                connection.execute(
+                    select(func.count())
+                    .select_from(paths.join(pools, (pools.c.run == paths.c.run) & (pools.c.number == paths.c.number)))
+                    .where(paths.c.run == self.key)
+                ).scalar_one()
+                - connection.execute(
+                    select(func.count()).where(scores.c.run == self.key, scores.c.name == name)
+                ).scalar_one()
+            )
+        if lacking <= 0:
+            return []
         numbers = self.numbers()
         return [
-            (numbers[pool.problem.id], pool)
-            for pool in self.pools(texts=True)
+            (numbers[pool.problem.id], replace(pool, problem=replace(pool.problem, gold=())))
+            for pool in self.pools(with_texts=True)
             if any(name not in path.scores for path in pool.paths)
         ]
 
     def save_scores(self, name: str, identity: Mapping[str, Any], rows: Iterable[tuple[int, int, float]]) -> None:
         """Save a score of some paths, given as (problem number, path index, value), under a scorer's identity."""
         described = json.dumps(identity, sort_keys=True)
+        rows = list(rows)
+        for number, path, value in rows:
+            if not math.isfinite(value):
+                raise StoreError(
+                    f"the score {name!r} of path {path} of problem number {number} is {value}, not a number"
+                )
         with writing(self.engine, self.place) as connection:
             self._insert(connection, scorers, [{"run": self.key, "name": name, "identity": described}])
             held = connection.execute(
@@ -201,7 +241,7 @@ class Run:
     def note(self, command: str, started: str, facts: Mapping[str, Any]) -> None:
         """Keep what a command did: versions, timings, counts."""
         with writing(self.engine, self.place) as connection:
-            row = {"run": self.key, "command": command, "started": started, "facts": _json(dict(facts))}
+            row = {"run": self.key, "command": command, "started": started, "facts": plain(dict(facts))}
             connection.execute(sessions.insert(), row)
 
     def describe(self) -> dict[str, Any]:
@@ -235,62 +275,31 @@ class Run:
             "with_logprobs": of_paths[3],
             "scores": self.scorers(),
             "pipeline": self.pipeline,
+            "fingerprint": self.fingerprint,
             "commands": [{"command": row.command, "started": row.started, **json.loads(row.facts)} for row in noted],
         }
 
     def _insert(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
         """Insert rows; those whose key is there already stay as they are."""
         if rows:
-            dialect = sqlite if self.engine.dialect.name == "sqlite" else postgresql
-            connection.execute(dialect.insert(table).on_conflict_do_nothing(), list(rows))
+            connection.execute(_insertion(table, self.engine.dialect.name), list(rows))
 
 
-def storable(text: str | None) -> str | None:
-    """Text that every database takes: no NUL, no half of a surrogate pair."""
-    return None if text is None else text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """Many small records at once would set off the garbage collector again and again, to find nothing."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
-def pack(text: str | None) -> bytes | None:
-    return None if text is None else zlib.compress(text.encode("utf-8", "surrogatepass"), level=3)
-
-
-def unpack(packed: bytes | None) -> str | None:
-    return None if packed is None else zlib.decompress(packed).decode("utf-8", "surrogatepass")
-
-
-_PATH_FACTS = ("finish_reason", "n_tokens", "logprob_mean", "logprob_std", "seed", "latency")
-
-
-def saved(number: int, position: int, path: Path) -> SavedPath:
-    """A path of a file as it is stored."""
-    facts = {name: path.extra.get(name) for name in _PATH_FACTS}
-    kept = {name: value for name, value in path.extra.items() if name not in (*_PATH_FACTS, "extraction")}
-    extraction = path.extra.get("extraction") or ("given" if path.has_answer_field else None)
-    answer = as_written(path.answer)
-    return SavedPath(number, position, path.text, answer, extraction, **facts, extra=kept)
-
-
-def _problem(row: Any) -> Problem:
-    return Problem(
-        id=row.id, question=row.question, gold=tuple(json.loads(row.gold)), cluster=row.cluster, group=row.kind,
-        extra=json.loads(row.extra),
-    )  # fmt: skip
-
-
-def _path(row: Any, scored: Mapping[str, float], texts: bool) -> Path:
-    extra = {name: value for name in _PATH_FACTS if (value := getattr(row, name)) is not None}
-    if row.extraction is not None:
-        extra["extraction"] = row.extraction
-    if row.extra is not None:
-        extra |= json.loads(row.extra)
-    return Path(
-        answer=row.answer, text=unpack(row.text) if texts else None, scores=scored, extra=extra,
-        has_answer_field=row.extraction is not None,
-    )  # fmt: skip
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value)  # ASCII, so that no database minds what a model wrote
+@cache
+def _insertion(table: Table, dialect: str) -> Any:
+    return (sqlite if dialect == "sqlite" else postgresql).insert(table).on_conflict_do_nothing()
 
 
 def _now() -> str:

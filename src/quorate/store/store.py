@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -51,12 +52,15 @@ class Store:
             raise StoreError(f"{shown(self.place)} holds {wanted}; choose one with --run: {held}")
         with reading(self.engine, self.place) as connection:
             row = connection.execute(select(runs).where(runs.c.name == name)).one()
-        return Run(self.engine, self.place, row.run, row.name, json.loads(row.pipeline), row.n_paths)
+        pipeline = json.loads(row.pipeline)
+        return Run(self.engine, self.place, row.run, row.name, pipeline, row.fingerprint, row.n_paths)
 
     def open_run(self, name: str, pipeline: Mapping[str, Any], n_paths: int | None) -> Run:
         """A new run, or the one of that name if it was made the same way."""
+        described = json.dumps(pipeline, sort_keys=True)
         row = {
-            "name": name, "pipeline": json.dumps(pipeline, sort_keys=True), "n_paths": n_paths,
+            "name": name, "pipeline": described, "n_paths": n_paths,
+            "fingerprint": hashlib.sha256(described.encode()).hexdigest(),
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
         }  # fmt: skip
         with writing(self.engine, self.place, alone=True) as connection:

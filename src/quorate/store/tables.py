@@ -35,6 +35,7 @@ runs = Table(
     Column("run", Integer, primary_key=True, autoincrement=True),
     Column("name", String(200), nullable=False, unique=True),
     Column("pipeline", Text, nullable=False, doc="JSON: how paths are made; decides whether a run may go on"),
+    Column("fingerprint", String(64), nullable=False, doc="SHA-256 of the pipeline"),
     Column("n_paths", Integer, doc="paths a whole pool has; null for imported pools of any size"),
     Column("created", String(40), nullable=False),
 )  # fmt: skip
@@ -67,7 +68,6 @@ pools = Table(
 
 paths = Table(
     "quorate_paths", metadata, _of_run(), _number("number"), _number("path"),
-    Column("text", LargeBinary, doc="UTF-8, deflated"),
     Column("answer", Text),
     Column("extraction", String(40), doc="the rule that found the answer; null where the path has no answer field"),
     Column("finish_reason", String(40)),
@@ -77,6 +77,12 @@ paths = Table(
     Column("seed", BigInteger),
     Column("latency", Float(53), doc="seconds until the request that brought it was answered"),
     Column("extra", Text, doc="JSON object, for fields of imported paths"),
+    sqlite_with_rowid=False,
+)  # fmt: skip
+
+texts = Table(
+    "quorate_texts", metadata, _of_run(), _number("number"), _number("path"),
+    Column("text", LargeBinary, nullable=False, doc="UTF-8, deflated; apart from the rest, which is read without it"),
 )  # fmt: skip
 
 scorers = Table(
@@ -90,6 +96,7 @@ scores = Table(
     Column("name", String(200), primary_key=True),
     _number("number"), _number("path"),
     Column("value", Float(53), nullable=False),
+    sqlite_with_rowid=False,
 )  # fmt: skip
 
 sessions = Table(

@@ -1,0 +1,72 @@
+"""Claim: saving paths costs next to nothing, and a run is read for calibration in a moment.
+
+10,000 pools of 16 paths of 2 KB, written one pool per transaction as sampling does, and read back.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+from claims import at_most, print_report
+
+from quorate.pool_table import Reading, read_table
+from quorate.records import Problem
+from quorate.store import SavedPath, Store
+
+POOLS, PATHS, LETTERS = 10_000, 16, 2_000
+WORDS = [f"{stem}{ending}" for stem in ("reason", "number", "equal", "there", "fore", "sum") for ending in ("s", "", "ed")]
+
+
+def text(rng: random.Random) -> str:
+    return " ".join(rng.choices(WORDS, k=LETTERS // 7))[:LETTERS]
+
+
+def main() -> None:
+    rng = random.Random(0)
+    texts = [text(rng) for _ in range(500)]
+    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "run.db", create=True) as store:
+        run = store.open_run("run", {}, PATHS)
+        run.add_problems([Problem(f"q{k}", f"question {k}", ("1",), extra={"task": "math"}) for k in range(POOLS)])
+        batches = [
+            [
+                SavedPath(k, j, rng.choice(texts), str(rng.randint(0, 3)), "boxed", "stop", 300, -rng.random(), 0.1, k, 0.1)
+                for j in range(PATHS)
+            ]
+            for k in range(POOLS)
+        ]
+        start, wall = time.process_time(), time.perf_counter()
+        for batch in batches:
+            run.save(batch)
+        write, write_wall = time.process_time() - start, time.perf_counter() - wall
+        run.save_scores("perplexity", {}, [(p.number, p.path, p.logprob_mean or 0.0) for b in batches for p in b])
+        del batches
+        start = time.process_time()
+        pools = run.pools(facts=False)
+        table = read_table(pools, Reading(score="perplexity"))
+        read = time.process_time() - start
+        start = time.process_time()
+        run.pools(with_texts=True)
+        read_texts = time.process_time() - start
+        megabytes = (Path(folder) / "run.db").stat().st_size / 1e6
+    assert len(table.answers) == POOLS
+    print_report(
+        "store",
+        [
+            at_most(2.0, "CPU milliseconds to save a pool of 16 paths of 2 KB", 1e3 * write / POOLS),
+            at_most(1.0, "CPU seconds to read answers and scores of 100,000 paths", read * 100_000 / (POOLS * PATHS)),
+        ],
+        packages=["quorate", "sqlalchemy"],
+        write={"cpu_seconds": write, "wall_seconds": write_wall},
+        read={"cpu_seconds": read, "with_texts": read_texts},
+        file_megabytes=megabytes,
+        text_megabytes=POOLS * PATHS * LETTERS / 1e6,
+        peak_megabytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    )
+
+
+if __name__ == "__main__":
+    main()
