@@ -70,7 +70,7 @@ def test_what_a_path_says_about_itself_is_kept(run):
 
 
 def test_truncated_paths_have_no_answer_and_are_counted(run):
-    progress, _ = go(run, lambda prompt, want: Completion(want.path, "\\boxed{1}", "length"))
+    progress, _ = go(run, lambda prompt, want: Completion(want.path, "\\boxed{1}", "length", (-1.0,)))
     assert progress.truncated == progress.without_answer == 48
 
 
@@ -99,6 +99,52 @@ def test_if_nothing_works_it_stops_at_once(run):
 
     with pytest.raises(BackendError, match="no model here"):
         go(run, broken)
+
+
+class Hasty(Scripted):
+    """Refuses one question at once, and takes its time for the others."""
+
+    async def sample(self, prompt, settings, wanted):
+        if prompt.problem == "q7":
+            raise BackendError("too long")
+        await asyncio.sleep(0.2)
+        yield [say(prompt, want) for want in wanted]
+
+
+def test_a_question_that_fails_first_does_not_spoil_the_rest(run):
+    progress, _ = go(run, Hasty(say, concurrency=12))
+    assert progress.failed == {"q7": "too long"}
+    assert progress.saved == 44
+
+
+def test_a_writer_that_fails_while_paths_pour_in_ends_the_run(tmp_path, monkeypatch):
+    many = [Problem(f"p{k}", f"What is {k} + 1?", extra={"task": "math"}) for k in range(3000)]
+    with Store(tmp_path / "many.db", create=True) as store:
+        run = store.open_run("run", {}, 1)
+        run.add_problems(many)
+        saves = []
+
+        def full(batch):
+            saves.append(batch)
+            if len(saves) > 1:
+                raise StoreError("the disk is full")
+
+        monkeypatch.setattr(run, "save", full)
+        backend = Scripted(say, concurrency=64)
+        fitted = Pipeline(backend, n_paths=1).fitted(many)
+
+        async def work():
+            await asyncio.wait_for(sample(run, backend, fitted.render, Settings(), fitted.read), 60)
+
+        with pytest.raises(StoreError, match="the disk is full"):
+            asyncio.run(work())
+
+
+def test_nothing_that_samples_or_scores_sees_gold(run):
+    assert all(each.problem.gold == () for each in run.pending())
+    go(run)
+    assert all(pool.problem.gold == () for _, pool in run.unscored("perplexity"))
+    assert run.pools()[0].problem.gold == ("1",)
 
 
 def test_a_refusal_stops_the_run_and_keeps_what_arrived(run):

@@ -301,3 +301,105 @@ def test_no_address_at_all_says_how_to_give_one(monkeypatch):
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     with pytest.raises(BackendError, match="--base-url"):
         OpenAI(None, "m")
+
+
+# --- many pools at once --------------------------------------------------------------------------------------------
+
+
+def sample_pools(server, pools, n, **options):
+    """Several pools at once: what came of each, paths or an error."""
+    backend = OpenAI(server.url, "m", **{"patience": 5.0, "concurrency": 16, **options})
+
+    async def one(number):
+        prompt = Prompt(f"q{number}", messages=({"role": "user", "content": f"question {number}"},))
+        wanted = [Wanted(k, 1000 * number + k) for k in range(n)]
+        try:
+            return [each.path async for portion in backend.sample(prompt, Settings(), wanted) for each in portion]
+        except BackendError as failed:
+            return failed
+
+    async def work():
+        try:
+            return await asyncio.gather(*(one(number) for number in range(pools)))
+        finally:
+            await backend.close()
+
+    return asyncio.run(work()), backend
+
+
+def test_missing_paths_that_do_not_follow_each_other_are_asked_for_apart(server):
+    """A server draws child k with seed + k: one request for paths 4, 5, 12 would draw path 6 again."""
+    backend = OpenAI(server.url, "m")
+
+    async def work():
+        wanted = [Wanted(k, 100 + k) for k in (4, 5, 12, 13)]
+        found = [each async for portion in backend.sample(CHAT, Settings(), wanted) for each in portion]
+        await backend.close()
+        return found
+
+    found = asyncio.run(work())
+    assert sorted((body["seed"], body["n"]) for body in server.requests) == [(104, 2), (112, 2)]
+    assert {each.path: each.text for each in found} == {
+        k: f"The answer is {(100 + k) % 7}." for k in (4, 5, 12, 13)
+    }  # fmt: skip
+
+
+def test_pools_that_learn_of_a_limit_together_do_not_undercut_it(server):
+    server.delay = 0.05
+    server.behave = lambda n, body, r: error(400, "too many") if body.get("n", 1) > 4 else obliging(n, body, r)
+    found, backend = sample_pools(server, 8, 8)
+    assert all(sorted(paths) == list(range(8)) for paths in found)
+    assert backend.largest_n == 4
+
+
+def test_one_question_that_is_refused_says_nothing_about_n(server):
+    def behave(number, body, request):
+        return error(400, "context too long") if "question 3" in str(body) else obliging(number, body, request)
+
+    server.behave = behave
+    found, backend = sample_pools(server, 8, 4)
+    assert [isinstance(paths, BackendError) for paths in found] == [k == 3 for k in range(8)]
+    assert backend.largest_n is None
+
+
+def test_one_short_answer_is_an_accident_and_a_habit_is_remembered(server):
+    server.behave = lambda n, body, r: reply(choice("x"), choice("y")) if n == 0 else obliging(n, body, r)
+    _, backend = sample_pools(server, 1, 6)
+    assert backend.largest_n is None
+    server.behave = lambda n, body, r: reply(*(choice("x") for _ in range(min(3, body.get("n", 1)))))
+    found, backend = sample_pools(server, 3, 6)
+    assert backend.largest_n == 3
+    assert all(sorted(paths) == list(range(6)) for paths in found)
+
+
+def test_being_told_to_slow_down_is_no_reason_to_give_up(server):
+    """Ten requests are let through in each second; nobody is given up on, however often it is refused."""
+    allowed = []
+
+    def behave(number, body, request):
+        now = time.monotonic()
+        if sum(now - at < 1 for at in allowed) >= 10:
+            return error(429)
+        allowed.append(now)
+        return obliging(number, body, request)
+
+    server.behave = behave
+    found, _ = sample_pools(server, 40, 1, concurrency=32, patience=30.0)
+    assert all(paths == [0] for paths in found)
+
+
+def test_where_one_path_fails_the_others_of_its_pool_are_still_taken(server):
+    server.behave = lambda n, body, r: error(400, "no") if body["seed"] == 102 else obliging(n, body, r)
+    backend = OpenAI(server.url, "m", largest_n=1)
+    found = []
+
+    async def work():
+        try:
+            async for portion in backend.sample(CHAT, Settings(), [Wanted(k, 100 + k) for k in range(5)]):
+                found.extend(each.path for each in portion)
+        finally:
+            await backend.close()
+
+    with pytest.raises(BackendError, match="400"):
+        asyncio.run(work())
+    assert sorted(found) == [0, 1, 3, 4]

@@ -138,6 +138,38 @@ def test_export_and_import_lose_nothing(quorate, sampled, name):
     ]
 
 
+def test_two_files_are_never_mixed_into_one_pool(quorate, tmp_path):
+    for name, answers in (("one.jsonl", "12"), ("two.jsonl", "789")):
+        record = {
+            "id": "q",
+            "question": "Q",
+            "gold": "1",
+            "paths": [{"answer": a, "scores": {"s": 1}} for a in answers],
+        }
+        (tmp_path / name).write_text(json.dumps(record))
+    assert quorate("import", "one.jsonl", "-o", "run.db").code == 0
+    ran = quorate("import", "two.jsonl", "-o", "run.db")
+    assert ran.code == 2
+    assert "with other paths" in ran.err
+    with Store("run.db") as store:
+        assert [path.answer for path in store.run().pools()[0].paths] == ["1", "2"]
+
+
+@pytest.mark.parametrize("score", [None, "high", True, float("nan")])
+def test_scores_that_are_no_numbers_are_refused_on_import(quorate, tmp_path, score):
+    record = {"id": "q", "paths": [{"answer": "1", "scores": {"s": score}}]}
+    (tmp_path / "odd.jsonl").write_text(json.dumps(record))
+    ran = quorate("import", "odd.jsonl", "-o", "run.db")
+    assert ran.code == 2
+    assert "must be a finite number" in ran.err
+
+
+def test_the_vote_of_a_description_is_used(quorate, sampled, tmp_path):
+    (tmp_path / "quorate.toml").write_text('[vote]\nscore = "perplexity"\nnormaliser = "rank"\nweight = "linear"\n')
+    told = quorate("calibrate", "run.db", "--alpha", 0.2, "--json").json["pipeline"]
+    assert (told["score"], told["normaliser"].split("@")[0], told["weight"]) == ("perplexity", "rank", "linear")
+
+
 def test_an_exported_run_is_decided_by_the_policy_of_the_run(quorate, sampled):
     quorate("calibrate", "run.db", "--score", "perplexity", "--alpha", 0.1, "-o", "p.json")
     quorate("export", "run.db", "-o", "out.jsonl", "--no-texts")

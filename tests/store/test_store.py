@@ -281,10 +281,56 @@ def test_a_read_only_store_can_be_read_and_says_why_it_cannot_be_written(tmp_pat
         assert len(store.run().pools()) == 1
 
 
+def test_a_store_where_nothing_can_be_written_is_read_and_left_as_it_is(tmp_path, monkeypatch):
+    """Without the files that SQLite would put beside it. (Permissions do not bind the user that tests may run as.)"""
+    file = tmp_path / "still ?#.db"
+    with Store(file, create=True) as store:
+        run = store.open_run("run", PIPELINE, 2)
+        run.add_problems(PROBLEMS)
+        run.save([path(0, 0), path(0, 1)])
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with Store(file) as store:
+        assert len(store.run().pools()) == 1
+        assert [each.name for each in tmp_path.iterdir()] == [file.name]
+        with pytest.raises(StoreError, match="cannot be written"):
+            store.run().save([path(1, 0)])
+
+
+@pytest.mark.parametrize("name", ["a?b.db", "a b.db", "ä#1.db", "100%.db"])
+def test_odd_file_names_are_taken_as_they_are(tmp_path, name):
+    with Store(tmp_path / name, create=True) as store:
+        store.open_run("run", PIPELINE, 2)
+    assert (tmp_path / name).exists()
+    with Store(tmp_path / name) as store:
+        assert store.names() == ["run"]
+
+
+def test_gold_may_be_corrected_and_what_the_model_sees_may_not(run):
+    run.save([path(0, 0), path(0, 1)])
+    first = PROBLEMS[0]
+    run.add_problems([Problem(first.id, first.question, ("corrected",), extra={"task": "math", "note": "x"})])
+    assert run.pools()[0].problem.gold == ("corrected",)
+    with pytest.raises(StoreError, match="another question"):
+        run.add_problems([Problem(first.id, first.question, extra={"task": "math", "passages": ["new"]})])
+
+
+def test_numbers_and_names_that_no_database_takes_are_left_out_or_refused(run):
+    odd = SavedPath(0, 0, "t", "1", "boxed", "stop\x00\ud800", 10**20, float("nan"), float("inf"), -5, "soon")
+    run.save([odd, path(0, 1)])
+    assert set(run.pools()[0].paths[0].extra) == {"finish_reason", "extraction"}
+    with pytest.raises(StoreError, match="cannot be stored"):
+        run.add_problems([Problem("bad\x00id", "q")])
+    for value in (float("nan"), float("inf")):
+        with pytest.raises(StoreError, match="not a number"):
+            run.save_scores("judge", {}, [(0, 0, value)])
+
+
 def test_postgres_addresses_are_shown_without_a_password(postgres_url):
     with pytest.raises(StoreError) as caught:
-        Store("postgresql://me:hunter2@127.0.0.1:1/none")
+        Store("postgresql://me:hunter2@127.0.0.1:1/none?password=hunter2")
     assert "hunter2" not in str(caught.value)
+    with pytest.raises(StoreError, match="cannot be read"):
+        Store("postgresql://me:hunter2@host:port/none")
     with pytest.raises(StoreError, match="SQLite file or a postgresql"):
         Store("mysql://me:hunter2@host/none")
     with pytest.raises(StoreError, match="holds no runs"):
