@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo test lint format bench picture clean
+.PHONY: help setup demo model test lint format bench picture clean
 
 help: ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
@@ -19,16 +19,13 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-demo: setup ## Calibrate, evaluate and decide on simulated pools
-	@mkdir -p demo
-	$(BIN)/quorate simulate --problems 1000 --seed 7 -o demo/pools.jsonl
-	$(BIN)/quorate calibrate demo/pools.jsonl --score simulated --alpha 0.05 --alpha 0.1 --hold-out 0.5 -o demo/policy.json
-	$(BIN)/quorate evaluate demo/pools.jsonl --policy demo/policy.json
-	$(BIN)/quorate evaluate demo/pools.jsonl --score simulated --alpha 0.05 --alpha 0.1
-	$(BIN)/quorate simulate --problems 200 --seed 8 -o demo/new.jsonl
-	$(BIN)/quorate decide demo/new.jsonl --policy demo/policy.json -o demo/decisions.jsonl
+demo: setup ## Sample a real small model, calibrate it, check it, ask it
+	@$(BIN)/quorate demo --folder demo
 
-test: setup lint ## Lint, type-check, check the layers and run the tests
+model: setup ## Fetch the embedded model's weights, once
+	@$(BIN)/quorate models
+
+test: setup lint model ## Lint, type-check, check the layers and run the tests
 	$(BIN)/python -m pytest -n auto $(TESTS)
 
 lint: setup ## Style, types and layers
@@ -49,4 +46,4 @@ picture: setup ## Draw the picture of the README again
 	$(BIN)/python docs/picture.py
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) .bench-venv demo
+	rm -rf $(VENV) .bench-venv .bench-peers demo

@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".bench-venv"
 PYTHON = ENVIRONMENT / "bin" / "python"
 READY = ENVIRONMENT / ".ready"
-SCRIPTS = ["voting_speed.py", "calibration_speed.py", "paper_table.py", "cli_start.py", "answer_classes.py"]
+SCRIPTS = ["voting_speed.py", "calibration_speed.py", "paper_table.py", "cli_start.py", "answer_classes.py",
+           "store_speed.py", "embedded_speed.py", "sampling_speed.py"]  # fmt: skip
 
 
 def prepare() -> None:

@@ -18,7 +18,8 @@ from quorate.records import Problem
 from quorate.store import SavedPath, Store
 
 POOLS, PATHS, LETTERS = 10_000, 16, 2_000
-WORDS = [f"{stem}{ending}" for stem in ("reason", "number", "equal", "there", "fore", "sum") for ending in ("s", "", "ed")]
+STEMS = ("reason", "number", "equal", "there", "fore", "sum")
+WORDS = [f"{stem}{ending}" for stem in STEMS for ending in ("s", "", "ed")]
 
 
 def text(rng: random.Random) -> str:
@@ -33,7 +34,9 @@ def main() -> None:
         run.add_problems([Problem(f"q{k}", f"question {k}", ("1",), extra={"task": "math"}) for k in range(POOLS)])
         batches = [
             [
-                SavedPath(k, j, rng.choice(texts), str(rng.randint(0, 3)), "boxed", "stop", 300, -rng.random(), 0.1, k, 0.1)
+                SavedPath(
+                    k, j, rng.choice(texts), str(rng.randint(0, 3)), "boxed", "stop", 300, -rng.random(), 0.1, k, 0.1
+                )
                 for j in range(PATHS)
             ]
             for k in range(POOLS)
