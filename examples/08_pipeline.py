@@ -10,9 +10,9 @@ from quorate.backends import Completion, Scripted
 def model(prompt, wanted):
     """Adds rightly up to ten; beyond, it guesses, and sounds less sure of it."""
     a, b = (int(word.strip("?")) for word in prompt.messages[-1]["content"].split("\n")[0].split() if word[0].isdigit())
-    guess = a > 10 and wanted.seed % 4 > 0
-    surprise = 0.2 + 0.4 * guess + (wanted.seed % 10) / 20
-    return Completion(wanted.path, f"It is \\boxed{{{a + b + guess * (1 + wanted.seed % 3)}}}", "stop", (-surprise,))
+    guess = a > 10 and wanted.seed % 5 > 0
+    surprise = 0.2 + 0.05 * guess + (wanted.seed % 10) / 20
+    return Completion(wanted.path, f"It is \\boxed{{{a + b + guess * (1 + wanted.seed % 2)}}}", "stop", (-surprise,))
 
 
 pipeline = qr.Pipeline(Scripted(model), n_paths=8)
