@@ -74,6 +74,8 @@ class Description:
         if self.concurrency is not None and self.concurrency < 1:
             raise InvalidValue(f"at least one request must be allowed at once, got {self.concurrency}")
         if not self.embedded:
+            if self.model is None:
+                raise InvalidValue("name the endpoint's model with --model; `quorate doctor` lists those it serves")
             return OpenAI(
                 self.base_url, self.model, concurrency=32 if self.concurrency is None else self.concurrency,
                 patience=300.0 if self.patience is None else self.patience,

@@ -53,6 +53,18 @@ def test_the_request_asks_for_logprobs_without_alternatives_and_for_nothing_cut_
     assert "top_p" not in body
 
 
+def test_a_server_that_gives_logprobs_only_with_an_alternative_is_asked_for_one(server):
+    """As llama.cpp does in chats."""
+
+    def behave(number, body, request):
+        return reply(*(choice("x", [-1.0] if body["top_logprobs"] else None) for _ in range(body.get("n", 1))))
+
+    server.behave = behave
+    found, _ = sample(server, 3)
+    assert [found[k].logprob_mean for k in range(3)] == [-1.0] * 3
+    assert [body["top_logprobs"] for body in server.requests] == [0, 1]
+
+
 def test_a_completion_prompt_goes_to_the_other_route(server):
     found, _ = sample(server, 2, prompt=TEXT)
     assert server.requests[0]["prompt"] == "2 + 2 ="
@@ -272,15 +284,17 @@ def test_a_login_in_the_address_is_used_where_there_is_no_key(server, monkeypatc
 
 
 async def _once(backend):
-    await backend.endpoint.post("/chat/completions", {})
-    await backend.close()
+    try:
+        await backend.endpoint.post("/chat/completions", {})
+    finally:
+        await backend.close()
 
 
 def test_passwords_in_addresses_are_never_told():
     assert without_secrets("http://me:secret@host:8000/v1?key=x") == "http://host:8000/v1"
     backend = OpenAI("http://me:secret@127.0.0.1:9/v1", "m", patience=0.0)
     with pytest.raises(BackendError) as caught:
-        asyncio.run(backend.endpoint.post("/chat/completions", {}))
+        asyncio.run(_once(backend))
     assert "secret" not in str(caught.value)
 
 

@@ -97,7 +97,20 @@ def test_problems_that_fail_are_named_and_the_rest_goes_on(quorate, server):
         return sums(number, body, request)
 
     server.behave = behave
-    asked = ["sample", "builtin:addition", "-m", 2, "--base-url", server.url, "--concurrency", 2, "-o", "run.db"]
+    asked = [
+        "sample",
+        "builtin:addition",
+        "-m",
+        2,
+        "--base-url",
+        server.url,
+        "--model",
+        "m",
+        "--concurrency",
+        2,
+        "-o",
+        "run.db",
+    ]
     ran = quorate(*asked)
     assert ran.code == 1
     assert "failed: addition-9-14: the endpoint answered 400: this one is too long" in ran.out
@@ -108,7 +121,19 @@ def test_problems_that_fail_are_named_and_the_rest_goes_on(quorate, server):
 
 
 def test_a_dry_run_asks_for_nothing(quorate, server):
-    ran = quorate("sample", "builtin:addition", "--limit", 10, "--base-url", server.url, "-o", "run.db", "--dry-run")
+    ran = quorate(
+        "sample",
+        "builtin:addition",
+        "--limit",
+        10,
+        "--base-url",
+        server.url,
+        "--model",
+        "m",
+        "-o",
+        "run.db",
+        "--dry-run",
+    )
     assert "10 problems lack 160 paths" in ran.out
     assert "[user] What is 13 + 7?" in ran.out
     assert server.requests == []
@@ -206,7 +231,9 @@ def test_secrets_reach_neither_store_nor_output(quorate, server, monkeypatch, tm
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     server.behave = sums
     address = server.url.replace("http://", "http://me:hunter2@")
-    ran = quorate("sample", "builtin:addition", "--limit", 5, "-m", 2, "--base-url", address, "-o", "run.db")
+    ran = quorate(
+        "sample", "builtin:addition", "--limit", 5, "-m", 2, "--base-url", address, "--model", "m", "-o", "run.db"
+    )
     assert ran.code == 0, ran.err
     quorate("calibrate", "run.db", "--score", "perplexity", "--alpha", 0.4, "-o", "p.json")
     quorate("export", "run.db", "-o", "out.jsonl")
@@ -238,7 +265,8 @@ def test_doctor_says_what_works(quorate, server):
         (["sample", "builtin:addition", "-o", "x.db", "--model", "big/model"], "needs an endpoint"),
         (["sample", "nothing", "-o", "x.db"], "no dataset of that name"),
         (["sample", "builtin:addition", "-o", "x.db", "--prompt", "none"], "there is no prompt"),
-        (["sample", "builtin:addition", "-o", "x.db", "--base-url", "ftp://x"], "http"),
+        (["sample", "builtin:addition", "-o", "x.db", "--base-url", "ftp://x", "--model", "m"], "http"),
+        (["sample", "builtin:addition", "-o", "x.db", "--base-url", "http://x"], "with --model"),
         (["ask", "x", "--policy", "none.json"], "none.json"),
         (["import", "none.jsonl", "-o", "x.db"], "there is no file"),
         (["export", "none.db", "-o", "x.jsonl"], "there is no run"),
@@ -263,7 +291,9 @@ def test_a_wrong_key_is_one_line_and_nothing_is_lost(quorate, sampled, server):
 
 def test_paths_without_logprobs_stop_the_perplexity_score_but_keep_the_paths(quorate, server):
     server.behave = lambda n, body, r: reply(*(choice("\\boxed{1}", None) for _ in range(body.get("n", 1))))
-    ran = quorate("sample", "builtin:addition", "--limit", 4, "-m", 2, "--base-url", server.url, "-o", "run.db")
+    ran = quorate(
+        "sample", "builtin:addition", "--limit", 4, "-m", 2, "--base-url", server.url, "--model", "m", "-o", "run.db"
+    )
     assert ran.code == 2
     assert "without token log-probabilities" in ran.err
     assert "--no-logprobs" in ran.err
@@ -279,7 +309,20 @@ def test_one_path_without_logprobs_costs_its_own_problem_the_score(quorate, serv
         return reply(*(choice("\\boxed{1}", held) for _ in range(body.get("n", 1))))
 
     server.behave = behave
-    asked = ["sample", "builtin:addition", "--limit", 6, "-m", 2, "--base-url", server.url, "-o", "run.db"]
+    asked = [
+        "sample",
+        "builtin:addition",
+        "--limit",
+        6,
+        "-m",
+        2,
+        "--base-url",
+        server.url,
+        "--model",
+        "m",
+        "-o",
+        "run.db",
+    ]
     ran = quorate(*asked, "--concurrency", 1)
     assert ran.code == 1
     assert "1 problems could not be scored" in ran.out

@@ -41,6 +41,7 @@ class OpenAI:
         self._short: Counter[int] = Counter()
         self._old_length_field = False
         self._seeds = True
+        self._alternatives = 0
 
     @property
     def retries(self) -> int:
@@ -108,6 +109,9 @@ class OpenAI:
                 return [], n
             raise BackendError(refused.message) from None
         found = read_choices(document, wanted, time.monotonic() - asked)
+        if body.get("top_logprobs") == 0 and all(each.logprobs is None for each in found if each.text):
+            self._alternatives = 1  # llama.cpp gives none at all unless asked for one alternative; ask again, once
+            return [], None
         self._learn(asked_for=n, got=len(found))
         return found, None
 
@@ -155,7 +159,7 @@ class OpenAI:
         length = "max_tokens" if self._old_length_field else "max_completion_tokens"
         body |= {"messages": [dict(message) for message in prompt.messages], length: settings.max_tokens}
         if settings.logprobs:
-            body |= {"logprobs": True, "top_logprobs": 0}
+            body |= {"logprobs": True, "top_logprobs": self._alternatives}
         return "/chat/completions", body
 
     async def close(self) -> None:

@@ -122,12 +122,15 @@ async def _several(backend: Any, route: str, body: dict[str, Any]) -> dict[str, 
 async def _logprobs(backend: Any, route: str, body: dict[str, Any]) -> dict[str, Any]:
     from quorate.backends.protocol import Wanted, read_choices
 
-    wanted = {"logprobs": True, "top_logprobs": 0} if "messages" in body else {"logprobs": 1}
-    document, why = await _ask(backend, route, {**body, **wanted})
-    try:
-        found = document is not None and read_choices(document, [Wanted(0, 0)], 0.0)[0].logprobs is not None
-    except ValueError:
-        found = False
+    ways: list[dict[str, Any]] = [{"logprobs": 1}]
+    if "messages" in body:
+        ways = [{"logprobs": True, "top_logprobs": 0}, {"logprobs": True, "top_logprobs": 1}]
+    found, why = False, ""
+    for wanted in ways:
+        document, why = await _ask(backend, route, {**body, **wanted})
+        if document is not None and read_choices(document, [Wanted(0, 0)], 0.0)[0].logprobs is not None:
+            found = True
+            break
     return {
         "works": found,
         "means": "the perplexity score works" if found else f"no perplexity score; {why}".rstrip("; "),

@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from quorate.cli import output
 from quorate.sampling import Progress
 
 _SECONDS_BETWEEN_LINES = 10.0
@@ -54,11 +55,14 @@ class Meter:
 
 
 def _facts(progress: Progress) -> str:
-    left = progress.seconds_left
-    return (
-        f"{progress.rate:.1f} paths/s, {progress.tokens / max(progress.seconds, 1e-9):.0f} tokens/s, "
-        f"{len(progress.failed)} failed, " + ("" if left is None else f"{duration(left)} left")
-    )
+    facts = [f"{progress.rate:.1f} paths/s", f"{progress.tokens / max(progress.seconds, 1e-9):.0f} tokens/s"]
+    if progress.failed:
+        facts.append(f"{len(progress.failed)} problems failed")
+    if progress.retries:
+        facts.append(f"{progress.retries} requests tried again (last: {output.visible(progress.trouble, 80)})")
+    if progress.seconds_left is not None:
+        facts.append(f"{duration(progress.seconds_left)} left")
+    return ", ".join(facts)
 
 
 def duration(seconds: float) -> str:
