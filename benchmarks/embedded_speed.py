@@ -16,7 +16,7 @@ from quorate.backends import Embedded, Prompt, Settings, Wanted
 from quorate.datasets import load
 from quorate.prompts import FEW_SHOT_MATHEMATICS
 
-PATHS, QUESTIONS, TOKENS, ROUNDS = 16, 3, 32, 5
+PATHS, QUESTIONS, TOKENS, ROUNDS = 16, 2, 32, 3
 SETTINGS = Settings(max_tokens=TOKENS)
 
 

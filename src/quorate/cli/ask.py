@@ -76,8 +76,9 @@ def show(line: dict[str, Any]) -> None:
     else:
         output.say(output.visible(line["answer"], 200))
         reason = f"confidence {line['confidence']:.3f} is above the threshold {line['threshold']:.3f}"
+    all_paths = sum(line["support"].values())
     votes = ", ".join(
-        f"{output.visible(answer, 30)}: {paths} paths, {output.percent(line['shares'][answer])} of the vote"
+        f"{output.visible(answer, 30)} by {paths} of {all_paths} paths ({output.percent(line['shares'][answer])})"
         for answer, paths in list(line["support"].items())[:5]
     )
     output.say(f"  {reason} (alpha {line['alpha']:g}, p-value {line['p_value']:.3f})")

@@ -56,7 +56,8 @@ def run(
     n = len(voted.votes)
     output.say(
         f"   {progress.saved} paths, {progress.tokens} tokens in {duration(progress.seconds)}"
-        + (f"; {n} questions are whole now." if progress.saved else f"; all {n} questions were there already.")
+        + (f"; {n} questions are whole now" if progress.saved else f"; all {n} questions were there already")
+        + (" and time is up. Run it again for more." if progress.out_of_time else ".")
     )
     if n < _FEWEST or progress.interrupted:
         output.say(f"   Run `quorate demo` again to go on; it needs {_FEWEST} whole questions.")
