@@ -16,7 +16,7 @@ from quorate.backends import Embedded, Prompt, Settings, Wanted
 from quorate.datasets import load
 from quorate.prompts import FEW_SHOT_MATHEMATICS
 
-PATHS, QUESTIONS, TOKENS, ROUNDS = 16, 2, 32, 3
+PATHS, QUESTIONS, TOKENS, ROUNDS = 16, 1, 32, 3
 SETTINGS = Settings(max_tokens=TOKENS)
 
 
@@ -89,6 +89,7 @@ def main() -> None:
             "tokens": TOKENS,
             "threads": model.threads,
         },
+        batched_over_one_by_one_with_the_prompt_kept=median["batched"] / median["one by one, prompt kept"],
         tokens_per_cpu_second=rates,
     )
 
