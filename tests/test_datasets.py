@@ -65,6 +65,22 @@ def test_mmlu_csv_has_no_header(tmp_path):
     assert (first.id, second.id) == ("test-0", "test-1")
 
 
+def test_csv_with_a_header_is_read_by_it(tmp_path):
+    file = tmp_path / "mine.csv"
+    file.write_text('id,question,gold,task\nx,"What, then?",2,math\n')
+    (problem,) = load(file)
+    assert (problem.id, problem.question, problem.gold, problem.extra["task"]) == ("x", "What, then?", ("2",), "math")
+    file.write_text("question,A,B,answer\nWhich?,red,blue,B\n")
+    (problem,) = load(file)
+    assert (problem.gold, problem.extra["options"]) == (("B",), ["red", "blue"])
+
+
+@pytest.mark.parametrize("question", [None, ["a"], "   ", "", 3])
+def test_what_is_no_question_is_refused(tmp_path, question):
+    with pytest.raises(DatasetError, match="must be a text that is not blank"):
+        load(write(tmp_path, [{"question": question, "gold": "1"}]))
+
+
 def test_a_folder_of_files_is_one_set(tmp_path):
     for subject in ("algebra", "geometry"):
         (tmp_path / "math" / subject).mkdir(parents=True)

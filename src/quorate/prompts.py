@@ -35,7 +35,7 @@ class Template:
 
     def render(self, problem: Problem) -> Prompt:
         """The prompt for one problem."""
-        if not problem.question:
+        if not problem.question or not problem.question.strip():
             raise InvalidValue(f"problem {problem.id!r} has no question to ask")
         parts = {
             "question": problem.question.strip(),

@@ -140,6 +140,47 @@ def test_a_dry_run_asks_for_nothing(quorate, server):
     assert not Path("run.db").exists()
 
 
+def test_a_dry_run_leaves_a_store_as_it_is(quorate, sampled, server):
+    quorate(
+        "sample",
+        "builtin:addition",
+        "--base-url",
+        server.url,
+        "--model",
+        "m",
+        "-o",
+        "run.db",
+        "--run",
+        "plan",
+        "--dry-run",
+    )
+    assert [each["run"] for each in quorate("runs", "run.db", "--json").json["runs"]] == ["run"]
+
+
+def test_a_run_that_never_got_a_path_can_be_made_another_way(quorate, server, tmp_path):
+    asked = ["sample", "builtin:addition", "--limit", 3, "-m", 2, "--base-url", server.url, "-o", "run.db"]
+    server.behave = lambda *_: error(401, "bad key")
+    assert quorate(*asked, "--model", "wrong").code == 2
+    assert quorate(*asked, "--model", "m", "--extract", "(").code == 2
+    server.behave = sums
+    assert quorate(*asked, "--model", "right").code == 0
+    assert quorate(*asked, "--model", "other").code == 2
+
+
+def test_a_refused_import_writes_nothing(quorate, tmp_path):
+    good = {"id": "a", "paths": [{"answer": "1", "scores": {"s": 1}}]}
+    bad = {"id": "b", "paths": [{"answer": "1", "scores": {"s": "x"}}]}
+    (tmp_path / "odd.jsonl").write_text(json.dumps(good) + "\n" + json.dumps(bad))
+    assert quorate("import", "odd.jsonl", "-o", "run.db").code == 2
+    assert not (tmp_path / "run.db").exists()
+
+
+def test_export_refuses_endings_it_does_not_write(quorate, sampled):
+    ran = quorate("export", "run.db", "-o", "out.csv")
+    assert ran.code == 2
+    assert ".parquet" in ran.err
+
+
 def test_runs_lists_and_describes(quorate, sampled):
     assert "adder" in quorate("runs", "run.db").out
     told = quorate("runs", "run.db", "--run", "run", "--json").json["runs"][0]

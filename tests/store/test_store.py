@@ -79,6 +79,7 @@ def test_problems_come_back_as_they_were_and_stay_one_question_each(run):
 
 
 def test_a_run_goes_on_only_if_it_is_made_the_same_way(place, run):
+    run.save([path(0, 0)])
     with Store(place) as store:
         assert store.open_run("run", dict(PIPELINE), 2).key == run.key
         with pytest.raises(StoreError, match=r"temperature was 0\.8, now 1\.0"):

@@ -82,6 +82,8 @@ def show(line: dict[str, Any]) -> None:
         for answer, paths in list(line["support"].items())[:5]
     )
     output.say(f"  {reason} (alpha {line['alpha']:g}, p-value {line['p_value']:.3f})")
+    if line["threshold"] >= 1:
+        output.say(f"  {line['explanation']}")
     output.say(f"  {votes or 'no path gave an answer'}")
 
 

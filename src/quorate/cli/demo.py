@@ -33,8 +33,8 @@ _MOST_QUESTIONS_ASKED = 20
 
 def run(
     folder: Annotated[Path, typer.Option("--folder", help="Where the run and the policy go.")] = Path("demo"),
-    questions: Annotated[int, typer.Option("--questions", help="At most so many questions.")] = 200,
-    seconds: Annotated[float, typer.Option("--seconds", help="At most so long for sampling.")] = 150.0,
+    questions: Annotated[int, typer.Option("--questions", min=40, help="At most so many questions.")] = 200,
+    seconds: Annotated[float, typer.Option("--seconds", min=1, help="At most so long for sampling.")] = 150.0,
 ) -> None:  # fmt: skip
     from quorate.cli.progress import Meter, duration, interruptible
     from quorate.datasets import load

@@ -31,12 +31,14 @@ def run(
 ) -> None:  # fmt: skip
     from dataclasses import replace
 
-    from quorate.errors import StoreError
+    from quorate.errors import InvalidValue, StoreError
     from quorate.files import write_pools
     from quorate.parquet import write_parquet
     from quorate.store import Store
 
     refuse_overwriting(out, store)
+    if not out.name.endswith((".jsonl", ".jsonl.gz", ".parquet")):
+        raise InvalidValue(f"name a .jsonl, .jsonl.gz or .parquet file to write, not {out}")
     with Store(store) as opened:
         held = opened.run(run_name)
         named: dict[str, Any] = {n: held.pipeline[n] for n in ("model", "temperature") if n in held.pipeline}

@@ -37,6 +37,10 @@ def run(
     from quorate.store.rows import saved
 
     pools = read_parquet(file) if file.suffix == ".parquet" else read_pools(file)
+    for pool in pools:  # before anything is written
+        for path in pool.paths:
+            for name, value in path.scores.items():
+                _number(value, name, pool.problem.id)
     with Store(out, create=True) as store:
         held = store.open_run(run_name, named_pipeline(pools), None)
         before = held.describe()["paths"]

@@ -78,7 +78,10 @@ def run(
     from quorate.cli.progress import Meter, duration, interruptible
     from quorate.datasets import load
     from quorate.description import read_description
+    from quorate.errors import InvalidValue
 
+    if not run_name.strip():
+        raise InvalidValue("--run needs a name")
     problems = load(dataset, split=split, limit=limit, seed=shuffle, level=level)
     if task is not None:
         problems = [replace(problem, extra={**problem.extra, "task": task}) for problem in problems]
@@ -107,6 +110,8 @@ def run(
     if json:
         output.emit(facts)
     else:
+        if not progress.wanted:
+            output.say(f"All {len(problems)} problems have their {pipeline.n_paths} paths already.")
         output.say(
             f"Saved {progress.saved} of {progress.wanted} paths in {duration(progress.seconds)} "
             f"({progress.tokens} tokens; {progress.without_answer} paths without an answer, "
@@ -114,6 +119,8 @@ def run(
         )
         for name, reason in list(progress.failed.items())[:3]:
             output.say(f"  failed: {output.visible(name)}: {output.visible(reason, 200)}")
+        if progress.saved and progress.without_answer == progress.saved:
+            output.say("  No path has an answer: look at some with `quorate export`, and at --prompt and --extract.")
         if sampled.unscored:
             name, reason = next(iter(sampled.unscored.items()))
             output.say(f"  {len(sampled.unscored)} problems could not be scored: {output.visible(reason, 200)}")
@@ -135,7 +142,8 @@ def _estimate(pipeline: Any, problems: Any, out: str, run_name: str, *, json: bo
     missing, per_path = pipeline.n_paths * len(problems), None
     if _exists(out):
         with Store(out) as store:
-            held = store.open_run(run_name, fitted.describe(), pipeline.n_paths)
+            held = store.run(run_name) if run_name in store.names() else None
+        if held is not None:
             facts = held.describe()
             have = {pending.problem.id: len(pending.missing) for pending in held.pending()}
             done = {pool.problem.id for pool in held.pools(complete=False)}

@@ -54,7 +54,9 @@ def load(
 def task_of(problems: Sequence[Problem]) -> str:
     """The one task of all problems."""
     tasks = sorted({str(problem.extra.get("task")) for problem in problems})
-    if len(tasks) != 1 or tasks == ["None"]:
+    if tasks == ["None"]:
+        raise DatasetError("the problems name no task; say which with --task: math, qa or mc")
+    if len(tasks) != 1:
         raise DatasetError(
             f"the problems have the tasks {', '.join(tasks)}; name one with --task (math, qa or mc), or sample apart"
         )

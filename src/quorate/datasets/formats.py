@@ -20,7 +20,9 @@ def gsm8k(record: Record, name: str) -> Problem:
     found = _FINAL.search(str(record["answer"]))
     if found is None:
         raise DatasetError(f"{name}: the answer does not end in #### and a number")
-    return Problem(name, str(record["question"]), (found.group(1).replace(",", ""),), extra={"task": "math"})
+    return Problem(
+        name, _question(record["question"], name), (found.group(1).replace(",", ""),), extra={"task": "math"}
+    )
 
 
 def mathematics(record: Record, name: str) -> Problem:
@@ -35,7 +37,7 @@ def mathematics(record: Record, name: str) -> Problem:
     if "level" in record:
         extra["level"] = str(record["level"])
     subject = record.get("type") or record.get("subject")
-    return Problem(name, str(record["problem"]), (str(gold),), group=_text(subject), extra=extra)
+    return Problem(name, _question(record["problem"], name), (str(gold),), group=_text(subject), extra=extra)
 
 
 def hotpotqa(record: Record, name: str) -> Problem:
@@ -47,7 +49,11 @@ def hotpotqa(record: Record, name: str) -> Problem:
     identity = str(record.get("_id") or record.get("id") or name)
     extra = {"task": "qa", "passages": passages}
     return Problem(
-        identity, str(record["question"]), (str(record["answer"]),), group=_text(record.get("type")), extra=extra
+        identity,
+        _question(record["question"], name),
+        (str(record["answer"]),),
+        group=_text(record.get("type")),
+        extra=extra,
     )
 
 
@@ -60,7 +66,7 @@ def multiple_choice(record: Record, name: str) -> Problem:
         raise DatasetError(f"{name}: the answer {answer!r} is none of the {len(options)} options")
     subject = record.get("subject") or record.get("category")
     extra = {"task": "mc", "options": options}
-    return Problem(name, str(record["question"]), (letter,), group=_text(subject), extra=extra)
+    return Problem(name, _question(record["question"], name), (letter,), group=_text(subject), extra=extra)
 
 
 def ours(record: Record, name: str) -> Problem:
@@ -69,7 +75,7 @@ def ours(record: Record, name: str) -> Problem:
     golds = gold if isinstance(gold, list) else [] if gold is None else [gold]
     extra = {field: value for field, value in record.items() if field not in _OURS}
     return Problem(
-        str(record.get("id", name)), str(record["question"]), tuple(golds), _text(record.get("cluster")),
+        str(record.get("id", name)), _question(record["question"], name), tuple(golds), _text(record.get("cluster")),
         _text(record.get("group")), extra,
     )  # fmt: skip
 
@@ -90,6 +96,12 @@ def recognise(record: Record) -> Callable[[Record, str], Problem]:
     raise DatasetError(
         f"the fields {', '.join(sorted(fields))} are of no known format; give `question` and `gold` (and `task`)"
     )
+
+
+def _question(value: Any, name: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise DatasetError(f"{name}: a question must be a text that is not blank, got {value!r:.40}")
+    return value
 
 
 def _text(value: Any) -> str | None:

@@ -69,10 +69,28 @@ def _json(text: str, path: Path) -> list[Any]:
 
 
 def _csv(text: str, path: Path) -> list[dict[str, Any]]:
-    """Question, options and the right letter, without a header, as MMLU has it."""
+    """A table with a header that names `question`; or MMLU's rows without one: question, options, the right letter."""
+    rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
+    header = [name.strip() for name in rows[0]] if rows else []
+    if "question" in header:
+        return [_named(dict(zip(header, row, strict=False))) for row in rows[1:]]
     records = []
-    for number, row in enumerate(csv.reader(io.StringIO(text, newline="")), start=1):
+    for number, row in enumerate(rows, start=1):
         if len(row) < 4:
-            raise DatasetError(f"{path}, line {number}: expected a question, two or more options and a letter")
+            raise DatasetError(
+                f"{path}, row {number}: expected a question, options and a letter, or a header that names `question`"
+            )
         records.append({"question": row[0], "choices": row[1:-1], "answer": row[-1].strip()})
     return records
+
+
+def _named(record: dict[str, Any]) -> dict[str, Any]:
+    """A row by its header; columns A, B, C … are options."""
+    letters = [name for name in record if len(name) == 1 and name.isupper()]
+    if "answer" in record and len(letters) > 1:
+        return {
+            "question": record["question"],
+            "choices": [record[name] for name in letters],
+            "answer": record["answer"],
+        }
+    return record

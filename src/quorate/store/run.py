@@ -71,6 +71,9 @@ class Run:
         """
         with writing(self.engine, self.place, alone=True) as connection:
             held = {row.id: row for row in connection.execute(select(problems).where(problems.c.run == self.key))}
+            sampled = set(
+                connection.execute(select(paths.c.number).where(paths.c.run == self.key).distinct()).scalars()
+            )
             rows: dict[str, dict[str, Any]] = {}
             for problem in wanted:
                 row = problem_row(problem)
@@ -78,7 +81,7 @@ class Run:
                     raise StoreError(f"the id {problem.id!r} occurs twice among the problems; ids must differ")
                 rows[problem.id] = row
                 before = held.get(problem.id)
-                if before is not None and asked(row) != asked(dict(before._mapping)):
+                if before is not None and before.number in sampled and asked(row) != asked(dict(before._mapping)):
                     raise StoreError(
                         f"problem {problem.id!r} is another question in this run; choose another --run or file"
                     )
@@ -92,6 +95,17 @@ class Run:
                     this = (problems.c.run == self.key) & (problems.c.number == before.number)
                     connection.execute(problems.update().where(this).values(**row))
         return len(new)
+
+    def is_empty(self) -> bool:
+        """Whether no path was ever saved."""
+        with reading(self.engine, self.place) as connection:
+            return connection.execute(select(paths.c.path).where(paths.c.run == self.key).limit(1)).first() is None
+
+    def forget(self) -> None:
+        """Drop the problems of a run that has no path."""
+        with writing(self.engine, self.place, alone=True) as connection:
+            for table in (problems, sessions, scorers):
+                connection.execute(table.delete().where(table.c.run == self.key))
 
     def numbers(self) -> dict[str, int]:
         """The number of each problem, by id."""

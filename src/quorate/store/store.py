@@ -75,6 +75,11 @@ class Store:
         ]
         if run.n_paths != n_paths:
             differences.append(f"paths was {run.n_paths}, now {n_paths}")
+        if differences and run.is_empty():  # nothing was paid for yet: what it was to be does not matter
+            run.forget()
+            with writing(self.engine, self.place) as connection:
+                connection.execute(runs.delete().where(runs.c.run == run.key))
+            return self.open_run(name, pipeline, n_paths)
         if differences:
             raise StoreError(
                 f"the run {name!r} was made another way: {'; '.join(differences)}; "
