@@ -17,13 +17,14 @@ import platform
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib import metadata
 from typing import Any
 
 from quorate import sampling
 from quorate.answers import extraction
 from quorate.answers.choices import extract as extract_choice
-from quorate.answers.custom import parse_extractor
+from quorate.answers.custom import Extractor, parse_extractor
 from quorate.answers.relations import relation_for
 from quorate.backends.protocol import Backend, Completion, Prompt, Settings, Wanted
 from quorate.calibration import Guarantee
@@ -156,8 +157,9 @@ class Pipeline:
         found: dict[int, Completion] = {}
         prompt = fitted.template.render(problem)
         try:
-            async for portion in self.backend.sample(prompt, fitted.settings, wanted):
-                found |= {each.path: each for each in portion}
+            async with contextlib.aclosing(self.backend.sample(prompt, fitted.settings, wanted)) as portions:
+                async for portion in portions:
+                    found |= {each.path: each for each in portion}
         finally:
             await self.backend.close()
         if len(found) < self.n_paths:
@@ -172,6 +174,10 @@ class Fitted:
     pipeline: Pipeline
     task: str
     template: Template
+
+    @cached_property
+    def _extractor(self) -> Extractor | None:
+        return None if self.pipeline.extract is None else parse_extractor(self.pipeline.extract)
 
     @property
     def settings(self) -> Settings:
@@ -198,8 +204,8 @@ class Fitted:
 
     def read(self, problem: Problem, completion: Completion) -> extraction.Extraction:
         """The answer that a path ends in."""
-        if self.pipeline.extract is not None:
-            return parse_extractor(self.pipeline.extract)(completion.text, truncated=completion.truncated)
+        if self._extractor is not None:
+            return self._extractor(completion.text, truncated=completion.truncated)
         if self.task == "mc":
             options = problem.extra.get("options")
             return extract_choice(completion.text, truncated=completion.truncated, options=options)

@@ -120,40 +120,23 @@ def test_problems_that_fail_are_named_and_the_rest_goes_on(quorate, server):
         assert {len(pool.paths) for pool in store.run().pools()} == {2}
 
 
+def plan(quorate, server, *more):
+    asked = ["sample", "builtin:addition", "--limit", 10, "--base-url", server.url, "--model", "adder", "-o", "run.db"]
+    return quorate(*asked, "--dry-run", *more)
+
+
 def test_a_dry_run_asks_for_nothing(quorate, server):
-    ran = quorate(
-        "sample",
-        "builtin:addition",
-        "--limit",
-        10,
-        "--base-url",
-        server.url,
-        "--model",
-        "m",
-        "-o",
-        "run.db",
-        "--dry-run",
-    )
+    ran = plan(quorate, server)
     assert "10 problems lack 160 paths" in ran.out
     assert "[user] What is 13 + 7?" in ran.out
     assert server.requests == []
     assert not Path("run.db").exists()
 
 
-def test_a_dry_run_leaves_a_store_as_it_is(quorate, sampled, server):
-    quorate(
-        "sample",
-        "builtin:addition",
-        "--base-url",
-        server.url,
-        "--model",
-        "m",
-        "-o",
-        "run.db",
-        "--run",
-        "plan",
-        "--dry-run",
-    )
+def test_a_dry_run_leaves_a_store_as_it_is_and_counts_what_it_lacks(quorate, sampled, server):
+    assert "10 problems lack 0 paths" in plan(quorate, server, "-m", 5).out
+    assert "130 problems lack 50 paths" in plan(quorate, server, "-m", 5, "--limit", 130).out
+    assert "10 problems lack 160 paths" in plan(quorate, server, "--run", "plan").out
     assert [each["run"] for each in quorate("runs", "run.db", "--json").json["runs"]] == ["run"]
 
 

@@ -142,13 +142,12 @@ def _estimate(pipeline: Any, problems: Any, out: str, run_name: str, *, json: bo
     missing, per_path = pipeline.n_paths * len(problems), None
     if _exists(out):
         with Store(out) as store:
-            held = store.run(run_name) if run_name in store.names() else None
-        if held is not None:
-            facts = held.describe()
-            have = {pending.problem.id: len(pending.missing) for pending in held.pending()}
-            done = {pool.problem.id for pool in held.pools(complete=False)}
-            missing = sum(have.get(p.id, 0 if p.id in done else pipeline.n_paths) for p in problems)
-            per_path = facts["tokens"] / facts["paths"] if facts["paths"] and facts["tokens"] else None
+            if run_name in store.names():
+                held = store.run(run_name)
+                facts, known = held.describe(), held.numbers()
+                lacking = {each.problem.id: len(each.missing) for each in held.pending()}
+                missing = sum(lacking.get(p.id, 0) if p.id in known else pipeline.n_paths for p in problems)
+                per_path = facts["tokens"] / facts["paths"] if facts["paths"] and facts["tokens"] else None
     facts = {
         "problems": len(problems), "missing_paths": missing, "prompt_tokens_about": letters // 4,
         "completion_tokens_at_most": missing * pipeline.settings.max_tokens,

@@ -101,12 +101,6 @@ class Run:
         with reading(self.engine, self.place) as connection:
             return connection.execute(select(paths.c.path).where(paths.c.run == self.key).limit(1)).first() is None
 
-    def forget(self) -> None:
-        """Drop the problems of a run that has no path."""
-        with writing(self.engine, self.place, alone=True) as connection:
-            for table in (problems, sessions, scorers):
-                connection.execute(table.delete().where(table.c.run == self.key))
-
     def numbers(self) -> dict[str, int]:
         """The number of each problem, by id."""
         with reading(self.engine, self.place) as connection:

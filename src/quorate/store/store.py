@@ -15,7 +15,7 @@ from sqlalchemy import insert, select
 from quorate.errors import StoreError
 from quorate.store.connection import connect, reading, shown, writing
 from quorate.store.run import Run
-from quorate.store.tables import runs
+from quorate.store.tables import problems, runs, scorers, sessions
 
 
 class Store:
@@ -76,9 +76,9 @@ class Store:
         if run.n_paths != n_paths:
             differences.append(f"paths was {run.n_paths}, now {n_paths}")
         if differences and run.is_empty():  # nothing was paid for yet: what it was to be does not matter
-            run.forget()
-            with writing(self.engine, self.place) as connection:
-                connection.execute(runs.delete().where(runs.c.run == run.key))
+            with writing(self.engine, self.place, alone=True) as connection:
+                for table in (problems, sessions, scorers, runs):
+                    connection.execute(table.delete().where(table.c.run == run.key))
             return self.open_run(name, pipeline, n_paths)
         if differences:
             raise StoreError(
