@@ -10,13 +10,18 @@ temperature = 0.8
 
 [vote]
 score = "perplexity"
+
+[score.judge]                              # what `quorate score --score judge` asks, and where
+base_url = "http://localhost:8001/v1"
+model = "google/gemma-3-27b-it"
 """
 
 from __future__ import annotations
 
 import os
 import tomllib
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +30,8 @@ from quorate.backends import Backend, Embedded, OpenAI, Settings
 from quorate.errors import InvalidValue
 from quorate.pipeline import Pipeline
 from quorate.prompts import read_template
+from quorate.scoring import perplexity
+from quorate.scoring.families import ScorerSettings, settings_from
 
 FILE = "quorate.toml"
 _SECTIONS = {
@@ -57,10 +64,19 @@ class Description:
     normaliser: str | None = None
     weight: str | None = None
     tie_break: str | None = None
+    scorers: Mapping[str, ScorerSettings] = field(default_factory=dict)
+    """Settings of scorers, by name: the sections [score.NAME]."""
 
     def override(self, **flags: Any) -> Description:
         """This, with every flag that was given in its place."""
         return replace(self, **{name: value for name, value in flags.items() if value is not None})
+
+    def scorer_settings(self, name: str, flags: Mapping[str, Mapping[str, str]] | None = None) -> ScorerSettings:
+        """What was said of a scorer; the three perplexities share what was said of the first. Flags override."""
+        shared = perplexity.MEAN if name in perplexity.KINDS else name
+        settings = self.scorers.get(name) or self.scorers.get(shared) or ScorerSettings()
+        given = {**(flags or {}).get(shared, {}), **(flags or {}).get(name, {})}
+        return settings.override(**asdict(settings_from(given, f"--set {name}")))
 
     @property
     def embedded(self) -> bool:
@@ -125,10 +141,13 @@ def read_description(file: Path | None) -> Description:
     kinds = {each.name: str(each.type) for each in fields(Description)}
     values: dict[str, Any] = {}
     for section, entries in held.items():
+        if section == "score" and isinstance(entries, dict):
+            values["scorers"] = {name: _scorer(entry, f"{path}: score.{name}") for name, entry in entries.items()}
+            continue
         if section in _SECTIONS and not isinstance(entries, dict):
             raise InvalidValue(f"{path}: {section} must be a section, [{section}]")
         if section not in _SECTIONS:
-            raise InvalidValue(f"{path}: unknown section [{section}]; expected {', '.join(_SECTIONS)}")
+            raise InvalidValue(f"{path}: unknown section [{section}]; expected {', '.join(_SECTIONS)}, score.NAME")
         for name, value in entries.items():
             if name not in _SECTIONS[section]:
                 raise InvalidValue(
@@ -140,6 +159,12 @@ def read_description(file: Path | None) -> Description:
                 )
             values[name] = value
     return Description(**values)
+
+
+def _scorer(entry: Any, where: str) -> ScorerSettings:
+    if not isinstance(entry, dict):
+        raise InvalidValue(f"{where} must be a section, [score.NAME]")
+    return settings_from(entry, where)
 
 
 def _fits(value: Any, kind: str) -> bool:

@@ -33,6 +33,8 @@ class Source:
     """How a run's paths were sampled: part of a policy's pipeline."""
     scorers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The identity of each score that quorate computed."""
+    flags: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """How many values of a score are not quite what they should be, by flag."""
 
     def recipe(
         self, reading: Reading, normaliser: str | None = None, weight: str | None = None, tie_break: str | None = None
@@ -57,6 +59,8 @@ class Electorate:
     table: PoolTable
     votes: Votes
     labels: Labels | None
+    flags: Mapping[str, int] = field(default_factory=dict)
+    """How many values of the score are not quite what they should be, by flag."""
 
     def correct(self) -> NDArray[np.bool_]:
         """Whether each vote is right."""
@@ -115,7 +119,7 @@ def hold_vote(
             refuse_labels_as_column(column, labels.of_votes(votes), str(recipe.tie_break))
         if labels.conflicts:
             say(f"warning: in {labels.conflicts} problems one answer has both labels; it counts as wrong")
-    return Electorate(table, votes, labels)
+    return Electorate(table, votes, labels, source.flags.get(reading.score or "", {}))
 
 
 def reading_of_policy(policy: Policy) -> Reading:

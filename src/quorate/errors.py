@@ -5,6 +5,7 @@
     ├── PoolFileError                        a pool file cannot be read as one; names file and line
     ├── DatasetError                         questions cannot be found or read
     ├── LogprobsMissing                      a score needs token log-probabilities that were not recorded
+    ├── ScoringError                         a scorer gives what is no score, or cannot read a path
     ├── StoreError                           a run cannot be opened, read or written
     ├── BackendError                         a model cannot be reached, or refuses
     │   └── EndpointRefused                  … and will refuse every further request too: key, route, model
@@ -40,6 +41,10 @@ class DatasetError(QuorateError):
 
 class LogprobsMissing(QuorateError):
     """A score needs token log-probabilities, and a path has none."""
+
+
+class ScoringError(QuorateError):
+    """A scorer gave something other than one finite number per path, or cannot take a path."""
 
 
 class StoreError(QuorateError):

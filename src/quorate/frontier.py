@@ -57,7 +57,7 @@ class Frontier:
             auc=auc,
             auc_normalised=auc / width if width > 0 else float(y[-1]) if len(y) else float("nan"),
             aurc=float((at_level * (1 - accuracy)).sum() / evidence.n),
-            auroc=_auroc(evidence),
+            auroc=auroc(evidence),
         )
 
 
@@ -84,7 +84,8 @@ def _area(x: Floats, y: Floats) -> float:
     return float((np.diff(x) * (y[1:] + y[:-1]) / 2).sum())
 
 
-def _auroc(evidence: Evidence) -> float:
+def auroc(evidence: Evidence) -> float:
+    """P(a right one ranks above a wrong one), ties counted half; NaN where there is none of one kind."""
     if not evidence.n_right or not evidence.n_wrong:
         return float("nan")
     wrong_below = np.cumsum(evidence.wrong) - evidence.wrong

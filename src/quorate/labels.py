@@ -50,6 +50,11 @@ def read_labels(pools: Sequence[Pool], table: PoolTable, correct_field: str | No
     return _from_gold(pools, table) if correct_field is None else _from_field(pools, table, correct_field)
 
 
+def labelled_rows(pools: Sequence[Pool]) -> list[int]:
+    """The rows whose problems have a gold answer."""
+    return [row for row, pool in enumerate(pools) if any(str(entry).strip() for entry in pool.problem.gold)]
+
+
 def refuse_labels_as_score(table: PoolTable, labels: Labels) -> None:
     """Raise if the score takes two values only and they are the labels: the vote would see what it must not.
 

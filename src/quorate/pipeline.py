@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import math
 import os
 import platform
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -30,14 +29,20 @@ from quorate.backends.protocol import Backend, Completion, Prompt, Settings, Wan
 from quorate.calibration import Guarantee
 from quorate.datasets import task_of
 from quorate.electorate import Electorate, Source, hold_vote, reading_of_policy
-from quorate.errors import BackendError, InvalidValue, LogprobsMissing, PipelineMismatch, QuorateError
+from quorate.errors import BackendError, InvalidValue, PipelineMismatch, QuorateError
+from quorate.functions import names_function
+from quorate.models import Say
 from quorate.policy import Policy, as_guarantees, describe_differences
 from quorate.pool_table import Reading
 from quorate.prompts import Template, template_for, template_of
 from quorate.records import Decision, Path, Pool, Problem
-from quorate.sampling import Progress, Watch
-from quorate.scoring import Scorer, scorer_named
-from quorate.store import Run, Store
+from quorate.sampling import SamplingProgress, Watch
+from quorate.scoring.families import ScorerSettings, make_scorer, scorer_of_identity
+from quorate.scoring.own import Function, OwnScore
+from quorate.scoring.perplexity import Perplexity
+from quorate.scoring.protocol import Scorer, StreamScorer, checked, full_identity
+from quorate.scoring.runs import score_run
+from quorate.store import Store
 from quorate.version import __version__
 
 
@@ -47,8 +52,8 @@ class Pipeline:
 
     backend: Backend
     n_paths: int = 16
-    score: str | None = "perplexity"
-    """The score computed as paths are sampled; None for none."""
+    score: str | Scorer | Function | None = "perplexity"
+    """The score that paths get: a name, a scorer, or a function of a pool; None for none."""
     template: Template | None = None
     """None: the task's own."""
     settings: Settings = field(default_factory=Settings)
@@ -67,6 +72,13 @@ class Pipeline:
             raise InvalidValue(f"a path has at least one token, got max-tokens = {self.settings.max_tokens}")
         if self.extract is not None:
             parse_extractor(self.extract)
+
+    @cached_property
+    def scorer(self) -> Scorer | None:
+        """What scores its paths."""
+        if self.score is None or isinstance(self.score, Scorer):
+            return self.score
+        return make_scorer(self.score) if isinstance(self.score, str) else OwnScore(self.score)
 
     def fitted(self, problems: Sequence[Problem]) -> Fitted:
         """The pipeline for problems of one task: its prompt, stop words and extraction settled."""
@@ -94,19 +106,19 @@ class Pipeline:
             run = opened.open_run(name, fitted.describe(), self.n_paths)
             run.add_problems(problems)
 
-            async def work(stop: asyncio.Event, watch: Watch) -> Progress:
+            async def work(stop: asyncio.Event, watch: Watch) -> SamplingProgress:
                 try:
                     return await sampling.sample(
                         run, self.backend, fitted.template.render, fitted.settings, fitted.read, seed=self.seed,
-                        needs_logprobs=self.score == "perplexity",
+                        needs_logprobs=isinstance(self.scorer, Perplexity),
                         ids=[problem.id for problem in problems], watch=watch, stop=stop, seconds=seconds,
                     )  # fmt: skip
                 finally:
                     await self.backend.close()
 
-            progress: Progress | None = None
+            progress: SamplingProgress | None = None
 
-            def see(state: Progress) -> None:
+            def see(state: SamplingProgress) -> None:
                 nonlocal progress
                 progress = state
                 watch(state)
@@ -120,8 +132,12 @@ class Pipeline:
             finally:
                 if progress is not None and progress.saved:
                     run.note("sample", started, {**_facts(progress), "ended": ended})
-            unscored = {} if self.score is None else score_run(run, scorer_named(self.score))
-        return SampledRun(os.fspath(store), name, progress, self.score, unscored)
+            scorer, scored = self.scorer, None
+            if scorer is not None:
+                scored = (bridge or _run)(lambda stop: score_run(run, scorer, stop=stop))
+        return SampledRun(
+            os.fspath(store), name, progress, scored and scored.name, {} if scored is None else scored.failed
+        )
 
     def ask(self, question: str | Problem, policy: Policy, *, alpha: float | None = None) -> Asked:
         """Sample paths for one new question, vote as the policy was calibrated, and answer or abstain."""
@@ -130,12 +146,11 @@ class Pipeline:
         fitted = self.fitted([problem])
         self._refuse_another(fitted, policy)  # before a path is paid for
         pool = _run(lambda _: self._draw(fitted, problem))
-        scorers = {}
-        if self.score is not None:
-            scorer = scorer_named(self.score)
-            values = scorer.score(pool)
+        scorer, scorers = self.scorer, {}
+        if scorer is not None:
+            values = checked(scorer.score(pool), pool, scorer.name)
             paths = [replace(p, scores={scorer.name: v}) for p, v in zip(pool.paths, values, strict=True)]
-            pool, scorers = replace(pool, paths=tuple(paths)), {scorer.name: _identity(scorer)}
+            pool, scorers = replace(pool, paths=tuple(paths)), {scorer.name: full_identity(scorer)}
         source = Source([pool], fitted.describe(), scorers)
         voted = hold_vote(source, reading_of_policy(policy), policy.recipe, labelled=False)
         decision = policy.decide_votes(voted.votes, alpha=alpha)[0]
@@ -145,6 +160,12 @@ class Pipeline:
         """Raise PipelineMismatch unless this is the pipeline that the policy was calibrated with."""
         found = fitted.describe()
         differences = describe_differences({name: policy.pipeline.get(name) for name in found}, found)
+        scorer = self.scorer
+        if isinstance(scorer, StreamScorer):
+            _run(lambda _: _prepared(scorer))
+        if scorer is not None and policy.pipeline.get("score") is not None:
+            held, here = policy.pipeline.get("scorer"), full_identity(scorer)
+            differences += [f"scorer: {each}" for each in describe_differences(held or {}, here)]
         low, high = policy.n_paths
         if not low <= self.n_paths <= high:
             differences.append(f"n_paths is {low} to {high} in the policy, {self.n_paths} here")
@@ -228,7 +249,7 @@ class SampledRun:
 
     store: str
     name: str
-    progress: Progress
+    progress: SamplingProgress
     score: str | None
     unscored: dict[str, str] = field(default_factory=dict)
     """Problems that could not be scored, and why."""
@@ -263,40 +284,56 @@ class Asked:
     """How the answer behind each key is written."""
 
 
-def of_policy(policy: Policy, backend: Backend, *, seed: int = 0) -> Pipeline:
-    """The pipeline that a policy was calibrated with, on a backend that must be the same model."""
+def of_policy(
+    policy: Policy,
+    backend: Backend,
+    *,
+    seed: int = 0,
+    scorers: Mapping[str, ScorerSettings] | None = None,
+    score: str | None = None,
+    extract: str | None = None,
+    say: Say = lambda _: None,
+) -> Pipeline:
+    """The pipeline that a policy was calibrated with, on a backend that must be the same model.
+
+    `scorers` say where the models of scores are. Functions that a policy names are not run: the caller names them
+    again, as `score` or `extract`.
+    """
     held = policy.pipeline
     if not isinstance(held.get("prompt"), dict):
         raise InvalidValue("this policy was calibrated on a file that does not say how its paths were sampled; "
                            "calibrate on a run of `quorate sample`")  # fmt: skip
+    template = template_of(held["prompt"], "the policy's prompt")
     relation = relation_for(held.get("task")).describe()
+    reading = None if held["extract"] == relation else held["extract"]
+    if reading is not None and names_function(reading) and reading != extract:
+        raise InvalidValue(
+            f"this policy reads answers by the function {reading}; no file may make quorate run a function: "
+            f"name it yourself with --extract {reading}"
+        )
+    scorer: Scorer | None = None
+    name = held["score"]
+    if name is not None and score is not None:
+        scorer = make_scorer(score)
+        scorer.name = name
+    elif name is not None:
+        known = (scorers or {}).get(name, ScorerSettings())
+        scorer = scorer_of_identity(name, held.get("scorer") or {}, known, template=template, say=say)
     settings = Settings(
         temperature=held["temperature"], top_p=held["top_p"], max_tokens=held["max_tokens"], stop=tuple(held["stop"]),
-        logprobs=held["score"] == "perplexity",
+        logprobs=isinstance(scorer, Perplexity),
     )  # fmt: skip
-    return Pipeline(
-        backend, policy.n_paths[1], held["score"], template_of(held["prompt"], "the policy's prompt"), settings,
-        None if held["extract"] == relation else held["extract"], seed,
-    )  # fmt: skip
+    return Pipeline(backend, policy.n_paths[1], scorer, template, settings, reading, seed)
 
 
-def score_run(run: Run, scorer: Scorer) -> dict[str, str]:
-    """Score the whole pools of a run that lack it; which could not be scored, and why."""
-    rows, failed = [], {}
-    for number, pool in run.unscored(scorer.name):
-        try:
-            rows += [(number, position, float(value)) for position, value in enumerate(scorer.score(pool))]
-        except LogprobsMissing as error:
-            failed[pool.problem.id] = str(error)
-    run.save_scores(scorer.name, _identity(scorer), rows)
-    return failed
+async def _prepared(scorer: StreamScorer) -> None:
+    try:
+        await scorer.prepare()
+    finally:
+        await scorer.close()
 
 
-def _identity(scorer: Scorer) -> dict[str, Any]:
-    return json.loads(json.dumps({**scorer.identity(), "normaliser": scorer.normaliser}))  # type: ignore[no-any-return]
-
-
-Bridge = Callable[[Callable[[asyncio.Event], Awaitable[Progress]]], Progress]
+Bridge = Callable[[Callable[[asyncio.Event], Awaitable[Any]]], Any]
 
 
 def _run(work: Callable[[asyncio.Event], Awaitable[Any]]) -> Any:
@@ -308,7 +345,7 @@ def _run(work: Callable[[asyncio.Event], Awaitable[Any]]) -> Any:
     return asyncio.run(main())
 
 
-def _facts(progress: Progress) -> dict[str, Any]:
+def _facts(progress: SamplingProgress) -> dict[str, Any]:
     versions = {"quorate": __version__, "python": platform.python_version()}
     for package in ("aiohttp", "sqlalchemy", "xllamacpp"):
         with contextlib.suppress(metadata.PackageNotFoundError):

@@ -122,17 +122,25 @@ def read_scores(pools: Sequence[Pool], name: str) -> list[list[float]]:
     in_scores = any(name in path.scores for pool in pools for path in pool.paths)
     steps = [] if in_scores or "." not in name else name.removeprefix(".").split(".")
     _refuse_label_name(steps[-1] if steps else name)
-    table = []
+    table, lacking = [], []
     for pool in pools:
         row = []
         for position, path in enumerate(pool.paths):
             value = field_of(path, steps) if steps else path.scores.get(name, _ABSENT)
+            if value is _ABSENT or value is None:
+                lacking.append(pool.problem.id)
+                break
             if isinstance(value, bool):
                 raise InvalidValue(f"{name!r} holds true and false: that is a label, and labels cannot be a score")
             if not _is_number(value):
-                raise PoolFileError(_no_score(pools, pool.problem.id, position, name, value))
+                raise PoolFileError(
+                    f"problem {pool.problem.id!r}, path {position}: the score {name!r} must be a finite number, "
+                    f"got {value!r:.40}"
+                )
             row.append(float(value))
         table.append(row)
+    if lacking:
+        raise PoolFileError(_no_score(pools, lacking, name))
     return table
 
 
@@ -193,15 +201,20 @@ def _present(value: Any) -> Any:
     return None if value is _ABSENT else value
 
 
-def _no_score(pools: Sequence[Pool], problem: str, position: int, name: str, value: Any) -> str:
-    if value is not _ABSENT and value is not None:
-        return f"problem {problem!r}, path {position}: the score {name!r} must be a finite number, got {value!r:.40}"
+def _no_score(pools: Sequence[Pool], lacking: Sequence[str], name: str) -> str:
+    """Which pools lack a score, and what there is instead."""
+    if len(lacking) < len(pools):
+        few = ", ".join(repr(problem) for problem in lacking[:5]) + (", …" if len(lacking) > 5 else "")
+        return (
+            f"{len(lacking)} of {len(pools)} pools lack the score {name!r} in some path: {few}; score them first "
+            f"(`quorate score RUN --score {name}`), or leave them out"
+        )
     names = sorted({score for pool in pools[:100] for path in pool.paths for score in path.scores})
     fields = sorted(
         {f".{f}" for pool in pools[:100] for path in pool.paths for f, v in path.extra.items() if _is_number(v)}
     )
     offered = ", ".join(names + fields) or "none"
-    return f"problem {problem!r}, path {position} has no score {name!r}; the file offers: {offered}"
+    return f"no pool has the score {name!r} in all its paths; there is: {offered}"
 
 
 def _is_number(value: Any) -> bool:

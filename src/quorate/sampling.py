@@ -11,11 +11,12 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from quorate.answers.extraction import Extraction
 from quorate.backends.protocol import Backend, Completion, Prompt, Settings, Wanted
 from quorate.errors import BackendError, EndpointRefused, LogprobsMissing
+from quorate.progress import Progress
 from quorate.records import Problem
 from quorate.store import Pending, Run, SavedPath
 
@@ -25,25 +26,15 @@ _HOPELESS = 3
 
 
 @dataclass
-class Progress:
-    """Where sampling stands. `failed` are problems that the backend gave up on, with its reason."""
+class SamplingProgress(Progress):
+    """Where sampling stands."""
 
-    wanted: int
-    """Paths to sample, when this began."""
-    problems: int
-    saved: int = 0
     tokens: int = 0
     without_answer: int = 0
     truncated: int = 0
-    failed: dict[str, str] = field(default_factory=dict)
     arrived: int = 0
     """Paths that came, saved or about to be."""
     with_logprobs: int = 0
-    retries: int = 0
-    trouble: str = ""
-    """Why the last request that had to be tried again had to."""
-    started: float = field(default_factory=time.monotonic)
-    interrupted: bool = False
     out_of_time: bool = False
 
     @property
@@ -61,21 +52,8 @@ class Progress:
                 "needs; start the endpoint with them, or add --no-logprobs"
             )
 
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self.started
 
-    @property
-    def rate(self) -> float:
-        """Paths saved per second."""
-        return self.saved / max(self.seconds, 1e-9)
-
-    @property
-    def seconds_left(self) -> float | None:
-        return (self.wanted - self.saved) / self.rate if self.saved else None
-
-
-Watch = Callable[[Progress], None]
+Watch = Callable[[SamplingProgress], None]
 
 
 def seed_of(seed: int, problem: str, n_paths: int) -> int:
@@ -98,11 +76,11 @@ async def sample(
     watch: Watch = lambda _: None,
     stop: asyncio.Event | None = None,
     seconds: float | None = None,
-) -> Progress:
+) -> SamplingProgress:
     """Sample what is missing; returns when all is saved, `stop` is set or `seconds` are over."""
     pending = run.pending(ids)
     prompts = [render(each.problem) for each in pending]  # before anything is paid for
-    progress = Progress(wanted=sum(len(each.missing) for each in pending), problems=len(pending))
+    progress = SamplingProgress(wanted=sum(len(each.missing) for each in pending), problems=len(pending))
     arrived: asyncio.Queue[list[SavedPath] | None] = asyncio.Queue()
     todo = iter(zip(pending, prompts, strict=True))
     stop = stop or asyncio.Event()
@@ -166,7 +144,9 @@ async def _all_or_stop(
         remaining -= done
 
 
-async def _write(run: Run, arrived: asyncio.Queue[list[SavedPath] | None], progress: Progress, watch: Watch) -> None:
+async def _write(
+    run: Run, arrived: asyncio.Queue[list[SavedPath] | None], progress: SamplingProgress, watch: Watch
+) -> None:
     """Commit what has arrived, and whatever arrived meanwhile, until there is no more."""
     last = False
     while not last:

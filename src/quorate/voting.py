@@ -155,7 +155,7 @@ class Votes:
         whole = np.full(width, grid(width))
         if self._scores is not None:
             scores = self._scores[row : row + 1, :width]
-            whole = on_grid(_weights(scores, self.recipe, slice(row, row + 1)))[0]
+            whole = on_grid(weights_of(scores, self.recipe, slice(row, row + 1)))[0]
         pool = codes.tolist() if self._answers.pools is None else self._answers.pools[row]
         paths: dict[Any, int] = {}
         votes: dict[Any, float] = {}
@@ -240,7 +240,7 @@ def _hold(table: CodedAnswers, scores: Floats | None, ids: list[str] | None, rec
             # Pools stay rows, but lie path by path in memory: every step then runs along it.
             block = np.asfortranarray(scores[rows, :width])
             require_finite(block, rows)
-        outcome = majority(codes) if uniform else weighted(codes, _weights(block, recipe, rows))
+        outcome = majority(codes) if uniform else weighted(codes, weights_of(block, recipe, rows))
         winner[rows] = settle(table, rows, outcome)
         confidence[rows], unanimous[rows] = outcome.confidence, outcome.unanimous
     secondary = None
@@ -260,7 +260,8 @@ def settle(table: CodedAnswers, rows: Rows, outcome: Outcome) -> NDArray[np.int6
     return winner
 
 
-def _weights(scores: Floats, recipe: Recipe, rows: Rows) -> Floats:
+def weights_of(scores: Floats, recipe: Recipe, rows: Rows) -> Floats:
+    """The weights of a block of pools of one size, each pool's largest being 1; `rows` names them in an error."""
     with np.errstate(over="ignore", invalid="ignore"):
         normalised = recipe.normaliser(scores)
     if normalised is not scores and not np.isfinite(normalised).all():

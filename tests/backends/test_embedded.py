@@ -69,7 +69,7 @@ def test_a_chat_works_too(model):
 
 
 def test_a_prompt_beyond_the_context_is_a_clear_error(model):
-    with pytest.raises(BackendError, match="refused problem 'q'"):
+    with pytest.raises(BackendError, match="problem 'q': the embedded model refused"):
         draw(model, [Wanted(0, 1)], Prompt("q", text="word " * 5000))
 
 

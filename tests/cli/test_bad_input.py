@@ -51,7 +51,7 @@ def refused(ran, complaint):
         (["--alpha", "0.1", "--alpha", "0.1"], "alpha = 0.1 occurs twice"),
         (["--alpha", "0.1", "--delta", "0"], "delta must lie strictly between"),
         (["--delta", "0.1", "--smoothed"], "choose one"),
-        (["--score", "nope"], "has no score 'nope'; the file offers: s"),
+        (["--score", "nope"], "no pool has the score 'nope' in all its paths; there is: s"),
         (["--score", ".ok"], "true and false"),
         (["--score", "s", "--weight", "linear"], "pool_minmax or rank"),
         (["--score", "s", "--weight", "cubic"], "unknown weight 'cubic'"),
@@ -76,7 +76,7 @@ def test_flags(quorate, file, flags, complaint):
     [
         (lambda r: score_of(r[3], 1, float("nan")), ["--score", "s"], "'q3', path 1: the score 's' must be a finite"),
         (lambda r: score_of(r[3], 0, float("inf")), ["--score", "s"], "got inf"),
-        (lambda r: r[3]["paths"][0]["scores"].clear(), ["--score", "s"], "problem 'q3', path 0 has no score 's'"),
+        (lambda r: r[3]["paths"][0]["scores"].clear(), ["--score", "s"], "lack the score 's' in some path: 'q3'; score them first"),
         (lambda r: r[4].pop("gold"), [], "problem 'q4' has no gold answer (1 of 30 have none)"),
         (lambda r: r[5].update(id="q1"), [], "line 6: the id 'q1' already stands in line 2"),
         (lambda r: r[5].update(paths=[]), [], "line 6: `paths` must be a list of at least one path"),
@@ -122,7 +122,7 @@ def test_pools_of_another_size_or_without_the_score(quorate, file, tmp_path):
     longer = file(lambda r: r[2]["paths"].append({"answer": "c", "scores": {"s": 0}}))
     refused(quorate("decide", longer, "--policy", "policy.json"), "n_paths is 2 in the policy, 3 in pool 'q2'")
     without = file(lambda r: [p.pop("scores") for x in r for p in x["paths"]])
-    refused(quorate("decide", without, "--policy", "policy.json"), "has no score 's'")
+    refused(quorate("decide", without, "--policy", "policy.json"), "the score 's'")
     refused(quorate("decide", file(), "--policy", "policy.json", "--alpha", 0.3), "it holds 0.2")
 
 

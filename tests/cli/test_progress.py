@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quorate.cli import progress as shown
 from quorate.cli.progress import Meter, duration
-from quorate.sampling import Progress
+from quorate.sampling import SamplingProgress as Progress
 
 
 def test_plain_lines_tell_rate_failures_retries_and_time_left(monkeypatch, capsys):

@@ -98,7 +98,7 @@ def test_a_run_goes_on_only_if_it_is_made_the_same_way(place, run):
 def test_scores_belong_to_an_identity(run):
     run.save([path(0, 0), path(0, 1), path(1, 0), path(1, 1)])
     run.save_scores("judge", {"model": "a"}, [(0, 0, 0.5), (0, 1, -1.0)])
-    assert [pool.problem.id for _, pool in run.unscored("judge")] == ["q1"]
+    assert [each.pool.problem.id for each in run.unscored("judge")] == ["q1"]
     run.save_scores("judge", {"model": "a"}, [(0, 0, 9.0), (1, 0, 2.0), (1, 1, 3.0)])
     assert [[each.scores["judge"] for each in pool.paths] for pool in run.pools()] == [[0.5, -1.0], [2.0, 3.0]]
     with pytest.raises(StoreError, match="another scorer"):
@@ -192,7 +192,7 @@ def test_a_newer_schema_is_refused_and_not_touched(place, run):
     with run.engine.begin() as connection:
         connection.execute(text("UPDATE quorate_meta SET value = '99' WHERE name = 'schema'"))
     for create in (True, False):
-        with pytest.raises(StoreError, match="has schema 99, and this quorate reads 1"):
+        with pytest.raises(StoreError, match="has schema 99, and this quorate reads 2"):
             Store(place, create=create)
     with run.engine.connect() as connection:
         assert connection.execute(text("SELECT value FROM quorate_meta WHERE name = 'schema'")).scalar() == "99"

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from importlib import import_module
 
 from quorate.answers.extraction import NOTHING, TAIL, TRUNCATED, Extraction, settle
 from quorate.errors import InvalidValue
+from quorate.functions import function_named, names_function
 
 Extractor = Callable[..., Extraction]
-
-_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 def parse_extractor(spec: str) -> Extractor:
     """`package.module:function`, or else a regular expression: its last match, or that match's first group."""
-    return _function(spec) if _FUNCTION.fullmatch(spec) else _expression(spec)
+    return _function(spec) if names_function(spec) else _expression(spec)
 
 
 def _expression(pattern: str) -> Extractor:
@@ -39,11 +37,7 @@ def _expression(pattern: str) -> Extractor:
 
 
 def _function(spec: str) -> Extractor:
-    module, _, name = spec.partition(":")
-    try:
-        function = getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise InvalidValue(f"--extract {spec}: {error}") from None
+    function = function_named(spec, "--extract")
 
     def extract(text: str, *, truncated: bool = False) -> Extraction:
         if truncated:

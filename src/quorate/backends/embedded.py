@@ -64,20 +64,25 @@ class Embedded:
             "top_p": settings.top_p, "min_p": 0.0, "max_tokens": settings.max_tokens, "stop": list(settings.stop),
         }  # fmt: skip
         started = time.monotonic()
-        server = self._open()
         if prompt.text is None:
             body |= {"messages": [dict(message) for message in prompt.messages], "logprobs": True, "top_logprobs": 1}
-            answer = server.handle_chat_completions(body)
         else:
-            answer = server.handle_completions(body | {"prompt": prompt.text, "logprobs": 1})
+            body |= {"prompt": prompt.text, "logprobs": 1}
+        try:
+            answer = self.answer("chat" if prompt.text is None else "text", body)
+            return read_choices(answer, wanted, time.monotonic() - started)
+        except (BackendError, ValueError) as error:
+            raise BackendError(f"problem {prompt.problem!r}: {error}") from None
+
+    def answer(self, kind: str, body: dict[str, Any]) -> dict[str, Any]:
+        """The runtime's answer to a chat or to a text to go on from, as it came."""
+        server = self._open()
+        answer = server.handle_chat_completions(body) if kind == "chat" else server.handle_completions(body)
         if not isinstance(answer, dict) or "error" in answer:
             said = answer.get("error") if isinstance(answer, dict) else answer
             message = said.get("message", said) if isinstance(said, dict) else said
-            raise BackendError(f"the embedded model refused problem {prompt.problem!r}: {message}")
-        try:
-            return read_choices(answer, wanted, time.monotonic() - started)
-        except ValueError as error:
-            raise BackendError(f"the embedded model gave nothing for problem {prompt.problem!r}: {error}") from None
+            raise BackendError(f"the embedded model refused: {message}")
+        return answer
 
     def _open(self) -> Any:
         if self._server is None:

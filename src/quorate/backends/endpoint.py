@@ -62,15 +62,18 @@ class Endpoint:
         self._session: Any = None
         self._last_success: float | None = None
 
-    async def post(self, route: str, body: dict[str, Any]) -> Any:
-        """The parsed answer of a route. Tries again what may succeed later, within `patience`."""
+    async def post(self, route: str, body: dict[str, Any], *, at_root: bool = False) -> Any:
+        """The parsed answer of a route. Tries again what may succeed later, within `patience`.
+
+        `at_root`: the route lies beside /v1, not under it.
+        """
         payload = json.dumps(body).encode()
         first_failure: float | None = None
         tries = 0
         while True:
             try:
                 async with self._pace:
-                    return await self._once(route, payload)
+                    return await self._once(self._address(route, at_root=at_root), payload)
             except _Later as problem:
                 now = time.monotonic()
                 first_failure = first_failure or now
@@ -90,12 +93,12 @@ class Endpoint:
         async with session.get(self._address(route), allow_redirects=False) as response:
             return response.status, _parsed(await response.read())
 
-    async def _once(self, route: str, payload: bytes) -> Any:
+    async def _once(self, address: str, payload: bytes) -> Any:
         session = self._open()
         import aiohttp
 
         try:
-            async with session.post(self._address(route), data=payload, allow_redirects=False) as response:
+            async with session.post(address, data=payload, allow_redirects=False) as response:
                 raw = await _body(response)
                 status, retry_after = response.status, _seconds(response.headers.get("Retry-After"))
         except (aiohttp.InvalidURL, aiohttp.ClientSSLError) as error:
@@ -113,7 +116,7 @@ class Endpoint:
                 raise _Later("the endpoint's answer is not JSON")
             if isinstance(document, dict) and document.get("error") and not document.get("choices"):
                 raise _Later(f"the endpoint answered with an error: {self._said(document, raw)}")
-            if route.endswith("/completions") and not has_choices(document):
+            if urlsplit(address).path.endswith("/completions") and not has_choices(document):
                 raise _Later("the endpoint's answer holds no choices")
             self._last_success = time.monotonic()
             self._pace.succeeded()
@@ -141,9 +144,10 @@ class Endpoint:
             text = text.replace(secret, "[secret]") if secret else text
         return text.replace(self.base_url, without_secrets(self.base_url))
 
-    def _address(self, route: str) -> str:
+    def _address(self, route: str, *, at_root: bool = False) -> str:
         parts = urlsplit(self.base_url)
-        return urlunsplit(parts._replace(path=parts.path.rstrip("/") + route))
+        under = parts.path.rstrip("/")
+        return urlunsplit(parts._replace(path=(under.removesuffix("/v1") if at_root else under) + route))
 
     def _open(self) -> Any:
         if self._session is None:

@@ -23,6 +23,7 @@ from quorate.cli import (
     models,
     runs,
     sample,
+    score,
     simulate,
 )
 from quorate.errors import InfeasibleWarning, QuorateError
@@ -40,7 +41,8 @@ app = typer.Typer(
     help="Know when not to answer: a calibrated vote over sampled reasoning paths, with a guarantee.",
 )
 for verb in (
-    demo, sample, calibrate, evaluate, decide, ask, answers, runs, importing, exporting, models, doctor, simulate,
+    demo, sample, score, calibrate, evaluate, decide, ask, answers, runs, importing, exporting, models, doctor,
+    simulate,
 ):  # fmt: skip
     app.command(verb.NAME, help=verb.HELP)(verb.run)
 

@@ -10,12 +10,13 @@ import typer
 from quorate.cli import output
 from quorate.cli.decide import decision_line
 from quorate.cli.options import Config, Json
-from quorate.cli.sampling_options import BaseUrl, Concurrency, Model, Patience, say
+from quorate.cli.sampling_options import BaseUrl, Concurrency, Model, Patience, ScorerSet, say, scorer_flags
 
 NAME = "ask"
 HELP = """Ask one question: sample paths, vote as the policy was calibrated, and answer or abstain.
 
-Everything but the model's address comes from the policy. Exit code 0: answered; 3: abstained.
+Everything but the addresses of models comes from the policy: a judge or reward model is found by JUDGE_BASE_URL,
+REWARD_BASE_URL, [score.judge] in quorate.toml, or --set. Exit code 0: answered; 3: abstained.
 
 Examples:
 
@@ -39,6 +40,13 @@ def run(
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the paths.  [default: 0]")] = None,
     concurrency: Concurrency = None,
     patience: Patience = None,
+    settings: ScorerSet = None,
+    score: Annotated[
+        str | None, typer.Option("--score", metavar="FUNCTION", help="The policy's score, where it is a function.")
+    ] = None,
+    extract: Annotated[
+        str | None, typer.Option("--extract", metavar="FUNCTION", help="The policy's reading, where it is a function.")
+    ] = None,
     config: Config = None,
     json: Json = False,
 ) -> None:
@@ -55,7 +63,11 @@ def run(
     if described.model is None and isinstance(held.get("model"), str):
         described = described.override(model=held["model"])
     described = described.override(paths=loaded.n_paths[1], max_tokens=held.get("max_tokens"))
-    pipeline = of_policy(loaded, described.backend(say), seed=seed or 0)
+    name, flags = held.get("score"), scorer_flags(settings)
+    scorers = {} if name is None else {name: described.scorer_settings(name, flags)}
+    pipeline = of_policy(
+        loaded, described.backend(say), seed=seed or 0, scorers=scorers, score=score, extract=extract, say=say
+    )
     extra = {"task": held.get("task"), "options": option or [], "passages": passage or []}
     problem = Problem("question", question, extra={name: value for name, value in extra.items() if value})
     asked = pipeline.ask(problem, loaded, alpha=alpha)

@@ -92,13 +92,13 @@ async def _models(backend: Any) -> dict[str, Any]:
     return {"works": bool(names), "names": names, "means": output.visible(means, 80)}
 
 
-async def _ask(backend: Any, route: str, body: dict[str, Any]) -> tuple[Any, str]:
+async def _ask(backend: Any, route: str, body: dict[str, Any], *, at_root: bool = False) -> tuple[Any, str]:
     """The answer, or None and why."""
     from quorate.backends.endpoint import Refused
     from quorate.errors import QuorateError
 
     try:
-        return await backend.endpoint.post(route, body), ""
+        return await backend.endpoint.post(route, body, at_root=at_root), ""
     except (QuorateError, Refused) as error:
         return None, output.visible(str(error), 80)
 
@@ -171,15 +171,10 @@ async def _prompt_logprobs(backend: Any, chat: dict[str, Any]) -> dict[str, Any]
 
 
 async def _reward(backend: Any, name: str) -> dict[str, Any]:
-    root = backend.endpoint.base_url.removesuffix("/v1")
     body = {"model": backend.model, "input": ["1 + 1 = 2"]}
     if name == "pooling":
         body["task"] = "classify"
-    held, backend.endpoint.base_url = backend.endpoint.base_url, root
-    try:
-        document, _ = await _ask(backend, f"/{name}", body)
-    finally:
-        backend.endpoint.base_url = held
+    document, _ = await _ask(backend, f"/{name}", body, at_root=True)
     works = isinstance(document, dict) and isinstance(document.get("data"), list)
     return {"works": works, "means": f"serves a reward model at /{name}" if works else f"no reward model at /{name}"}
 

@@ -129,7 +129,7 @@ def open_source(place: str, run: str | None = None, *, facts: bool = True) -> So
             _mention(
                 f"note: {lacking} problems of the run {held.name!r} lack paths and are left out; sample them first"
             )
-        return Source(pools, held.pipeline, held.scorers())
+        return Source(pools, held.pipeline, held.scorers(), held.flags())
 
 
 def _is_store(place: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from quorate.cli import output
-from quorate.sampling import Progress
+from quorate.progress import Progress
 
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -55,7 +55,10 @@ class Meter:
 
 
 def _facts(progress: Progress) -> str:
-    facts = [f"{progress.rate:.1f} paths/s", f"{progress.tokens / max(progress.seconds, 1e-9):.0f} tokens/s"]
+    facts = [f"{progress.rate:.1f} paths/s"]
+    tokens = getattr(progress, "tokens", 0)  # scoring counts none
+    if tokens:
+        facts.append(f"{tokens / max(progress.seconds, 1e-9):.0f} tokens/s")
     if progress.failed:
         facts.append(f"{len(progress.failed)} problems failed")
     if progress.retries:
@@ -72,10 +75,10 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def interruptible(work: Callable[[asyncio.Event], Awaitable[Progress]]) -> Progress:
+def interruptible(work: Callable[[asyncio.Event], Awaitable[Any]]) -> Any:
     """Run asynchronous work that the first Ctrl-C asks to stop; a second one does not ask."""
 
-    async def main() -> Progress:
+    async def main() -> Any:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
 

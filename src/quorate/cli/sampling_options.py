@@ -40,6 +40,28 @@ Logprobs = Annotated[
     bool | None, typer.Option("--logprobs/--no-logprobs", help="Record token log-probabilities.  [default: yes]")
 ]
 
+ScorerSet = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME.KEY=VALUE", help="A setting of a scorer: model, base_url, route, prompt, revision, "
+        "device, batch, concurrency, patience, too_long, raw, kind; repeatable.",
+    ),
+]  # fmt: skip
+
+
+def scorer_flags(settings: list[str] | None) -> dict[str, dict[str, str]]:
+    """`judge.model=…` as {judge: {model: …}}."""
+    from quorate.errors import InvalidValue
+
+    found: dict[str, dict[str, str]] = {}
+    for each in settings or []:
+        left, equals, value = each.partition("=")
+        name, dot, key = left.rpartition(".")
+        if not (equals and dot and name and key):
+            raise InvalidValue(f"--set takes NAME.KEY=VALUE, such as judge.model=smollm2-135m-instruct; got {each!r}")
+        found.setdefault(name, {})[key] = value
+    return found
+
 
 def say(text: str) -> None:
     """What goes on, where it does not mix with results."""

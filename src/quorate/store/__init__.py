@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quorate.store.rows import SavedPath
-from quorate.store.run import Pending, Run
+from quorate.store.rows import SavedPath, Scored
+from quorate.store.run import Pending, Run, Unscored
 from quorate.store.store import Store
 
-__all__ = ["Pending", "Run", "SavedPath", "Store"]
+__all__ = ["Pending", "Run", "SavedPath", "Scored", "Store", "Unscored"]

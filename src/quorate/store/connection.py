@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, event, func, inspect, select
+from sqlalchemy import Connection, Engine, create_engine, event, func, inspect, select, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 
 from quorate.errors import MissingExtra, StoreError
-from quorate.store.tables import PREFIX, SCHEMA_VERSION, meta, metadata
+from quorate.store.tables import PREFIX, SCHEMA_VERSION, meta, metadata, scores
 
 _MAGIC = b"SQLite format 3\x00"
 _APPLICATION = "quorate"
@@ -34,11 +34,11 @@ def shown(place: str) -> str:
 
 def connect(place: str | os.PathLike[str], *, create: bool) -> Engine:
     """An engine on a store whose schema this version understands; made new where `create` allows."""
-    text = os.fspath(place)
-    engine = _postgres(text) if "://" in text else _sqlite(Path(text), create=create)
+    named = os.fspath(place)
+    engine = _postgres(named) if "://" in named else _sqlite(Path(named), create=create)
     try:
-        with translated(text):
-            _check(engine, text, create=create)
+        with translated(named):
+            _check(engine, named, create=create)
     except StoreError:
         engine.dispose()
         raise
@@ -59,7 +59,7 @@ def translated(place: str) -> Iterator[None]:
             "disk I/O": "the disk refused a write; what was saved is safe: check it and run the same command again",
             "locked": "another process holds the store; try again when it has finished",
         }
-        hint = next((text for mark, text in hints.items() if mark in reason), "")
+        hint = next((said for mark, said in hints.items() if mark in reason), "")
         raise StoreError(f"{shown(place)}: {hint or reason}" + (f" ({reason})" if hint else "")) from None
     except DatabaseError as error:
         reason = " ".join(str(error.orig).split())
@@ -122,9 +122,9 @@ def reading(engine: Engine, place: str) -> Iterator[Connection]:
         yield connection
 
 
-def _postgres(text: str) -> Engine:
+def _postgres(place: str) -> Engine:
     try:
-        url = make_url(text)
+        url = make_url(place)
     except (ArgumentError, ValueError):
         raise StoreError("the store's address cannot be read; it looks like postgresql://user@host/database") from None
     if url.get_backend_name() not in ("postgresql", "postgres"):
@@ -163,7 +163,9 @@ def _is_ours(engine: Engine, place: str) -> bool:
             held = {row.name: row.value for row in connection.execute(select(meta))}
         if held.get("application") != _APPLICATION:
             raise StoreError(f"{shown(place)} belongs to another program")
-        if held.get("schema") != str(SCHEMA_VERSION):
+        if held.get("schema") == "1":
+            _upgrade(engine, place)
+        elif held.get("schema") != str(SCHEMA_VERSION):
             raise StoreError(
                 f"{shown(place)} has schema {held.get('schema')}, and this quorate reads {SCHEMA_VERSION}; "
                 "use the version that wrote it, or export and import again"
@@ -173,3 +175,12 @@ def _is_ours(engine: Engine, place: str) -> bool:
     if foreign:
         raise StoreError(f"{shown(place)} is a database of another program (it holds {sorted(foreign)[0]!r})")
     return False
+
+
+def _upgrade(engine: Engine, place: str) -> None:
+    """Bring a store of schema 1 up to date: scores got a flag. Nothing in it is changed."""
+    with writing(engine, place, alone=True) as connection:
+        if connection.execute(select(meta.c.value).where(meta.c.name == "schema")).scalar_one() != "1":
+            return  # another process was quicker
+        connection.execute(text(f"ALTER TABLE {scores.name} ADD COLUMN flag VARCHAR(20)"))
+        connection.execute(meta.update().where(meta.c.name == "schema").values(value=str(SCHEMA_VERSION)))

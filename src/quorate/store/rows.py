@@ -6,7 +6,7 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from quorate.answers.relations import as_written
 from quorate.errors import StoreError
@@ -31,6 +31,16 @@ class SavedPath:
     seed: int | None = None
     latency: float | None = None
     extra: Mapping[str, Any] | None = None
+
+
+class Scored(NamedTuple):
+    """The score of one path, by the number of its problem and its own."""
+
+    number: int
+    path: int
+    value: float
+    flag: str | None = None
+    """Why the value is not quite what it should be: floor, cut or empty."""
 
 
 def path_row(each: SavedPath) -> dict[str, Any]:

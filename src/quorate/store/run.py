@@ -6,7 +6,7 @@ import gc
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -23,6 +23,7 @@ from quorate.store.connection import reading, writing
 from quorate.store.rows import (
     PATH_FACTS,
     SavedPath,
+    Scored,
     asked,
     facts_of,
     pack,
@@ -36,6 +37,15 @@ from quorate.store.tables import paths, pools, problems, scorers, scores, sessio
 
 
 @dataclass(frozen=True, slots=True)
+class Unscored:
+    """A whole pool some of whose paths lack a score, and which. Without gold: nothing that scores may see it."""
+
+    number: int
+    pool: Pool
+    missing: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Pending:
     """A problem that lacks paths, and which. Without gold: nothing that samples may see it."""
 
@@ -45,6 +55,7 @@ class Pending:
 
 
 _MOST_PATHS = 1 << 20
+_POOLS_AT_ONCE = 200
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -154,32 +165,42 @@ class Run:
             ]
             self._insert(connection, pools, whole)
 
-    def pools(self, *, with_texts: bool = False, facts: bool = True, complete: bool = True) -> list[Pool]:
-        """The pools as records, whole ones unless told otherwise.
+    def pools(
+        self,
+        *,
+        with_texts: bool = False,
+        facts: bool = True,
+        complete: bool = True,
+        numbers: Collection[int] | None = None,
+    ) -> list[Pool]:
+        """The pools as records, whole ones unless told otherwise; only those of some problems, if `numbers` says so.
 
         Texts come only if asked for, they are most of a run; without `facts` only answers and scores come, which is
         all that a vote needs.
         """
         names = ("number", "path", "answer", "extraction", *(("extra", *PATH_FACTS) if facts else ()))
         columns = [paths.c[name] for name in names]
+
+        def of_run(table: Table) -> Any:
+            mine = table.c.run == self.key
+            return mine if numbers is None else mine & table.c.number.in_(numbers)
+
         with _collector_at_rest(), reading(self.engine, self.place) as connection:
-            whole = set(connection.execute(select(pools.c.number).where(pools.c.run == self.key)).scalars())
-            held = connection.execute(
-                select(problems).where(problems.c.run == self.key).order_by(problems.c.number)
-            ).all()
+            whole = set(connection.execute(select(pools.c.number).where(of_run(pools))).scalars())
+            held = connection.execute(select(problems).where(of_run(problems)).order_by(problems.c.number)).all()
             scored: dict[int, dict[str, float]] = {}
             for number, path, name, value in connection.execute(
-                select(scores.c.number, scores.c.path, scores.c.name, scores.c.value).where(scores.c.run == self.key)
+                select(scores.c.number, scores.c.path, scores.c.name, scores.c.value).where(of_run(scores))
             ).all():
                 scored.setdefault(number * _MOST_PATHS + path, {})[name] = value
             packed: dict[int, bytes] = {}
             if with_texts:
                 for number, path, content in connection.execute(
-                    select(texts.c.number, texts.c.path, texts.c.text).where(texts.c.run == self.key)
+                    select(texts.c.number, texts.c.path, texts.c.text).where(of_run(texts))
                 ).all():
                     packed[number * _MOST_PATHS + path] = content
             found = connection.execute(
-                select(*columns).where(paths.c.run == self.key).order_by(paths.c.number, paths.c.path)
+                select(*columns).where(of_run(paths)).order_by(paths.c.number, paths.c.path)
             ).all()
             by_problem: dict[int, list[Path]] = {}
             for row in found:
@@ -193,36 +214,43 @@ class Run:
             if row.number in by_problem and (not complete or row.number in whole)
         ]
 
-    def unscored(self, name: str) -> list[tuple[int, Pool]]:
-        """Whole pools some of whose paths lack a score, with their numbers and texts, and without gold."""
+    def lacking(self, name: str) -> dict[int, tuple[int, ...]]:
+        """The paths of whole pools that lack a score, by the number of their problem."""
+        whole = paths.join(pools, (pools.c.run == paths.c.run) & (pools.c.number == paths.c.number))
+        this = (scores.c.run == paths.c.run) & (scores.c.number == paths.c.number) & (scores.c.path == paths.c.path)
+        scored = whole.outerjoin(scores, this & (scores.c.name == name))
         with reading(self.engine, self.place) as connection:
-            lacking = (
-                connection.execute(
-                    select(func.count())
-                    .select_from(paths.join(pools, (pools.c.run == paths.c.run) & (pools.c.number == paths.c.number)))
-                    .where(paths.c.run == self.key)
-                ).scalar_one()
-                - connection.execute(
-                    select(func.count()).where(scores.c.run == self.key, scores.c.name == name)
-                ).scalar_one()
-            )
-        if lacking <= 0:
-            return []
-        numbers = self.numbers()
-        return [
-            (numbers[pool.problem.id], replace(pool, problem=replace(pool.problem, gold=())))
-            for pool in self.pools(with_texts=True)
-            if any(name not in path.scores for path in pool.paths)
-        ]
+            rows = connection.execute(
+                select(paths.c.number, paths.c.path)
+                .select_from(scored)
+                .where(paths.c.run == self.key, scores.c.value.is_(None))
+                .order_by(paths.c.number, paths.c.path)
+            ).all()
+        found: dict[int, list[int]] = {}
+        for number, path in rows:
+            found.setdefault(number, []).append(path)
+        return {number: tuple(missing) for number, missing in found.items()}
 
-    def save_scores(self, name: str, identity: Mapping[str, Any], rows: Iterable[tuple[int, int, float]]) -> None:
-        """Save a score of some paths, given as (problem number, path index, value), under a scorer's identity."""
+    def unscored(self, name: str) -> Iterator[Unscored]:
+        """Whole pools some of whose paths lack a score, with texts and without gold; read some at a time."""
+        lacking = self.lacking(name)
+        order = sorted(lacking)
+        for start in range(0, len(order), _POOLS_AT_ONCE):
+            block = order[start : start + _POOLS_AT_ONCE]
+            for number, pool in zip(block, self.pools(with_texts=True, numbers=block), strict=True):
+                yield Unscored(number, replace(pool, problem=replace(pool.problem, gold=())), lacking[number])
+
+    def save_scores(
+        self, name: str, identity: Mapping[str, Any], rows: Iterable[Scored | tuple[int, int, float]]
+    ) -> None:
+        """Save a score of some paths under a scorer's identity."""
         described = json.dumps(identity, sort_keys=True)
-        rows = list(rows)
-        for number, path, value in rows:
-            if not math.isfinite(value):
+        found = [Scored(*row) for row in rows]
+        for each in found:
+            if not math.isfinite(each.value):
                 raise StoreError(
-                    f"the score {name!r} of path {path} of problem number {number} is {value}, not a number"
+                    f"the score {name!r} of path {each.path} of problem number {each.number} is {each.value}, "
+                    "not a number"
                 )
         with writing(self.engine, self.place) as connection:
             self._insert(connection, scorers, [{"run": self.key, "name": name, "identity": described}])
@@ -235,7 +263,7 @@ class Run:
                 )
             self._insert(
                 connection, scores,
-                [{"run": self.key, "name": name, "number": n, "path": p, "value": value} for n, p, value in rows],
+                [{"run": self.key, "name": name, **each._asdict()} for each in found],
             )  # fmt: skip
 
     def scorers(self) -> dict[str, dict[str, Any]]:
@@ -245,6 +273,18 @@ class Run:
                 select(scorers.c.name, scorers.c.identity).where(scorers.c.run == self.key).order_by(scorers.c.name)
             ).all()
         return {row.name: json.loads(row.identity) for row in rows}
+
+    def flags(self) -> dict[str, dict[str, int]]:
+        """How many values of each score are flagged, by flag."""
+        flagged = (scores.c.run == self.key) & scores.c.flag.is_not(None)
+        with reading(self.engine, self.place) as connection:
+            rows = connection.execute(
+                select(scores.c.name, scores.c.flag, func.count()).where(flagged).group_by(scores.c.name, scores.c.flag)
+            ).all()
+        found: dict[str, dict[str, int]] = {}
+        for name, flag, count in rows:
+            found.setdefault(name, {})[flag] = count
+        return found
 
     def note(self, command: str, started: str, facts: Mapping[str, Any]) -> None:
         """Keep what a command did: versions, timings, counts."""

@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 PREFIX = "quorate_"
 
 metadata = MetaData()
@@ -96,6 +96,7 @@ scores = Table(
     Column("name", String(200), primary_key=True),
     _number("number"), _number("path"),
     Column("value", Float(53), nullable=False),
+    Column("flag", String(20), doc="why the value is not quite what it should be: floor, cut, empty"),
     sqlite_with_rowid=False,
 )  # fmt: skip
 

@@ -1,0 +1,35 @@
+"""Where long work stands: how much is wanted, how much is saved, what failed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Progress:
+    """`failed` are problems that were given up on, with the reason."""
+
+    wanted: int
+    """Paths to do, when this began."""
+    problems: int
+    saved: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    retries: int = 0
+    trouble: str = ""
+    """Why the last request that had to be tried again had to."""
+    started: float = field(default_factory=time.monotonic)
+    interrupted: bool = False
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    @property
+    def rate(self) -> float:
+        """Paths saved per second."""
+        return self.saved / max(self.seconds, 1e-9)
+
+    @property
+    def seconds_left(self) -> float | None:
+        return (self.wanted - self.saved) / self.rate if self.saved else None

@@ -1,0 +1,147 @@
+"""Judge: log p(Y) of a one-letter verdict on a path (theory 1.4), so that w = exp q is p(Y).
+
+Where the model's list of likely tokens does not reach down to Y, the value is an upper bound of log p(Y), flagged as a
+floor: never a number from nowhere. A judge that answers in prose is refused before anything of it is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from quorate.backends.embedded import Embedded
+from quorate.errors import BackendError, LogprobsMissing, ScoringError
+from quorate.records import Problem
+from quorate.scoring.asking import Asking, Item, TooLong, Value, is_too_long
+from quorate.scoring.judge_prompts import JudgePrompt, describe, prompt_for
+from quorate.scoring.protocol import FLOOR
+
+LOWEST = -100.0
+"""A log-probability below this counts as this: servers write "impossible" in several ways."""
+PROBE = Item(Problem("probe", "What is 2 + 3?", extra={"task": "math"}), "2 + 3 = 5. The answer is 5.")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the first token of a judge's answer says."""
+
+    value: float
+    floor: bool
+    decided: bool
+    """Whether Y or N is among the likely tokens at all."""
+    likeliest: str
+
+
+def read_verdict(tokens: Iterable[tuple[str, float]]) -> Verdict:
+    """log p(Y) from the likely first tokens and their log-probabilities.
+
+    Y may be spelt with blanks around it: all such tokens count together. Where there is none, log p(Y) is at most the
+    smallest log-probability listed, and at most that of all tokens not listed.
+    """
+    found = [(token.strip(), max(min(float(logprob), 0.0), LOWEST)) for token, logprob in tokens if logprob == logprob]
+    if not found:
+        raise LogprobsMissing(
+            "the judge's endpoint gives no token log-probabilities, which a verdict is read from; start it with them, "
+            "or choose another judge"
+        )
+    likeliest = max(found, key=lambda each: each[1])[0]
+    yes = [logprob for token, logprob in found if token == "Y"]
+    decided = bool(yes) or any(token == "N" for token, _ in found)
+    if yes and max(yes) > LOWEST:
+        return Verdict(min(_log_sum(yes), 0.0), False, decided, likeliest)
+    listed = _log_sum([logprob for _, logprob in found])
+    rest = math.log(-math.expm1(listed)) if listed < 0 else LOWEST
+    bound = min(rest, *(logprob for _, logprob in found))
+    return Verdict(max(bound, LOWEST), True, decided, likeliest)
+
+
+class Judge(Asking):
+    """Reads verdicts. A subclass has `verdicts`, which asks a model about paths."""
+
+    name = "judge"
+    normaliser = "none"
+
+    def __init__(self, prompt: JudgePrompt | None = None, *, too_long: str = "cut") -> None:
+        super().__init__(too_long=too_long)
+        self.prompt = prompt
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "scorer": "judge", "version": 1, **self.describe_model(), "prompt": describe(self.prompt),
+            "too_long": self.too_long,
+        }  # fmt: skip
+
+    def describe_model(self) -> dict[str, Any]:
+        """The judge, and the way it is asked."""
+        raise NotImplementedError
+
+    def chat(self, problem: Problem, draft: str) -> list[dict[str, str]]:
+        """What a judge is sent about a path."""
+        return (self.prompt or prompt_for(problem)).render(problem, draft)
+
+    async def verdicts(self, items: Sequence[Item]) -> Sequence[Verdict]:
+        raise NotImplementedError
+
+    async def prepare(self) -> None:
+        """See that the judge gives verdicts at all, on a sum that anybody can check."""
+        (verdict,) = await self.verdicts([PROBE])
+        if not verdict.decided:
+            raise says_neither(verdict.likeliest)
+
+    async def ask(self, items: Sequence[Item]) -> Sequence[Value]:
+        found = await self.verdicts(items)
+        return [Value(verdict.value, FLOOR if verdict.floor else None) for verdict in found]
+
+
+class EmbeddedJudge(Judge):
+    """A small model in this process. It tells the 2,000 likeliest tokens, so floors are rare."""
+
+    _TOP = 2000
+
+    def __init__(self, model: Embedded, prompt: JudgePrompt | None = None, *, too_long: str = "cut") -> None:
+        super().__init__(prompt, too_long=too_long)
+        self.model = model
+
+    def describe_model(self) -> dict[str, Any]:
+        return {**self.model.describe(), "route": f"top {self._TOP}", "thinking": "off"}
+
+    async def verdicts(self, items: Sequence[Item]) -> Sequence[Verdict]:
+        return await asyncio.gather(*(self._verdict(item) for item in items))
+
+    async def _verdict(self, item: Item) -> Verdict:
+        body = {
+            "messages": self.chat(item.problem, item.text), "max_tokens": 1, "temperature": 0, "logprobs": True,
+            "top_logprobs": self._TOP, "chat_template_kwargs": {"enable_thinking": False},
+        }  # fmt: skip
+        try:
+            return read_verdict(top_tokens(await asyncio.to_thread(self.model.answer, "chat", body)))
+        except BackendError as error:
+            if is_too_long(str(error)):
+                raise TooLong(str(error)) from None
+            raise
+
+
+def says_neither(token: str) -> ScoringError:
+    """The error for a judge whose answer begins with something else."""
+    return ScoringError(
+        f"the judge says neither Y nor N: its answer begins with {token!r:.40}; choose a judge that follows "
+        "instructions, switch its thinking off, or give a prompt of your own (docs/scores.md)"
+    )
+
+
+def top_tokens(answer: Any) -> list[tuple[str, float]]:
+    """The likely first tokens of a chat's answer, with their log-probabilities; none where there are none."""
+    try:
+        first = answer["choices"][0]["logprobs"]["content"][0]
+        listed = first.get("top_logprobs") or [first]
+        return [(str(each["token"]), float(each["logprob"])) for each in listed]
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+        return []
+
+
+def _log_sum(values: Sequence[float]) -> float:
+    top = max(values)
+    return top + math.log(math.fsum(math.exp(value - top) for value in values))

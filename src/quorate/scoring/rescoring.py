@@ -1,0 +1,96 @@
+"""Perplexity of stored text: the log-probability of each token of a path behind its prompt, found anew.
+
+For runs that were sampled without log-probabilities, or to score one model's paths by another. The prompt is the run's
+own, word for word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from quorate.backends.embedded import Embedded
+from quorate.backends.protocol import Prompt, Wanted, read_choices
+from quorate.errors import BackendError, ScoringError
+from quorate.prompts import Template
+from quorate.scoring.asking import Asking, Item, TooLong, Value, is_too_long
+from quorate.scoring.perplexity import MEAN, identity_of, statistic
+
+
+class Rescored(Asking):
+    """A subclass has `logprobs`: those of the tokens of some paths, behind their prompts."""
+
+    normaliser = "pool_z"
+    needs_text = True
+
+    def __init__(self, template: Template, kind: str = MEAN, *, too_long: str = "refuse") -> None:
+        super().__init__(too_long=too_long)
+        self.template = template
+        self.name = self._kind = kind
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            **identity_of(self._kind), "from": "text scored again", **self.describe_model(),
+            "prompt": self.template.describe(), "too_long": self.too_long,
+        }  # fmt: skip
+
+    def describe_model(self) -> dict[str, Any]:
+        """The model, and the way it is asked."""
+        raise NotImplementedError
+
+    async def logprobs(self, items: Sequence[Item]) -> Sequence[Sequence[float]]:
+        raise NotImplementedError
+
+    async def ask(self, items: Sequence[Item]) -> Sequence[Value]:
+        found = await self.logprobs(items)
+        for item, logprobs in zip(items, found, strict=True):
+            if not logprobs:
+                raise ScoringError(f"no token of the path {item.text[:20]!r} got a log-probability")
+        return [Value(statistic(self._kind, logprobs)) for logprobs in found]
+
+
+class EmbeddedRescored(Rescored):
+    """A model in this process, made to write the path by a grammar that allows nothing else.
+
+    It chooses the likeliest spelling of the text in tokens; a model that sampled an unlikely one is scored slightly
+    better than it was.
+    """
+
+    def __init__(self, model: Embedded, template: Template, kind: str = MEAN, *, too_long: str = "refuse") -> None:
+        super().__init__(template, kind, too_long=too_long)
+        self.model = model
+
+    def describe_model(self) -> dict[str, Any]:
+        return {**self.model.describe(), "route": "forced decoding"}
+
+    async def logprobs(self, items: Sequence[Item]) -> Sequence[Sequence[float]]:
+        return [await asyncio.to_thread(self._forced, self.template.render(item.problem), item.text) for item in items]
+
+    def _forced(self, prompt: Prompt, text: str) -> Sequence[float]:
+        body: dict[str, Any] = {"grammar": f"root ::= {_literal(text)}", "temperature": 0, "logprobs": 1,
+                                "max_tokens": len(text.encode("utf-8", "replace")) + 8}  # fmt: skip
+        if prompt.text is None:
+            body |= {"messages": [dict(each) for each in prompt.messages], "logprobs": True, "top_logprobs": 1}
+        else:
+            body["prompt"] = prompt.text
+        try:
+            answer = self.model.answer("chat" if prompt.text is None else "text", body)
+            (found,) = read_choices(answer, [Wanted(0, 0)], 0.0)
+        except (BackendError, ValueError) as error:
+            if is_too_long(str(error)):
+                raise TooLong(str(error)) from None
+            raise BackendError(str(error)) from None
+        if "".join(found.text.split()) != "".join(text.split()):
+            if found.truncated or text.startswith(found.text):
+                raise TooLong(f"the embedded model reads {self.model.context} tokens, and a path has more")
+            raise ScoringError(f"the embedded model wrote {found.text[:40]!r} where {text[:40]!r} was to be scored")
+        return found.logprobs or ()
+
+
+def _literal(text: str) -> str:
+    """A text as a grammar of llama.cpp spells it."""
+    escaped = "".join(
+        f"\\x{ord(c):02x}" if ord(c) < 32 or ord(c) == 127 else f"\\{c}" if c in '"\\' else c for c in text
+    )
+    return f'"{escaped}"'
