@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo model test lint format bench picture clean
+.PHONY: help setup demo model test test-hf lint format bench picture clean
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
 
 setup: $(VENV)/.ready ## Create .venv with everything that demo, test and lint need
 
@@ -26,7 +26,15 @@ model: setup ## Fetch the embedded model's weights, once
 	@$(BIN)/quorate models
 
 test: setup lint model ## Lint, type-check, check the layers and run the tests
-	$(BIN)/python -m pytest -n auto $(TESTS)
+	$(BIN)/python -m pytest -n auto --ignore=tests/hf $(TESTS)
+	@echo "Left out: tests/hf, the tests that need torch and transformers. Run them with: make test-hf"
+
+test-hf: $(VENV)/.ready-hf ## Run the tests that need torch and transformers (installs them, about 1 GB)
+	$(BIN)/python -m pytest tests/hf
+
+$(VENV)/.ready-hf: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --editable '.[dev,hf]'
+	@touch $@
 
 lint: setup ## Style, types and layers
 	$(BIN)/ruff check .

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from quorate import answers
-from quorate.datasets import hub, load, task_of
+from quorate.datasets import load, task_of
 from quorate.errors import DatasetError, MissingExtra
 
 GSM8K = {"question": "How many?", "answer": "2+2=<<2+2=4>>4\n#### 1,234"}
@@ -164,14 +164,6 @@ def test_the_hub_needs_its_library_and_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtra, match=r"quorate\[hf\]"):
         load("gsm8k")
-
-
-def test_the_hubs_library_reads_a_folder_made_here(tmp_path, monkeypatch):
-    """The real code path, on files of the hub's own layout."""
-    pytest.importorskip("datasets", reason="needs the extra [hf]")
-    write(tmp_path, [GSM8K, {**GSM8K, "question": "And now?"}], "test.jsonl")
-    monkeypatch.setitem(hub.NAMES, "gsm8k", hub.Benchmark(str(tmp_path), None, "test", hub.NAMES["gsm8k"].read))
-    assert [p.id for p in load("gsm8k")] == ["gsm8k-test-0", "gsm8k-test-1"]
 
 
 QUESTIONS = Path(__file__).resolve().parents[2] / "shared" / "data" / "questions"

@@ -60,7 +60,7 @@ def test_scores_by_name_by_dotted_name_and_by_a_name_with_a_dot_in_it():
 def test_a_missing_score_names_the_problem_and_what_there_is():
     pools = [pool("q", Path(answer="a", scores={"judge": 1.0}, extra={"logprob": -1.0, "src": "x"}))]
     with pytest.raises(
-        PoolFileError, match="no pool has the score 'reward' in all its paths; there is: judge, .logprob"
+        PoolFileError, match=r"no pool has the score 'reward' in all its paths; there is: judge, .logprob"
     ):
         read_scores(pools, "reward")
     partial = [*pools, pool("r", Path(answer="a"))]

@@ -76,7 +76,7 @@ def test_flags(quorate, file, flags, complaint):
     [
         (lambda r: score_of(r[3], 1, float("nan")), ["--score", "s"], "'q3', path 1: the score 's' must be a finite"),
         (lambda r: score_of(r[3], 0, float("inf")), ["--score", "s"], "got inf"),
-        (lambda r: r[3]["paths"][0]["scores"].clear(), ["--score", "s"], "lack the score 's' in some path: 'q3'; score them first"),
+        (lambda r: r[3]["paths"][0]["scores"].clear(), ["--score", "s"], "lack the score 's' in some path: 'q3'; "),
         (lambda r: r[4].pop("gold"), [], "problem 'q4' has no gold answer (1 of 30 have none)"),
         (lambda r: r[5].update(id="q1"), [], "line 6: the id 'q1' already stands in line 2"),
         (lambda r: r[5].update(paths=[]), [], "line 6: `paths` must be a list of at least one path"),
