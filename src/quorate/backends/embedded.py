@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import AsyncGenerator, Sequence
 from functools import cached_property
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from quorate import models
 from quorate.backends.protocol import Completion, Prompt, Settings, Wanted, consecutive, read_choices
@@ -83,6 +86,20 @@ class Embedded:
             message = said.get("message", said) if isinstance(said, dict) else said
             raise BackendError(f"the embedded model refused: {message}")
         return answer
+
+    def tokens(self, text: str) -> list[int]:
+        """The tokens of a text, from the runtime's own port on this machine: it has no other way to tell."""
+        address = urlsplit(self._open().listening_address)
+        connection = HTTPConnection(address.hostname or "127.0.0.1", address.port, timeout=60)
+        try:
+            body = json.dumps({"content": text, "add_special": False})
+            connection.request("POST", "/tokenize", body, {"Content-Type": "application/json"})
+            found = json.loads(connection.getresponse().read())
+        except (OSError, HTTPException, ValueError) as error:
+            raise BackendError(f"the embedded model cannot tell the tokens of a text: {error}") from None
+        finally:
+            connection.close()
+        return [int(token) for token in found["tokens"]]
 
     def _open(self) -> Any:
         if self._server is None:

@@ -231,7 +231,7 @@ class _Maker:
         return endpoint, self.model, concurrency
 
     def _embedded(self) -> Embedded:
-        return Embedded(self.model or models.DEFAULT, batch=self.settings.batch or 4, context=_CONTEXT, say=self.say)
+        return Embedded(self.model or models.DEFAULT, batch=1, context=_CONTEXT, say=self.say)
 
     def _hf(self, kind: str) -> Any:
         from quorate.scoring.hf import HfModel

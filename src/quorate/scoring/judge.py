@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,20 +105,21 @@ class EmbeddedJudge(Judge):
     def __init__(self, model: Embedded, prompt: JudgePrompt | None = None, *, too_long: str = "cut") -> None:
         super().__init__(prompt, too_long=too_long)
         self.model = model
+        self._thread = ThreadPoolExecutor(max_workers=1)  # sums in a batch are rounded by what else is in it
 
     def describe_model(self) -> dict[str, Any]:
         return {**self.model.describe(), "route": f"top {self._TOP}", "thinking": "off"}
 
     async def verdicts(self, items: Sequence[Item]) -> Sequence[Verdict]:
-        return await asyncio.gather(*(self._verdict(item) for item in items))
+        return [await asyncio.get_running_loop().run_in_executor(self._thread, self._verdict, item) for item in items]
 
-    async def _verdict(self, item: Item) -> Verdict:
+    def _verdict(self, item: Item) -> Verdict:
         body = {
             "messages": self.chat(item.problem, item.text), "max_tokens": 1, "temperature": 0, "logprobs": True,
             "top_logprobs": self._TOP, "chat_template_kwargs": {"enable_thinking": False},
         }  # fmt: skip
         try:
-            return read_verdict(top_tokens(await asyncio.to_thread(self.model.answer, "chat", body)))
+            return read_verdict(top_tokens(self.model.answer("chat", body)))
         except BackendError as error:
             if is_too_long(str(error)):
                 raise TooLong(str(error)) from None

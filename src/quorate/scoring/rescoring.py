@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from quorate.backends.embedded import Embedded
@@ -51,25 +52,27 @@ class Rescored(Asking):
 
 
 class EmbeddedRescored(Rescored):
-    """A model in this process, made to write the path by a grammar that allows nothing else.
+    """A model in this process, made to write the path by a grammar that allows its tokens and nothing else.
 
-    It chooses the likeliest spelling of the text in tokens; a model that sampled an unlikely one is scored slightly
-    better than it was.
+    The tokens are those that the text is read as; a path sampled in other tokens has a slightly other score.
     """
 
     def __init__(self, model: Embedded, template: Template, kind: str = MEAN, *, too_long: str = "refuse") -> None:
         super().__init__(template, kind, too_long=too_long)
         self.model = model
+        self._thread = ThreadPoolExecutor(max_workers=1)  # sums in a batch are rounded by what else is in it
 
     def describe_model(self) -> dict[str, Any]:
         return {**self.model.describe(), "route": "forced decoding"}
 
     async def logprobs(self, items: Sequence[Item]) -> Sequence[Sequence[float]]:
-        return [await asyncio.to_thread(self._forced, self.template.render(item.problem), item.text) for item in items]
+        run = asyncio.get_running_loop().run_in_executor
+        return [await run(self._thread, self._forced, self.template.render(i.problem), i.text) for i in items]
 
     def _forced(self, prompt: Prompt, text: str) -> Sequence[float]:
-        body: dict[str, Any] = {"grammar": f"root ::= {_literal(text)}", "temperature": 0, "logprobs": 1,
-                                "max_tokens": len(text.encode("utf-8", "replace")) + 8}  # fmt: skip
+        tokens = self.model.tokens(text)
+        grammar = "root ::= " + " ".join(f"<[{token}]>" for token in tokens)
+        body: dict[str, Any] = {"grammar": grammar, "temperature": 0, "logprobs": 1, "max_tokens": len(tokens) + 1}
         if prompt.text is None:
             body |= {"messages": [dict(each) for each in prompt.messages], "logprobs": True, "top_logprobs": 1}
         else:
@@ -81,16 +84,7 @@ class EmbeddedRescored(Rescored):
             if is_too_long(str(error)):
                 raise TooLong(str(error)) from None
             raise BackendError(str(error)) from None
-        if "".join(found.text.split()) != "".join(text.split()):
-            if found.truncated or text.startswith(found.text):
-                raise TooLong(f"the embedded model reads {self.model.context} tokens, and a path has more")
-            raise ScoringError(f"the embedded model wrote {found.text[:40]!r} where {text[:40]!r} was to be scored")
-        return found.logprobs or ()
-
-
-def _literal(text: str) -> str:
-    """A text as a grammar of llama.cpp spells it."""
-    escaped = "".join(
-        f"\\x{ord(c):02x}" if ord(c) < 32 or ord(c) == 127 else f"\\{c}" if c in '"\\' else c for c in text
-    )
-    return f'"{escaped}"'
+        logprobs = found.logprobs or ()
+        if len(logprobs) < len(tokens):
+            raise TooLong(f"the embedded model wrote {len(logprobs)} of a path's {len(tokens)} tokens")
+        return logprobs[: len(tokens)]
