@@ -64,7 +64,7 @@ class Asking:
             raise InvalidValue(f"too_long is cut (read the end of the path, flagged) or refuse, got {too_long!r}")
         self.too_long = too_long
         self._worked = False
-        self._failures = 0
+        self._failed: set[str] = set()
 
     @property
     def retries(self) -> int:
@@ -114,9 +114,9 @@ class Asking:
             except EndpointRefused:
                 raise
             except (BackendError, ScoringError) as error:
-                self._failures += 1
-                if not self._worked and self._failures >= _HOPELESS:
-                    raise  # nothing ever worked: it is not the fault of these paths
+                self._failed.update(items[position].problem.id for position in positions)
+                if not self._worked and len(self._failed) >= _HOPELESS:
+                    raise  # nothing ever worked: it is not the fault of these problems
                 for each, path in (todo[position] for position in positions):
                     failed.add(each.number)
                     emit(Failed(each.number, each.pool.problem.id, f"path {path}: {error}"))
