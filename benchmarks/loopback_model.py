@@ -30,9 +30,30 @@ def main() -> None:
             "usage": usage,
         })  # fmt: skip
 
+    async def verdict(request: web.Request) -> web.Response:
+        """A judge's one token, with the likeliest twenty."""
+        await request.read()
+        await asyncio.sleep(delay)
+        top = [
+            {"token": token, "logprob": -0.3 - k, "bytes": None} for k, token in enumerate(["Y", "N", *"ABCDEFGHIJ"])
+        ]
+        content = [{"token": "Y", "logprob": -0.3, "bytes": None, "top_logprobs": top}]
+        said = {"index": 0, "finish_reason": "length", "logprobs": {"content": content}, "message": {"content": "Y"}}
+        return web.json_response({"id": "x", "object": "chat.completion", "choices": [said]})
+
+    async def chat(request: web.Request) -> web.Response:
+        return await (verdict if b'"top_logprobs": 20' in await request.read() else answer)(request)
+
+    async def reward(request: web.Request) -> web.Response:
+        """vLLM's /classify, one conversation at a time: this server shows no template."""
+        await request.read()
+        await asyncio.sleep(delay)
+        return web.json_response({"object": "list", "data": [{"index": 0, "probs": [-2.5], "num_classes": 1}]})
+
     async def serve() -> None:
         app = web.Application()
-        app.router.add_post("/v1/chat/completions", answer)
+        app.router.add_post("/v1/chat/completions", chat)
+        app.router.add_post("/classify", reward)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0, backlog=1024).start()

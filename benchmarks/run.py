@@ -18,7 +18,8 @@ ENVIRONMENT = ROOT / ".bench-venv"
 PYTHON = ENVIRONMENT / "bin" / "python"
 READY = ENVIRONMENT / ".ready"
 SCRIPTS = ["voting_speed.py", "calibration_speed.py", "paper_table.py", "cli_start.py", "answer_classes.py",
-           "store_speed.py", "embedded_speed.py", "sampling_speed.py"]  # fmt: skip
+           "store_speed.py", "embedded_speed.py", "sampling_speed.py", "scoring_speed.py",
+           "reward_speed.py"]  # fmt: skip
 
 
 def prepare() -> None:

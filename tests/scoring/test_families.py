@@ -26,7 +26,7 @@ TEXT = st.text(alphabet="ab Cc\n", max_size=12)
 @given(st.lists(TEXT, min_size=1, max_size=7))
 def test_self_consistency_is_the_mean_jaccard_of_word_sets(texts):
     """The definition, read literally with Python sets; two paths without words share nothing."""
-    sets = [words(text) for text in texts]
+    sets = [set(words(text)) for text in texts]
     wanted = []
     for j, a in enumerate(sets):
         others = [len(a & b) / len(a | b) if a | b else 0.0 for k, b in enumerate(sets) if k != j]

@@ -23,16 +23,17 @@ class Pace:
         self._refusals = 0
 
     async def __aenter__(self) -> None:
-        while self._busy >= int(self.limit):
+        if self._waiting or self._busy >= int(self.limit):
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             try:
-                await turn
+                await turn  # a slot is handed over with it
             except asyncio.CancelledError:
                 if turn.done() and not turn.cancelled():
-                    self._wake()
+                    await self.__aexit__()
                 raise
-        self._busy += 1
+        else:
+            self._busy += 1
         wait = self._not_before - time.monotonic()
         if wait > 0:
             try:
@@ -60,9 +61,8 @@ class Pace:
         self._not_before = max(self._not_before, now + hold * random.uniform(1.0, 1.1))
 
     def _wake(self) -> None:
-        free = int(self.limit) - self._busy
-        while self._waiting and free > 0:
+        while self._waiting and self._busy < int(self.limit):
             turn = self._waiting.popleft()
             if not turn.done():
+                self._busy += 1
                 turn.set_result(None)
-                free -= 1

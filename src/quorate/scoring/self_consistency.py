@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import count
+from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -38,28 +39,40 @@ class SelfConsistency:
             raise ScoringError(
                 f"the paths of problem {pool.problem.id!r} have no texts, which the score {self.name} compares"
             )
-        return mean_jaccard(*numbered([words(text or "") for text in texts])).tolist()  # type: ignore[no-any-return]
+        return mean_jaccard(number_words([text or "" for text in texts])).tolist()  # type: ignore[no-any-return]
 
 
-def words(text: str) -> set[str]:
-    """The unigrams of a text."""
-    return set(text.lower().split())
+def words(text: str) -> list[str]:
+    """The unigrams of a text, in order, repeated ones too."""
+    return text.lower().split()
 
 
-def numbered(sets: Sequence[set[str]]) -> tuple[list[NDArray[np.intp]], int]:
-    """Each path's words as numbers, and how many there are in all."""
+@dataclass(frozen=True)
+class NumberedWords:
+    """The words of a pool's paths as numbers: `word[i]` stands in path `path[i]`."""
+
+    path: NDArray[np.intp]
+    word: NDArray[np.intp]
+    n_paths: int
+    n_words: int
+
+
+def number_words(texts: Sequence[str]) -> NumberedWords:
+    """Every distinct word gets a number."""
     number: defaultdict[str, int] = defaultdict(count().__next__)
-    return [np.fromiter(map(number.__getitem__, each), np.intp, len(each)) for each in sets], len(number)
+    of_paths = [words(text) for text in texts]
+    lengths = [len(each) for each in of_paths]
+    word = np.fromiter(map(number.__getitem__, chain.from_iterable(of_paths)), np.intp, sum(lengths))
+    return NumberedWords(np.repeat(np.arange(len(texts)), lengths), word, len(texts), len(number))
 
 
-def mean_jaccard(paths: Sequence[NDArray[np.intp]], n_words: int) -> NDArray[np.float64]:
-    """The mean similarity of each path to the others, from their words as numbers below `n_words`."""
-    has_word = np.zeros((len(paths), n_words), dtype=np.float32)  # counts below 2²⁴ are exact
-    for row, held in zip(has_word, paths, strict=True):
-        row[held] = 1
+def mean_jaccard(words: NumberedWords) -> NDArray[np.float64]:
+    """The mean similarity of each path to the others."""
+    has_word = np.zeros((words.n_paths, words.n_words), dtype=np.float32)  # counts below 2²⁴ are exact
+    has_word[words.path, words.word] = 1
     shared = (has_word @ has_word.T).astype(np.float64)
     own = shared.diagonal()
     union = own[:, None] + own - shared
     similarity = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
     np.fill_diagonal(similarity, 0.0)
-    return np.asarray(similarity.sum(axis=1) / max(len(paths) - 1, 1))
+    return np.asarray(similarity.sum(axis=1) / max(words.n_paths - 1, 1))
