@@ -53,6 +53,10 @@ def log_yes(tokens: list[int]) -> float:
     return -0.01 - sum(tokens) % 89 / 20
 
 
+def log_no(yes: float) -> float:
+    return math.log(max(1 - math.exp(yes) - 0.002, 1e-9))
+
+
 def token_logprob(before: int, token: int) -> float:
     return -((before * 7 + token * 13) % 50) / 10 - 0.05
 
@@ -77,6 +81,10 @@ class Vllm:
     results: int | None = None
     """How many results scoring routes give, whatever was asked."""
     drops_thoughts: bool = False
+    before_answers: str = ""
+    """What the template puts before an answer that is there already."""
+    unreadable: str = ""
+    """Characters whose tokens are shown as pieces."""
     seen: list[str] = field(default_factory=list)
 
     def __call__(self, number: int, body: dict[str, Any], request: web.Request) -> web.Response:
@@ -127,11 +135,13 @@ class Vllm:
         }
 
     def _generative_scoring(self, body: dict[str, Any], _: str) -> Any:
-        assert body["label_token_ids"] == [tokens_of("Y")[0], tokens_of("N")[0]]
+        assert set(body["label_token_ids"]) == {tokens_of("Y")[0], tokens_of("N")[0]}
         found = []
         for item in body["items"]:
-            yes = math.exp(log_yes([START, *tokens_of(body["query"] + item)]))
-            found.append(yes / (yes + 0.5 * (1 - yes)) if body.get("apply_softmax", True) else yes)
+            log_p = log_yes([START, *tokens_of(body["query"] + item)])
+            yes, no = math.exp(log_p), math.exp(log_no(log_p))
+            first = yes if body["label_token_ids"][0] == tokens_of("Y")[0] else no
+            found.append(first / (yes + no) if body.get("apply_softmax", True) else first)
         data = [{"index": i, "object": "score", "score": score} for i, score in enumerate(found)]
         return {"data": data[: self.results], "usage": {}}
 
@@ -145,7 +155,7 @@ class Vllm:
         if not self.logprobs:
             return {"choices": [{"message": {"content": "Y"}, "logprobs": None}]}
         yes = log_yes(prompt)
-        every = {"Y": yes, "N": math.log(max(1 - math.exp(yes) - 0.002, 1e-9)), "The": math.log(0.001)}
+        every = {"Y": yes, "N": log_no(yes), "The": math.log(0.001)}
         if self.thinks and not _thinking_off(body):
             every = {"<think>": -0.001, "Well": -8.0}
         if self.heeds_token_ids and "logprob_token_ids" in body:
@@ -157,6 +167,10 @@ class Vllm:
         content = [{"token": listed[0][0], "logprob": listed[0][1], "top_logprobs": top}]
         return {"choices": [{"message": {"content": listed[0][0]}, "logprobs": {"content": content}}]}
 
+    def _shown(self, token: int) -> str:
+        text = text_of([token])
+        return "\ufffd" if text in self.unreadable and self.unreadable else text
+
     def _read(self, body: dict[str, Any]) -> Any:
         """Prompt log-probabilities: of each token behind the one before it, likelier ones listed beside it."""
         if "messages" in body:
@@ -164,6 +178,8 @@ class Vllm:
             messages = body["messages"]
             if self.drops_thoughts:
                 messages = [{**m, "content": m["content"].rpartition("</think>")[2]} for m in messages]
+            if go_on:
+                messages = [*messages[:-1], {**messages[-1], "content": self.before_answers + messages[-1]["content"]}]
             text = templated(messages, to_be_answered=body.get("add_generation_prompt", True), go_on=go_on)
             tokens = tokens_of(text)
         else:
@@ -175,7 +191,7 @@ class Vllm:
         entries: list[Any] = [None]
         for token, value in zip(tokens[1:], logprobs, strict=True):
             likelier = {"999999": {"logprob": -0.001, "rank": 1, "decoded_token": "zzz"}}
-            entries.append({**likelier, str(token): {"logprob": value, "rank": 2, "decoded_token": text_of([token])}})
+            entries.append({**likelier, str(token): {"logprob": value, "rank": 2, "decoded_token": self._shown(token)}})
         told = {"prompt_logprobs": entries, "prompt_token_ids": tokens}
         choice = {"message": {"content": "x"}, "text": "x", "logprobs": None}
         return {**told, "choices": [choice]} if "messages" in body else {"choices": [{**choice, **told}]}

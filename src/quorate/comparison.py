@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from quorate.electorate import Source, hold_vote
-from quorate.errors import InvalidValue
+from quorate.errors import InvalidValue, PoolFileError
 from quorate.evidence import Evidence
 from quorate.frontier import Frontier, auroc, common_auc
 from quorate.labels import labelled_rows, read_labels
-from quorate.pool_table import Reading, read_table
+from quorate.pool_table import Reading, read_scores, read_table
 from quorate.records import Pool
 from quorate.score_health import ScoreHealth
 
@@ -76,6 +76,10 @@ def _of_score(
 ) -> tuple[ScoreSummary, Frontier | None]:
     pools = source.pools
     values = [path.scores[name] for pool in pools for path in pool.paths if name in path.scores]
+    try:
+        read_scores([pool for pool in pools if all(name in path.scores for path in pool.paths)], name)
+    except (InvalidValue, PoolFileError) as error:
+        return ScoreSummary(name, name, len(values), warnings=(str(error),)), None
     missing = tuple(pool.problem.id for pool in pools if any(name not in path.scores for path in pool.paths))
     summary = ScoreSummary(
         name, name, len(values), min(values), max(values), dict(source.flags.get(name, {})), missing=missing

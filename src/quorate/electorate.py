@@ -16,12 +16,14 @@ from quorate.normalisers import parse_normaliser
 from quorate.policy import Policy, calibrate
 from quorate.pool_table import PoolTable, Reading, named_pipeline, read_column, read_table
 from quorate.records import Pool
+from quorate.score_health import ScoreHealth
 from quorate.splits import split, units
 from quorate.tie_breaks import Column, parse_tie_break
 from quorate.voting import Recipe, Votes, vote_again
 from quorate.weights import parse_weight
 
 Say = Callable[[str], None]
+_MANY_FLOORS = 0.2
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,20 @@ class Electorate:
         if self.labels is None:
             raise InvalidValue("these pools were read without labels")
         return self.labels.of_votes(self.votes)
+
+    def score_warnings(self) -> list[str]:
+        """What is the matter with the score, seen without labels; nothing where nothing is."""
+        recipe, scores = self.votes.recipe, self.table.scores
+        if scores is None or recipe.score is None:
+            return []
+        found = ScoreHealth.of(scores, recipe).warnings(recipe.score)
+        floors = sum(count for flag, count in self.flags.items() if "floor" in flag) / sum(map(len, scores))
+        if floors > _MANY_FLOORS:
+            found.append(
+                f"{floors:.0%} of the values of {recipe.score!r} are floors: the judge's likeliest tokens do not reach "
+                "down to Y; score with an exact route"
+            )
+        return found
 
     def units(self) -> Any:
         """Which rows belong together: one cluster, or the same question text."""

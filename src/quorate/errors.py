@@ -8,7 +8,8 @@
     ├── ScoringError                         a scorer gives what is no score, or cannot read a path
     ├── StoreError                           a run cannot be opened, read or written
     ├── BackendError                         a model cannot be reached, or refuses
-    │   └── EndpointRefused                  … and will refuse every further request too: key, route, model
+    │   └── EndpointRefused                  … and will refuse every further request too: key, model
+    │       └── NoSuchRoute                  … or does not offer the route
     ├── PolicyFileError                      a policy file is foreign, newer, damaged or edited
     ├── PipelineMismatch                     a policy is used on votes made another way
     ├── CalibrationLeak                      problems used for calibration turn up where unseen ones are needed
@@ -57,6 +58,10 @@ class BackendError(QuorateError):
 
 class EndpointRefused(BackendError):
     """An endpoint refuses in a way that no other request will change: no key, no such route or model."""
+
+
+class NoSuchRoute(EndpointRefused):
+    """An endpoint does not offer a route, or not for this model."""
 
 
 class PolicyFileError(QuorateError):

@@ -27,7 +27,7 @@ def function_named(spec: str, used_as: str) -> Callable[..., Any]:
     module, _, name = spec.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:
-        sys.path.insert(0, here)
+        sys.path.append(here)  # behind all else, so that nothing is shadowed
     try:
         function = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:

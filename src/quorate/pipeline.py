@@ -35,11 +35,11 @@ from quorate.models import Say
 from quorate.policy import Policy, as_guarantees, describe_differences
 from quorate.pool_table import Reading
 from quorate.prompts import Template, template_for, template_of
-from quorate.records import Decision, Path, Pool, Problem
+from quorate.records import Decision, Path, Pool, Problem, blinded
 from quorate.sampling import SamplingProgress, Watch
 from quorate.scoring.families import ScorerSettings, make_scorer, scorer_of_identity
 from quorate.scoring.own import Function, OwnScore
-from quorate.scoring.perplexity import Perplexity
+from quorate.scoring.perplexity import KINDS, Perplexity
 from quorate.scoring.protocol import Scorer, StreamScorer, checked, full_identity
 from quorate.scoring.runs import score_run
 from quorate.store import Store
@@ -78,7 +78,10 @@ class Pipeline:
         """What scores its paths."""
         if self.score is None or isinstance(self.score, Scorer):
             return self.score
-        return make_scorer(self.score) if isinstance(self.score, str) else OwnScore(self.score)
+        if not isinstance(self.score, str):
+            return OwnScore(self.score)
+        # Log-probabilities come with the paths; a model that scores text again is for runs that lack them.
+        return Perplexity(self.score) if self.score in KINDS else make_scorer(self.score)
 
     def fitted(self, problems: Sequence[Problem]) -> Fitted:
         """The pipeline for problems of one task: its prompt, stop words and extraction settled."""
@@ -148,9 +151,10 @@ class Pipeline:
         pool = _run(lambda _: self._draw(fitted, problem))
         scorer, scorers = self.scorer, {}
         if scorer is not None:
-            values = checked(scorer.score(pool), pool, scorer.name)
-            paths = [replace(p, scores={scorer.name: v}) for p, v in zip(pool.paths, values, strict=True)]
-            pool, scorers = replace(pool, paths=tuple(paths)), {scorer.name: full_identity(scorer)}
+            name = policy.pipeline.get("score") or scorer.name
+            values = checked(scorer.score(blinded(pool)), pool, scorer.name)
+            paths = [replace(p, scores={name: v}) for p, v in zip(pool.paths, values, strict=True)]
+            pool, scorers = replace(pool, paths=tuple(paths)), {name: full_identity(scorer)}
         source = Source([pool], fitted.describe(), scorers)
         voted = hold_vote(source, reading_of_policy(policy), policy.recipe, labelled=False)
         decision = policy.decide_votes(voted.votes, alpha=alpha)[0]

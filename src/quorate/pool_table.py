@@ -11,12 +11,8 @@ from typing import Any
 
 from quorate.answers.relations import BY_TASK, Relation, as_written, relation_for, relation_named
 from quorate.errors import InvalidValue, PoolFileError
-from quorate.records import Path, Pool, Problem
+from quorate.records import Path, Pool, Problem, names_labels
 
-_LABEL_NAMES = re.compile(
-    r"(?i)(is_?)?(in)?correct(ness)?(_(src|source|label|gold|answer))?|(gold|true)?_?labels?|gold(_.*)?|(ground_?)?truth"
-    r"|is_?(right|wrong|true|false)"
-)
 _SUSPECT = re.compile(r"(?i)none|null|nan|n/?a|no[ _-]?answer[.!]?|unknown|\?+|_+|-+|\[?invalid\]?")
 _ABSENT: Any = object()
 
@@ -145,7 +141,7 @@ def read_scores(pools: Sequence[Pool], name: str) -> list[list[float]]:
 
 
 def _refuse_label_name(name: str) -> None:
-    if _LABEL_NAMES.fullmatch(name):
+    if names_labels(name):
         raise InvalidValue(
             f"{name!r} names labels, and labels cannot be a score: the vote must not see them; "
             "if it holds something else, give the field another name"
@@ -206,8 +202,8 @@ def _no_score(pools: Sequence[Pool], lacking: Sequence[str], name: str) -> str:
     if len(lacking) < len(pools):
         few = ", ".join(repr(problem) for problem in lacking[:5]) + (", …" if len(lacking) > 5 else "")
         return (
-            f"{len(lacking)} of {len(pools)} pools lack the score {name!r} in some path: {few}; score them first "
-            f"(`quorate score RUN --score {name}`), or leave them out"
+            f"{len(lacking)} of {len(pools)} pools lack the score {name!r} in some path: {few}; score them with the "
+            "`quorate score` that scored the others, or leave them out"
         )
     names = sorted({score for pool in pools[:100] for path in pool.paths for score in path.scores})
     fields = sorted(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -41,6 +42,29 @@ class Pool:
 
     problem: Problem
     paths: tuple[Path, ...]
+
+
+_LABEL_NAMES = re.compile(
+    r"(?i)(is_?)?(in)?correct(ness)?(_(src|source|label|gold|answer))?|(gold|true)?_?labels?|gold(_.*)?|(ground_?)?truth"
+    r"|is_?(right|wrong|true|false)"
+)
+
+
+def names_labels(name: str) -> bool:
+    """Whether a field's name says that it holds labels."""
+    return _LABEL_NAMES.fullmatch(name) is not None
+
+
+def blinded(pool: Pool) -> Pool:
+    """A pool as a scorer may see it: without gold, and without fields that are named like labels."""
+    problem = replace(pool.problem, gold=(), extra=_without_labels(pool.problem.extra))
+    return Pool(problem, tuple(replace(path, extra=_without_labels(path.extra)) for path in pool.paths))
+
+
+def _without_labels(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not any(map(names_labels, fields)):
+        return fields
+    return {name: value for name, value in fields.items() if not names_labels(name)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from quorate.voting import Recipe, as_scores, weights_of
 from quorate.weights import Uniform
 
 _MOST = 0.5
-_END = 1e-3
+_END, _TAIL = 1e-3, 0.05
 _ONE_PATH = 0.9
 _NEARLY_EVEN = 1.1
 
@@ -28,7 +28,7 @@ class ScoreHealth:
     constant: float
     """Pools whose paths all have the same score."""
     at_top: float
-    """Paths within a thousandth of the range from its top."""
+    """Paths within a thousandth of the range (of the middle 90 % of values) from its top."""
     at_bottom: float
     one_path: float
     """Pools of three paths or more in which one has more than 90 % of the weight."""
@@ -57,12 +57,13 @@ class ScoreHealth:
                 wide += int((weights.sum(axis=1) * _ONE_PATH < 1).sum())
                 wide_pools += len(block)
         flat = np.concatenate(every) if every else np.zeros(0)
-        low, high = (float(flat.min()), float(flat.max())) if flat.size else (0.0, 0.0)
+        # Quantiles, so that a few values far off (floors, say) do not stretch the range.
+        low, high = np.quantile(flat, [_TAIL, 1 - _TAIL]).tolist() if flat.size else (0.0, 0.0)
         near = _END * (high - low)
         return cls(
             constant=constant / max(pools, 1),
-            at_top=float((flat >= high - near).mean()) if high > low else 0.0,
-            at_bottom=float((flat <= low + near).mean()) if high > low else 0.0,
+            at_top=float((flat >= high - near).mean()) if flat.size else 0.0,
+            at_bottom=float((flat <= low + near).mean()) if flat.size else 0.0,
             one_path=wide / max(wide_pools, 1),
             even=even / max(pools - constant, 1),
         )
@@ -78,8 +79,8 @@ class ScoreHealth:
         end, share = max((("top", self.at_top), ("bottom", self.at_bottom)), key=lambda each: each[1])
         if share > _MOST and self.constant <= _MOST:
             found.append(
-                f"the score {name!r} is saturated: {share:.0%} of the paths lie at the {end} of its range; take the "
-                "raw reward or the log-probability in place of a probability, or --normaliser rank"
+                f"the score {name!r} is saturated: {share:.0%} of the paths lie at the {end} of its range; if it is "
+                "a probability, take the log-probability or the raw reward in its place, else --normaliser rank"
             )
         if self.one_path > _MOST:
             found.append(

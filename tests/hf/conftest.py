@@ -69,6 +69,9 @@ def causal_folder(tokenizer, tmp_path_factory) -> str:
 
     torch.manual_seed(1)
     model = LlamaForCausalLM(_config(tokenizer))
+    letters = [token for token in range(len(tokenizer)) if tokenizer.decode([token]).strip() in ("Y", "N")]
     for weight in model.parameters():
         torch.nn.init.normal_(weight, std=0.2)
+    with torch.no_grad():  # it answers Y or N now and then, as a judge must
+        model.lm_head.weight[letters] *= 4
     return _saved(model, tokenizer, tmp_path_factory.mktemp("causal"))

@@ -10,11 +10,12 @@ import subprocess
 import sys
 import textwrap
 import time
+from functools import partial
 
 import pytest
 from sqlalchemy import text
 
-from quorate.errors import ScoringError
+from quorate.errors import LogprobsMissing, ScoringError
 from quorate.records import Path, Pool, Problem
 from quorate.scoring import OwnScore, Perplexity, SelfConsistency, score_run
 from quorate.scoring.asking import Asking, Item, Value
@@ -90,6 +91,7 @@ def test_only_the_paths_that_lack_a_score_are_asked_about(place, filled):
     run = filled(place)
     first = Lengths(fails=("text 2 1",))
     progress = score(run, first)
+    assert first.name == "lengths"
     assert progress.saved == 17
     assert progress.failed == {"q2": "path 1: no"}
     second = Lengths()
@@ -127,9 +129,11 @@ def test_a_scorer_never_sees_gold(place, filled):
     assert all(pool.problem.gold == () for pool in seen)
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, None, "high", True, 10**400])
+@pytest.mark.parametrize(
+    "bad", [math.nan, math.inf, None, "high", True, 10**400], ids=["nan", "inf", "none", "text", "true", "huge"]
+)
 def test_what_is_no_finite_number_is_an_error_that_names_the_path_and_is_not_stored(place, bad, filled):
-    run = filled(place, n=2)
+    run = filled(place, n=1)
 
     def broken(pool):
         return [0.1, bad, 0.3]
@@ -159,8 +163,16 @@ def test_a_changed_function_is_another_score(place, filled):
         return [-len(path.text) for path in pool.paths]
 
     second = OwnScore(length, "length").identity()
-    assert first["source"] != second["source"]
-    assert OwnScore(namespace["f"], "f").identity()["source"] is None
+    assert first != second
+    assert OwnScore(namespace["f"], "f").identity() == OwnScore(namespace["f"], "f").identity()
+    assert (
+        OwnScore(partial(namespace["f"], k=1), "f").identity() != OwnScore(partial(namespace["f"], k=2), "f").identity()
+    )
+
+    def scaled(factor):
+        return lambda pool: [factor * len(path.text) for path in pool.paths]
+
+    assert OwnScore(scaled(1), "s").identity() != OwnScore(scaled(2), "s").identity()
     assert score(run, OwnScore(length)).name == "length"
 
 
@@ -180,6 +192,69 @@ def test_recorded_log_probabilities_are_taken_and_missing_ones_named(place, open
         assert "has no token log-probabilities" in progress.failed["b"]
         assert [path.scores[kind] for path in run.pools()[0].paths] == pytest.approx(values)
     assert run.flags()["perplexity"] == {"empty": 1}
+
+
+def test_a_function_that_raises_names_the_pool_and_the_others_are_kept(place, filled):
+    run = filled(place)
+
+    def sometimes(pool):
+        return [{"q4": None}.get(pool.problem.id, 1.0) + 1.0 for _ in pool.paths]
+
+    progress = score(run, OwnScore(sometimes))
+    assert progress.saved == 15
+    assert progress.failed == {
+        "q4": "sometimes raised TypeError: unsupported operand type(s) for +: 'NoneType' and 'float'"
+    }
+
+
+def test_a_first_attempt_that_fails_entirely_takes_no_name(place, filled):
+    run = filled(place)
+    with pytest.raises(ScoringError):
+        score(run, Lengths(fails={f"text {i} {j}" for i in range(6) for j in range(3)}))
+    assert score(run, Lengths(version=2)).name == "lengths"
+
+
+def test_a_stop_is_heeded_while_a_scorer_is_still_finding_out(place, filled):
+    class Waiting(Lengths):
+        async def prepare(self):
+            await asyncio.sleep(60)
+
+    async def interrupted():
+        stop = asyncio.Event()
+        asyncio.get_running_loop().call_later(0.05, stop.set)
+        return await score_run(filled(place), Waiting(), stop=stop)
+
+    started = time.monotonic()
+    assert asyncio.run(interrupted()).interrupted
+    assert time.monotonic() - started < 30
+
+
+def test_imported_answers_without_texts_are_not_scored_as_if_they_were_empty(place, opened):
+    run = opened(place)
+    run.add_problems([Problem("a", "?")])
+    run.save([saved(0, 0, Path("1")), saved(0, 1, Path("2"))])
+    for scorer in (Perplexity(), SelfConsistency()):
+        with pytest.raises((ScoringError, LogprobsMissing)):
+            score(run, scorer)
+    assert score(run, Lengths()).failed == {"a": "path 0 has no text to score"}
+    assert all(not path.scores for pool in run.pools() for path in pool.paths)
+
+
+def test_fields_named_like_labels_never_reach_a_scorer(place, opened):
+    run = opened(place)
+    run.add_problems([Problem("a", "?", ("1",), extra={"gold_label": "1", "level": 3})])
+    run.save([saved(0, 0, Path("1", "x", extra={"correct_src": True, "src": "m"}))])
+    seen = []
+
+    def spy(pool):
+        seen.append((pool.problem.extra, pool.paths[0].extra))
+        return [0.0]
+
+    score(run, OwnScore(spy))
+    assert "gold_label" not in seen[0][0]
+    assert seen[0][0]["level"] == 3
+    assert "correct_src" not in seen[0][1]
+    assert seen[0][1]["src"] == "m"
 
 
 def test_a_stop_ends_it_soon_and_the_rest_follows_later(place, filled):

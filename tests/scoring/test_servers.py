@@ -8,13 +8,14 @@ import math
 import pytest
 
 from loopback import error, reply
-from quorate.errors import BackendError, EndpointRefused, LogprobsMissing, ScoringError
+from quorate.errors import BackendError, EndpointRefused, InvalidValue, LogprobsMissing, ScoringError
 from quorate.prompts import Template
 from quorate.records import Path, Pool, Problem
+from quorate.scoring.asking import is_too_long
 from quorate.scoring.families import ScorerSettings, make_scorer
 from quorate.scoring.perplexity import statistic
-from quorate.scoring.protocol import Failed, full_identity
-from quorate.store import Unscored
+from quorate.scoring.protocol import Failed, flagged, full_identity
+from quorate.store import Scored, Unscored
 from vllm import Vllm, log_yes, reward, templated, token_logprob, tokens_of
 
 TEXTS = ("2 + 3 = 5, so 5.", "It is 6.", " The answer is 5 ", "")
@@ -82,7 +83,8 @@ def test_paths_go_in_batches_without_a_doubled_start_of_text(vllm, scorer):
     made = scorer("reward")
     assert made.score(POOL) == pytest.approx(rewards())
     assert made.at_once > 1
-    assert vllm.seen.count("/classify") == 2 + 1 + 1  # two probes, one in a batch, the pool in one
+    assert vllm.seen.count("/classify") == 3 + 3 + 1  # three probes, each also in a batch, and the pool in one
+    assert full_identity(made)["asked"] == "templated texts"
 
 
 def test_without_the_servers_template_each_path_goes_as_a_conversation(vllm, scorer):
@@ -90,6 +92,7 @@ def test_without_the_servers_template_each_path_goes_as_a_conversation(vllm, sco
     made = scorer("reward")
     assert made.score(POOL) == pytest.approx(rewards())
     assert made.at_once == 1
+    assert full_identity(made)["asked"] == "conversations"
 
 
 def test_a_sigmoid_in_place_of_the_reward_is_refused(vllm, scorer):
@@ -114,7 +117,7 @@ def test_another_number_of_results_is_an_error(vllm, scorer):
 
     async def main():
         await made.prepare()
-        vllm.results = 2
+        vllm.results = 0
         try:
             return [outcome async for portion in made.stream([Unscored(0, POOL, (0, 1, 2, 3))]) for outcome in portion]
         finally:
@@ -122,7 +125,7 @@ def test_another_number_of_results_is_an_error(vllm, scorer):
 
     found = asyncio.run(main())
     assert all(isinstance(each, Failed) for each in found)
-    assert "gave 2 results for 4 paths" in found[0].reason
+    assert "gave 0 results for 1 paths" in found[0].reason
 
 
 @pytest.mark.parametrize("answer", [[0.2, 0.8], "high", None, float("nan"), True])
@@ -288,6 +291,142 @@ def test_a_judge_whose_server_dies_names_the_path_and_the_others_go_on(vllm, sco
     found = outcomes(made)
     assert sorted(each.path for each in found if not isinstance(each, Failed)) == [0, 2, 3]
     assert [each.reason for each in found if isinstance(each, Failed)] == ["path 1: the endpoint answered 400: no"]
+
+
+def test_paths_without_a_text_are_named_and_never_judged_as_if_they_said_nothing(vllm, scorer):
+    pool = Pool(PROBLEM, (Path("5"), Path("5", "It is 5.")))
+    for name in ("judge", "reward"):
+        failed, scored = sorted(outcomes(scorer(name), pool), key=lambda each: isinstance(each, Scored))
+        assert (failed.reason, scored.path) == ("path 0 has no text to score", 1)
+
+
+def test_a_refusal_in_mid_run_does_not_change_how_the_rest_is_asked(vllm, scorer, server):
+    """Validation errors repeat the request; they must not switch thinking on under an identity that says off."""
+    good = server.behave
+    made = scorer("judge", route="chat")
+
+    def sometimes(number, body, request):
+        if "It is 6." in repr(body):
+            return error(400, "Input should be a valid string: chat_template_kwargs, top_logprobs, logprobs")
+        return good(number, body, request)
+
+    server.behave = sometimes
+    identity_after = [outcomes(made), full_identity(made)][1]
+    assert (identity_after["thinking"], identity_after["route"]) == ("off", "top 20")
+    assert all(body["top_logprobs"] == 20 and "chat_template_kwargs" in body for body in server.requests)
+
+
+def test_a_server_that_lists_five_at_most_is_asked_for_five(vllm, scorer, server):
+    good = server.behave
+    server.behave = lambda n, body, request: (
+        error(400, "Requested sample logprobs of 20, which is greater than max allowed: 5")
+        if body.get("top_logprobs", 0) > 5
+        else good(n, body, request)
+    )
+    made = scorer("judge", route="chat")
+    assert made.score(POOL) == pytest.approx(yes(made=made))
+    assert full_identity(made)["route"] == "top 5"
+
+
+def test_a_passing_failure_while_probing_does_not_change_the_route(vllm, scorer, server):
+    good, broken = server.behave, {"/tokenize", "/classify"}
+
+    def flaky(number, body, request):
+        if request.path in broken:
+            broken.remove(request.path)
+            return error(502, "bad gateway")
+        return good(number, body, request)
+
+    server.behave = flaky
+    judge, made = scorer("judge", patience=30), scorer("reward", patience=30)
+    judge.score(POOL)
+    made.score(POOL)
+    assert full_identity(judge)["route"] == "token_ids"
+    assert (full_identity(made)["route"], full_identity(made)["asked"]) == ("classify", "templated texts")
+
+
+def test_vouched_rewards_are_another_score_than_raw_ones(scorer):
+    assert scorer("reward", raw=True).identity() != scorer("reward").identity()
+
+
+def test_probabilities_in_place_of_log_probabilities_are_refused(server, scorer):
+    from loopback import choice
+
+    def wrong(number, body, request):
+        top = [{"token": "Y", "logprob": 0.3}, {"token": "N", "logprob": 0.7}]
+        return reply({**choice("N"), "logprobs": {"content": [{"token": "N", "logprob": 0.7, "top_logprobs": top}]}})
+
+    server.behave = wrong
+    with pytest.raises(ScoringError, match="above 0 for log-probabilities"):
+        scorer("judge", route="chat").score(POOL)
+
+
+def test_a_judge_that_hardly_thinks_of_y_or_n_is_refused_by_every_route(vllm, scorer, monkeypatch):
+    import vllm as stand_in
+
+    monkeypatch.setattr(stand_in, "log_yes", lambda tokens: -27.0)
+    monkeypatch.setattr(stand_in, "log_no", lambda yes: -27.0)
+    for route in ("chat", "token_ids", "scoring"):
+        with pytest.raises(ScoringError, match="says neither Y nor N"):
+            scorer("judge", route=route).score(POOL)
+
+
+def test_what_a_template_puts_before_a_path_is_not_taken_for_it(vllm, scorer):
+    vllm.before_answers = "<think>\n\n</think>\n\n"
+    with pytest.raises((ScoringError, LogprobsMissing), match="its template changes paths"):
+        scorer("perplexity", CHAT).score(POOL)
+
+
+def test_characters_of_several_tokens_are_recognised(vllm, scorer):
+    vllm.unreadable = "é"
+    pool = Pool(PROBLEM, (Path(text="né 5"), Path(text="Ça fait 5, né")))
+    prefix = "Q: What is 2 + 3?\nA:"
+    wanted = [statistic("perplexity", logprobs_behind(prefix, each.text, start=True)) for each in pool.paths]
+    assert scorer("perplexity", COMPLETION).score(pool) == pytest.approx(wanted)
+
+
+def test_a_chat_cannot_be_scored_by_echo(scorer):
+    with pytest.raises(InvalidValue, match="the route echo reads a text"):
+        scorer("perplexity", CHAT, route="echo")
+
+
+def test_one_bad_path_does_not_spoil_its_batch(vllm, scorer, server):
+    good = server.behave
+    made = scorer("reward")
+
+    def not_that_one(number, body, request):
+        return error(400, "no") if "so 5." in repr(body.get("input")) else good(number, body, request)
+
+    server.behave = not_that_one
+    found = outcomes(made)
+    assert sorted(each.path for each in found if isinstance(each, Scored)) == [1, 2, 3]
+
+
+def test_blank_paths_have_the_lowest_score_of_their_pool(vllm, scorer):
+    pool = Pool(PROBLEM, (Path(text="It is 5."), Path(text=" \n"), Path(text="")))
+    values = scorer("perplexity", COMPLETION).score(pool)
+    assert values[1] == values[2] == values[0]
+    assert flags(scorer("perplexity", COMPLETION), pool) == [None, "empty", "empty"]
+
+
+@pytest.mark.parametrize(
+    ("said", "long"),
+    [
+        ("This model's maximum context length is 4096 tokens. However, you requested 5000 tokens", True),
+        ("The decoder prompt (length 5000) is longer than the maximum model length of 4096", True),
+        ("the request exceeds the available context size, try increasing it", True),
+        ("input is too large to process. increase the physical batch size", True),
+        ("max_tokens must be at least 1", False),
+        ("Too many images", False),
+        ("logprobs are not supported in this context", False),
+    ],
+)
+def test_only_refusals_of_length_cut_a_path(said, long):
+    assert is_too_long(said) is long
+
+
+def test_flags_do_not_grow():
+    assert flagged(flagged(flagged("floor", "cut"), "cut"), None) == "cut+floor"
 
 
 def test_keys_are_sent_and_never_told(vllm, scorer, server, monkeypatch):

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from quorate.backends.pacing import Pace
 from quorate.backends.protocol import has_choices
-from quorate.errors import BackendError, EndpointRefused, MissingExtra
+from quorate.errors import BackendError, EndpointRefused, MissingExtra, NoSuchRoute
 
 _LATER = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _TOO_MUCH = frozenset({429, 503, 529})
@@ -130,7 +130,7 @@ class Endpoint:
             hint = {401: f"; set {self._key_variable}", 403: f"; check {self._key_variable}"}.get(
                 status, f"; check the address ({without_secrets(self.base_url)}) and {self.serves}"
             )
-            raise EndpointRefused(said + hint)
+            raise (NoSuchRoute if status in (404, 405) else EndpointRefused)(said + hint)
         raise Refused(said)
 
     def _said(self, document: Any, raw: bytes) -> str:

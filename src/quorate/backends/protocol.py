@@ -156,7 +156,7 @@ def _logprobs(held: Any) -> tuple[float, ...] | None:
     if entries and entries[-1][0] == "":
         entries.pop()
     values = [value for _, value in entries if isinstance(value, (int, float)) and value == value]
-    if not values or len(values) < len(entries):
+    if not values or len(values) < len(entries) or max(values) > 1e-3:  # what is above 0 is no log-probability
         return None
     # Servers write "impossible" as -9999 or as the lowest float; one such entry must not drown the rest.
     return tuple(float(min(0.0, max(value, _LOWEST_LOGPROB))) for value in values)

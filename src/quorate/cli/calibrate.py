@@ -33,7 +33,6 @@ from quorate.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from quorate.electorate import Electorate
     from quorate.policy import Policy
 
 NAME = "calibrate"
@@ -49,7 +48,6 @@ Examples:
 
 `quorate calibrate pools.jsonl --score simulated --normaliser pool_z --tie-break mean_score --delta 0.1`
 """
-_MANY_FLOORS = 0.2
 
 
 def run(
@@ -85,7 +83,7 @@ def run(
     if out is not None:
         policy.save(out)
     facts = _facts(policy, used=len(voted.votes) - held_out, held_out=held_out, file=None if out is None else str(out))
-    facts["warnings"] = _warnings(voted)
+    facts["warnings"] = voted.score_warnings()
     if json:
         output.emit(facts)
     else:
@@ -139,23 +137,6 @@ def _facts(policy: Policy, *, used: int, held_out: int, file: str | None) -> dic
             for point in policy.points
         ],
     }  # fmt: skip
-
-
-def _warnings(voted: Electorate) -> list[str]:
-    """What is the matter with the score, seen without labels."""
-    from quorate.score_health import ScoreHealth
-
-    table, recipe = voted.table, voted.votes.recipe
-    if table.scores is None or recipe.score is None:
-        return []
-    found = ScoreHealth.of(table.scores, recipe).warnings(recipe.score)
-    floors = sum(count for flag, count in voted.flags.items() if "floor" in flag) / sum(map(len, table.scores))
-    if floors > _MANY_FLOORS:
-        found.append(
-            f"{floors:.0%} of the values of {recipe.score!r} are floors: the judge's likeliest tokens do not reach "
-            "down to Y; score with an exact route"
-        )
-    return found
 
 
 def _bound(point: dict[str, Any]) -> str:

@@ -127,6 +127,7 @@ def _repeat(
         "frontier_auc": curve.auc,
         "frontier_auc_normalised": curve.auc_normalised,
         "aurc": curve.aurc,
+        "warnings": voted.score_warnings(),
         "points": [_point(result) for result in results],
     }
     if json:
@@ -206,6 +207,8 @@ def _show_splits(facts: dict[str, Any]) -> None:
             for point in facts["points"]
         ],
     )  # fmt: skip
+    for warning in facts["warnings"]:
+        output.say(f"warning: {warning}")
     for point in facts["points"]:
         if not point["feasible"]:
             output.say(

@@ -46,7 +46,7 @@ class Meter:
             )  # fmt: skip
             self._bar.start()
             self._task = self._bar.add_task("", total=progress.wanted)
-        self._bar.update(self._task, completed=progress.saved, description=_facts(progress))
+        self._bar.update(self._task, total=progress.wanted, completed=progress.saved, description=_facts(progress))
 
     def close(self) -> None:
         if self._bar is not None:

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import math
 import re
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from quorate.errors import BackendError, EndpointRefused, InvalidValue, ScoringError
+from quorate.errors import (
+    BackendError,
+    EndpointRefused,
+    InvalidValue,
+    LogprobsMissing,
+    MissingExtra,
+    QuorateError,
+    ScoringError,
+)
 from quorate.records import Pool, Problem
-from quorate.scoring.protocol import CUT, EMPTY, Emit, Failed, Outcome, lowest, portions_of, score_alone, stream_of
+from quorate.scoring.protocol import CUT, EMPTY, Emit, Failed, Outcome, flagged, portions_of, score_alone, stream_of
 from quorate.store import Scored, Unscored
 
 _HOPELESS = 3
 _SHORTEST = 64
 _TOO_LONG = re.compile(
-    r"(?i)context|too (long|many|large)|longer than|max\w*[ _](model|input|prompt|\w+)?[ _]?(len|token)"
+    r"(?i)context (length|size|window)|max\w*[ _](context|model|input|sequence|prompt)[ _](len|tokens)"
+    r"|(prompt|input|sequence|request)\b.{0,40}(too (long|large)|exceeds|longer than)|tokens.{0,40}must be <="
 )
 
 
@@ -57,7 +68,7 @@ class Asking:
     at_once = 1
     """Paths to a question."""
     needs_text = False
-    """Whether a path without text has no score of its own; it then gets the lowest of its pool, flagged."""
+    """Whether a blank path has no score of its own; it then gets the lowest of its pool, flagged."""
 
     def __init__(self, *, too_long: str = "cut") -> None:
         if too_long not in ("cut", "refuse"):
@@ -99,58 +110,71 @@ class Asking:
 
     async def stream(self, unscored: Iterable[Unscored]) -> AsyncGenerator[list[Outcome], None]:
         blocks = portions_of(unscored, self.pools_at_once)
-        async for portion in stream_of(blocks, self.concurrency, self._block):
-            yield portion
+        async with contextlib.aclosing(stream_of(blocks, self.concurrency, self._block)) as portions:
+            async for portion in portions:
+                yield portion
 
     async def _block(self, block: Sequence[Unscored], emit: Emit) -> None:
-        todo = [(each, path) for each in block for path in each.missing if not self._is_blank(each, path)]
+        """Ask about the missing paths of some pools; then give blank ones what their pools leave them."""
+        todo = [(each, path) for each in block for path in each.missing if self._is_askable(each, path)]
         items = [Item(each.pool.problem, each.pool.paths[path].text or "") for each, path in todo]
-        found: dict[int, list[float]] = {each.number: [] for each in block}
+        found: dict[int, list[float]] = {each.number: list(each.known.values()) for each in block}
         failed: set[int] = set()
 
         async def portion(positions: Sequence[int]) -> None:
-            try:
-                values = await self._ask([items[position] for position in positions])
-            except EndpointRefused:
-                raise
-            except (BackendError, ScoringError) as error:
-                self._failed.update(items[position].problem.id for position in positions)
-                if not self._worked and len(self._failed) >= _HOPELESS:
-                    raise  # nothing ever worked: it is not the fault of these problems
-                for each, path in (todo[position] for position in positions):
-                    failed.add(each.number)
-                    emit(Failed(each.number, each.pool.problem.id, f"path {path}: {error}"))
-                return
-            self._worked = True
-            for position, value in zip(positions, values, strict=True):
+            outcomes = await self._ask_each([items[position] for position in positions])
+            for position, outcome in zip(positions, outcomes, strict=True):
                 each, path = todo[position]
-                found[each.number].append(value.value)
-                emit(Scored(each.number, path, value.value, value.flag))
+                if isinstance(outcome, Value):
+                    found[each.number].append(outcome.value)
+                    emit(Scored(each.number, path, outcome.value, outcome.flag))
+                else:
+                    failed.add(each.number)
+                    emit(Failed(each.number, each.pool.problem.id, f"path {path}: {outcome}"))
 
         async with asyncio.TaskGroup() as group:
             for positions in self.portions(items):
                 group.create_task(portion(positions))
         for each in block:
-            if each.number not in failed:
-                bottom = lowest(each, self.name, found[each.number])
-                for path in each.missing:
-                    if self._is_blank(each, path):
-                        emit(Scored(each.number, path, bottom, EMPTY))
+            for path in each.missing:
+                text = each.pool.paths[path].text
+                if text is None:
+                    emit(Failed(each.number, each.pool.problem.id, f"path {path} has no text to score"))
+                elif not self._is_askable(each, path) and each.number not in failed:
+                    emit(Scored(each.number, path, min(found[each.number], default=0.0), EMPTY))
 
-    def _is_blank(self, each: Unscored, path: int) -> bool:
-        return self.needs_text and not each.pool.paths[path].text
+    def _is_askable(self, each: Unscored, path: int) -> bool:
+        text = each.pool.paths[path].text
+        return text is not None and not (self.needs_text and not text.strip())
 
-    async def _ask(self, items: Sequence[Item]) -> Sequence[Value]:
-        """Ask; what does not fit is asked about alone, and then by its end."""
+    async def _ask_each(self, items: Sequence[Item]) -> Sequence[Value | QuorateError]:
+        """A value for each item, or why there is none. Where several fail together, each is asked about alone."""
         try:
-            return await self.ask(items)
+            values = await self.ask(items)
+            if not all(math.isfinite(value.value) for value in values):
+                raise ScoringError("the model gave a number that is not finite")
+        except (EndpointRefused, MissingExtra):
+            raise
         except TooLong as error:
+            return [await self._shortened(items[0], error)] if len(items) == 1 else await self._alone(items)
+        except (BackendError, ScoringError, LogprobsMissing, InvalidValue) as error:
             if len(items) > 1:
-                return [value for item in items for value in await self._ask([item])]
-            (item,) = items
-            if self.too_long == "refuse":
-                raise ScoringError(f"{error}; set too_long = cut to score the end of such paths") from None
-            if len(item.text) < _SHORTEST:
-                raise ScoringError(f"{error}, even without the path; its question does not fit") from None
-            (value,) = await self._ask([replace(item, text=item.text[-(3 * len(item.text) // 4) :])])
-            return [Value(value.value, CUT if value.flag in (None, CUT) else f"{value.flag}+{CUT}")]
+                return await self._alone(items)
+            self._failed.add(items[0].problem.id)
+            if not self._worked and len(self._failed) >= _HOPELESS:
+                raise  # nothing ever worked: it is not the fault of these problems
+            return [error]
+        self._worked = True
+        return values
+
+    async def _alone(self, items: Sequence[Item]) -> list[Value | QuorateError]:
+        return [outcome for item in items for outcome in await self._ask_each([item])]
+
+    async def _shortened(self, item: Item, error: TooLong) -> Value | QuorateError:
+        """The value of a path's end, flagged, as far as it fits."""
+        if self.too_long == "refuse":
+            return ScoringError(f"{error}; set too_long = cut to score the end of such paths")
+        if len(item.text) < _SHORTEST:
+            return ScoringError(f"{error}, even without the path; its question does not fit")
+        (outcome,) = await self._ask_each([replace(item, text=item.text[-(3 * len(item.text) // 4) :])])
+        return Value(outcome.value, flagged(outcome.flag, CUT)) if isinstance(outcome, Value) else outcome

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
+from weakref import WeakValueDictionary
 
 from quorate import models
 from quorate.backends.embedded import Embedded
@@ -20,7 +21,7 @@ from quorate.functions import names_function
 from quorate.prompts import Template, read_template, template_of
 from quorate.scoring import perplexity
 from quorate.scoring.judge import EmbeddedJudge
-from quorate.scoring.judge_prompts import judge_prompt
+from quorate.scoring.judge_prompts import describe, judge_prompt
 from quorate.scoring.judge_server import CHAT, SCORING, TOKEN_IDS, ChatJudge, ScoringJudge
 from quorate.scoring.judge_server import ROUTES as JUDGE_ROUTES
 from quorate.scoring.own import own_score
@@ -37,6 +38,8 @@ JUDGE, REWARD, SELF_CONSISTENCY = "judge", "reward", "self-consistency"
 KINDS = (*perplexity.KINDS, JUDGE, REWARD, SELF_CONSISTENCY)
 _SERVER, _EMBEDDED, _HF = "server", "embedded", "transformers"
 _CONTEXT = 2048
+_LOADED: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
+"""Models in this process, so that scorers of one model share it."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +118,16 @@ def scorer_of_identity(
     route = str(identity.get("route", ""))
     known = (*JUDGE_ROUTES, *REWARD_ROUTES, *RESCORING_ROUTES)
     on_server = identity.get("backend") == _SERVER
+    if identity.get("backend") == _HF and not settings.model:
+        raise InvalidValue(
+            f"the policy's score {name!r} comes from the model {identity.get('model')}; no file may make quorate load "
+            f"a model: name it yourself with --set {name}.model="
+        )
+    prompt = identity.get("prompt")
+    if not isinstance(prompt, dict) and prompt not in (None, BUILT_IN, describe(None)):
+        raise InvalidValue(f"the policy's score {name!r} has a prompt that this quorate does not know: {prompt!r:.40}")
     asked = ScorerSettings(
-        kind=kind, model=identity.get("model"), prompt=identity.get("prompt"), revision=identity.get("revision"),
+        kind=kind, model=identity.get("model"), prompt=prompt, revision=identity.get("revision"),
         too_long=identity.get("too_long"),
         route=routes.get(route, route if route in known else CHAT if kind == JUDGE else None) if on_server else None,
     )  # fmt: skip
@@ -231,13 +242,23 @@ class _Maker:
         return endpoint, self.model, concurrency
 
     def _embedded(self) -> Embedded:
-        return Embedded(self.model or models.DEFAULT, batch=1, context=_CONTEXT, say=self.say)
+        made = _LOADED.get((self.model, _EMBEDDED)) or Embedded(
+            self.model or models.DEFAULT, batch=1, context=_CONTEXT, say=self.say
+        )
+        _LOADED[self.model, _EMBEDDED] = made
+        return made
 
     def _hf(self, kind: str) -> Any:
-        from quorate.scoring.hf import HfModel
+        from quorate.scoring.hf_model import HfModel
 
         assert self.model is not None
-        return HfModel(self.model, kind, self.settings.revision, self.settings.device, self.settings.batch or 16)
+        given = self.settings
+        key = (self.model, kind, given.revision, given.device, given.batch)
+        made = _LOADED.get(key) or HfModel(
+            self.model, kind, revision=given.revision, device=given.device, batch=given.batch or 16
+        )
+        _LOADED[key] = made
+        return made
 
     def _route(self, known: tuple[str, ...]) -> str | None:
         route = self.settings.route

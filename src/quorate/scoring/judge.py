@@ -22,6 +22,10 @@ from quorate.scoring.protocol import FLOOR
 
 LOWEST = -100.0
 """A log-probability below this counts as this: servers write "impossible" in several ways."""
+_ROUNDING = 1e-3
+_LOST = 1e-5
+"""Probability that single precision may lose in a sum: a bound must not be below the truth."""
+_FEWEST_LETTERS = 0.01
 PROBE = Item(Problem("probe", "What is 2 + 3?", extra={"task": "math"}), "2 + 3 = 5. The answer is 5.")
 
 
@@ -31,8 +35,8 @@ class Verdict:
 
     value: float
     floor: bool
-    decided: bool
-    """Whether Y or N is among the likely tokens at all."""
+    letters: float
+    """p(Y) + p(N), as far as they are listed."""
     likeliest: str
 
 
@@ -42,7 +46,10 @@ def read_verdict(tokens: Iterable[tuple[str, float]]) -> Verdict:
     Y may be spelt with blanks around it: all such tokens count together. Where there is none, log p(Y) is at most the
     smallest log-probability listed, and at most that of all tokens not listed.
     """
-    found = [(token.strip(), max(min(float(logprob), 0.0), LOWEST)) for token, logprob in tokens if logprob == logprob]
+    listed = [(token.strip(), float(logprob)) for token, logprob in tokens]
+    if any(not logprob <= _ROUNDING for _, logprob in listed):
+        raise ScoringError("the judge's endpoint gives numbers above 0 for log-probabilities, so they are none")
+    found = [(token, max(min(logprob, 0.0), LOWEST)) for token, logprob in listed]
     if not found:
         raise LogprobsMissing(
             "the judge's endpoint gives no token log-probabilities, which a verdict is read from; start it with them, "
@@ -50,13 +57,12 @@ def read_verdict(tokens: Iterable[tuple[str, float]]) -> Verdict:
         )
     likeliest = max(found, key=lambda each: each[1])[0]
     yes = [logprob for token, logprob in found if token == "Y"]
-    decided = bool(yes) or any(token == "N" for token, _ in found)
+    letters = math.fsum(math.exp(logprob) for token, logprob in found if token in ("Y", "N"))
     if yes and max(yes) > LOWEST:
-        return Verdict(min(_log_sum(yes), 0.0), False, decided, likeliest)
-    listed = _log_sum([logprob for _, logprob in found])
-    rest = math.log(-math.expm1(listed)) if listed < 0 else LOWEST
-    bound = min(rest, *(logprob for _, logprob in found))
-    return Verdict(max(bound, LOWEST), True, decided, likeliest)
+        return Verdict(min(_log_sum(yes), 0.0), False, letters, likeliest)
+    rest = 1 - math.fsum(math.exp(logprob) for _, logprob in found)
+    bound = min(math.log(max(rest, 0.0) + _LOST), *(logprob for _, logprob in found))
+    return Verdict(bound, True, letters, likeliest)
 
 
 class Judge(Asking):
@@ -89,8 +95,7 @@ class Judge(Asking):
     async def prepare(self) -> None:
         """See that the judge gives verdicts at all, on a sum that anybody can check."""
         (verdict,) = await self.verdicts([PROBE])
-        if not verdict.decided:
-            raise says_neither(verdict.likeliest)
+        refuse_prose(verdict.letters, verdict.likeliest)
 
     async def ask(self, items: Sequence[Item]) -> Sequence[Value]:
         found = await self.verdicts(items)
@@ -126,12 +131,13 @@ class EmbeddedJudge(Judge):
             raise
 
 
-def says_neither(token: str) -> ScoringError:
-    """The error for a judge whose answer begins with something else."""
-    return ScoringError(
-        f"the judge says neither Y nor N: its answer begins with {token!r:.40}; choose a judge that follows "
-        "instructions, switch its thinking off, or give a prompt of your own (docs/scores.md)"
-    )
+def refuse_prose(letters: float, likeliest: str) -> None:
+    """Raise for a judge that hardly thinks of answering Y or N."""
+    if letters < _FEWEST_LETTERS:
+        raise ScoringError(
+            f"the judge says neither Y nor N: its answer begins with {likeliest!r:.40}; choose a judge that follows "
+            "instructions, switch its thinking off, or give a prompt of your own (docs/scores.md)"
+        )
 
 
 def top_tokens(answer: Any) -> list[tuple[str, float]]:

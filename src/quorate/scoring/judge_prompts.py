@@ -90,6 +90,8 @@ def judge_prompt(held: Any) -> JudgePrompt | None:
         return None
     if isinstance(held, dict):
         return _from(held, "the judge's prompt")
+    if str(held).startswith("built-in@"):
+        raise InvalidValue(f"this quorate has version {VERSION} of the judge's prompts, not {held}")
     path = Path(str(held))
     try:
         return _from(tomllib.loads(path.read_text(encoding="utf-8")), str(path))

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from quorate.backends.endpoint import Endpoint, Refused
-from quorate.errors import BackendError, EndpointRefused, ScoringError
+from quorate.errors import BackendError, EndpointRefused, NoSuchRoute, ScoringError
 from quorate.records import Problem
 from quorate.scoring.asking import Item, TooLong, is_too_long
-from quorate.scoring.judge import LOWEST, PROBE, Judge, Verdict, read_verdict, top_tokens
+from quorate.scoring.judge import LOWEST, PROBE, Judge, Verdict, read_verdict, refuse_prose, top_tokens
 from quorate.scoring.judge_prompts import JudgePrompt
 from quorate.scoring.server_template import MARK, Around, doubled_start, text_around_mark, token_of
 
@@ -75,6 +75,8 @@ class ChatJudge(_ServerJudge):
         self._top = 20
         self._length_field = "max_completion_tokens"
         self._thinking_off = True
+        self._settled = False
+        """Whether the way of asking is part of an identity by now, and stays."""
 
     def describe_model(self) -> dict[str, Any]:
         route = self.route if self.route == TOKEN_IDS else f"top {self._top}"
@@ -82,12 +84,15 @@ class ChatJudge(_ServerJudge):
         return {"backend": "server", "model": self.model, "route": route, "thinking": thinking}
 
     async def prepare(self) -> None:
+        if self._settled:
+            return
         await super().prepare()
-        if self.route != CHAT and not self._ids:
+        if self.route != CHAT:
             heeded = await self._heeds_token_ids()
             if self.route == TOKEN_IDS and not heeded:
                 raise ScoringError("the judge's endpoint does not heed logprob_token_ids; leave the route out, or chat")
             self.route = TOKEN_IDS if heeded else CHAT
+        self._settled = True
 
     async def _heeds_token_ids(self) -> bool:
         """Whether the server tells of the tokens it is asked about, however unlikely they are."""
@@ -95,7 +100,7 @@ class ChatJudge(_ServerJudge):
             ids = [await token_of(self.endpoint, self.model, text) for text in (*_SPELLINGS, _UNLIKELY)]
             self._ids = list(dict.fromkeys(ids))
             tokens = top_tokens(await self._post(PROBE))
-        except (BackendError, ScoringError, Refused):
+        except (NoSuchRoute, ScoringError, Refused):
             tokens = []
         told = any(token.strip() and _UNLIKELY.startswith(token.strip()) for token, _ in tokens)
         self._ids = self._ids[:-1] if told else []
@@ -110,7 +115,7 @@ class ChatJudge(_ServerJudge):
             try:
                 return await self._post(item)
             except Refused as refused:
-                if not self._put_another_way(refused.message):
+                if self._settled or not self._put_another_way(refused.message):
                     if is_too_long(refused.message):
                         raise TooLong(refused.message) from None
                     raise BackendError(refused.message) from None
@@ -128,11 +133,13 @@ class ChatJudge(_ServerJudge):
 
     def _put_another_way(self, said: str) -> bool:
         words = said.lower()
+        if '"messages"' in words:  # it only repeats the request
+            return False
         if self._length_field in words and self._length_field == "max_completion_tokens":
             self._length_field = "max_tokens"
         elif self._thinking_off and "chat_template_kwargs" in words:
             self._thinking_off = False
-        elif self._top > 5 and "top_logprobs" in words:
+        elif self._top > 5 and "logprob" in words:
             self._top = 5
         elif "logprob" in words:
             raise EndpointRefused(
@@ -171,8 +178,12 @@ class ScoringJudge(_ServerJudge):
             chat = self.chat(PROBE.problem, MARK)
             around = await text_around_mark(self.endpoint, self.model, chat, to_be_answered=True)
             self._start = await doubled_start(self.endpoint, self.model, around.before, chat)
-            self._labels = [await token_of(self.endpoint, self.model, text) for text in ("Y", "N")]
-        await super().prepare()
+            yes, no = [await token_of(self.endpoint, self.model, text) for text in ("Y", "N")]
+            self._labels = [no, yes]
+            (against,) = await self.verdicts([PROBE])
+            self._labels = [yes, no]
+            (pro,) = await self.verdicts([PROBE])
+            refuse_prose(math.exp(pro.value) + math.exp(against.value), "something else")
 
     async def verdicts(self, items: Sequence[Item]) -> Sequence[Verdict]:
         try:
@@ -217,4 +228,4 @@ def _of_probability(value: Any) -> Verdict:
     if not isinstance(value, (int, float)) or not 0 <= value <= 1 + 1e-6:
         raise ScoringError(f"the endpoint's score {value!r:.40} is no probability, which p(Y) must be")
     logprob = min(math.log(value), 0.0) if value > 0 else LOWEST
-    return Verdict(max(logprob, LOWEST), logprob <= LOWEST, True, "Y" if value >= 0.5 else "N")
+    return Verdict(max(logprob, LOWEST), logprob <= LOWEST, 1.0, "Y" if value >= 0.5 else "N")

@@ -51,7 +51,7 @@ class Perplexity:
         """One number per path; a path without a token has the lowest of its pool, for it says nothing."""
         values = [self._recorded(path) for path in pool.paths]
         for position, (path, value) in enumerate(zip(pool.paths, values, strict=True)):
-            if value is None and (path.text or path.extra.get("n_tokens")):
+            if value is None and (path.text is None or path.text.strip() or path.extra.get("n_tokens")):
                 raise LogprobsMissing(
                     f"path {position} of problem {pool.problem.id!r} has no token log-probabilities, which the "
                     f"score {self.name} needs; sample from an endpoint that gives them, have stored paths scored "

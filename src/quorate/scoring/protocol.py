@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from quorate.errors import ScoringError
-from quorate.records import Pool
+from quorate.records import Pool, blinded
 from quorate.store import Scored, Unscored
 
 FLOOR = "floor"
@@ -20,7 +20,12 @@ FLOOR = "floor"
 CUT = "cut"
 """The path was longer than the scorer can read; it read the end of it."""
 EMPTY = "empty"
-"""The path says nothing; its value is the lowest of its pool."""
+"""The path says nothing."""
+
+
+def flagged(*flags: str | None) -> str | None:
+    """Several flags as one."""
+    return "+".join(sorted({each for flag in flags if flag for each in flag.split("+")})) or None
 
 
 @runtime_checkable
@@ -72,7 +77,7 @@ def score_alone(scorer: StreamScorer, pool: Pool) -> list[float]:
         found: dict[int, float] = {}
         try:
             await scorer.prepare()
-            whole = Unscored(0, pool, tuple(range(len(pool.paths))))
+            whole = Unscored(0, blinded(pool), tuple(range(len(pool.paths))))
             async with contextlib.aclosing(scorer.stream([whole])) as portions:
                 async for portion in portions:
                     for outcome in portion:
@@ -88,7 +93,10 @@ def score_alone(scorer: StreamScorer, pool: Pool) -> list[float]:
 
 def checked(values: Sequence[float], pool: Pool, scorer: str) -> list[float]:
     """A pool's numbers, or an error that says which is none."""
-    numbers = list(values)
+    try:
+        numbers = list(values)
+    except TypeError:
+        raise ScoringError(f"the scorer {scorer!r} gave {values!r:.40}; it must give one number per path") from None
     if len(numbers) != len(pool.paths):
         raise ScoringError(
             f"the scorer {scorer!r} gave {len(numbers)} numbers for the {len(pool.paths)} paths of problem "
@@ -105,12 +113,6 @@ def checked(values: Sequence[float], pool: Pool, scorer: str) -> list[float]:
                 "a score is a finite number"
             )
     return [float(value) for value in numbers]
-
-
-def lowest(each: Unscored, name: str, found: Iterable[float]) -> float:
-    """The lowest score of a pool, of those it had and those just found; 0 where there is none."""
-    known = [path.scores[name] for path in each.pool.paths if name in path.scores]
-    return min([*known, *found], default=0.0)
 
 
 def full_identity(scorer: Scorer) -> dict[str, Any]:

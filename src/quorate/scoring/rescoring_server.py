@@ -7,13 +7,14 @@ whose template drops or rewrites part of a path is refused, not believed.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from quorate.backends.endpoint import Endpoint, Refused
 from quorate.backends.protocol import Prompt
-from quorate.errors import BackendError, LogprobsMissing, QuorateError, ScoringError
+from quorate.errors import BackendError, InvalidValue, LogprobsMissing, NoSuchRoute, ScoringError
 from quorate.prompts import Template
 from quorate.scoring.asking import Item, TooLong, is_too_long
 from quorate.scoring.perplexity import MEAN
@@ -51,6 +52,8 @@ class ServerRescored(Rescored):
         too_long: str = "refuse",
     ) -> None:
         super().__init__(template, kind, too_long=too_long)
+        if route == ECHO and template.kind == "chat":
+            raise InvalidValue("the route echo reads a text; a chat is scored by prompt_logprobs")
         self.endpoint, self.model, self.route, self.concurrency = endpoint, model, route, concurrency
         self._prompts: dict[str, asyncio.Task[list[Token]]] = {}
 
@@ -77,7 +80,7 @@ class ServerRescored(Rescored):
             try:
                 if self._path(await self._read(probe, ""), await self._read(probe, " 4, 5"), " 4, 5"):
                     return
-            except (QuorateError, Refused) as error:
+            except (NoSuchRoute, ScoringError, LogprobsMissing, Refused) as error:
                 reasons.append(f"{route}: {error}")
         self.route = None
         raise LogprobsMissing(
@@ -91,14 +94,14 @@ class ServerRescored(Rescored):
     async def _one(self, item: Item) -> list[float]:
         prompt = self.template.render(item.problem)
         try:
-            alone = await asyncio.shield(self._alone(prompt))
+            alone = await asyncio.shield(self._prompt_tokens(prompt))
             return self._path(alone, await self._read(prompt, item.text), item.text)
         except Refused as refused:
             if is_too_long(refused.message):
                 raise TooLong(refused.message) from None
             raise BackendError(refused.message) from None
 
-    def _alone(self, prompt: Prompt) -> asyncio.Task[list[Token]]:
+    def _prompt_tokens(self, prompt: Prompt) -> asyncio.Task[list[Token]]:
         """The tokens of a prompt without a path: asked for once, for all paths of its problem."""
         key = repr((prompt.text, prompt.messages))
         if key not in self._prompts:
@@ -128,7 +131,8 @@ class ServerRescored(Rescored):
             start += 1
         if start < len(prompt) - _JOINT:
             raise ScoringError("the server reads another prompt when a path stands behind it: its tokens differ")
-        tokens = _of_text(whole[start:], text)
+        melted = "".join(token.text or "" for token in prompt[start:])
+        tokens = _of_text(whole[start:], melted + text)
         found = [token.logprob for token in tokens if token.logprob is not None]
         if not found or len(found) < len(tokens):
             raise LogprobsMissing("the endpoint left out the log-probability of some token of a path")
@@ -149,9 +153,9 @@ def _of_text(tokens: Sequence[Token], text: str) -> Sequence[Token]:
     spelt, wanted = "", text.strip()
     for count, token in enumerate(tokens, start=1):
         spelt += token.text or ""
-        if wanted in spelt:
+        if len(spelt.strip()) >= len(wanted) and spelt.strip().startswith(wanted):
             return tokens[:count]
-    if _letters(wanted) == _letters(spelt):  # characters of several tokens come as replacement signs
+    if _PIECES in spelt and _might_spell(spelt.strip(), wanted):
         return tokens
     raise ScoringError(
         f"the server reads {spelt[:40]!r} where the path {wanted[:40]!r} stands: its template changes paths, so their "
@@ -159,8 +163,14 @@ def _of_text(tokens: Sequence[Token], text: str) -> Sequence[Token]:
     )
 
 
-def _letters(text: str) -> str:
-    return "".join(c for c in text if c.isascii() and c.isalnum())
+_PIECES = "\ufffd"
+"""What a server writes for a token that is part of a character."""
+
+
+def _might_spell(spelt: str, wanted: str) -> bool:
+    """Whether a text with unreadable pieces may be the wanted one: all that is readable stands where it should."""
+    readable = [re.escape(part) for part in re.split(f"{_PIECES}+", spelt)]
+    return re.fullmatch(".{1,8}?".join(readable), wanted, re.S) is not None
 
 
 def _prompt_tokens(document: Any) -> list[Token]:

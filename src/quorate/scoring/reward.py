@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quorate.backends.endpoint import Endpoint, Refused
-from quorate.errors import BackendError, EndpointRefused, InvalidValue, ScoringError
+from quorate.errors import BackendError, EndpointRefused, InvalidValue, NoSuchRoute, ScoringError
 from quorate.prompts import Template
 from quorate.records import Problem
 from quorate.scoring.asking import Asking, Item, TooLong, Value, is_too_long
@@ -27,6 +27,7 @@ _WITH_OPTIONS = Template("{question}\n\n{options}")
 _PROBES = (
     Item(Problem("probe", "What is 2 + 3?"), "2 + 3 = 5. The answer is 5."),
     Item(Problem("probe", "What is the capital of France?"), "Bananas are yellow."),
+    Item(Problem("probe", "What is 2 + 4?"), "<think>\nTwo and four.\n</think>\n\nIt is 6."),  # templates rewrite these
 )
 
 
@@ -35,6 +36,7 @@ class Reward(Asking):
 
     name = "reward"
     normaliser = "pool_z"
+    activation = "none"
 
     def __init__(self, template: Template | None = None, *, too_long: str = "cut") -> None:
         super().__init__(too_long=too_long)
@@ -45,7 +47,7 @@ class Reward(Asking):
     def identity(self) -> dict[str, Any]:
         prompt = BUILT_IN if self.template is None else self.template.describe()
         return {
-            "scorer": "reward", "version": 1, **self.describe_model(), "activation": "none", "prompt": prompt,
+            "scorer": "reward", "version": 1, **self.describe_model(), "activation": self.activation, "prompt": prompt,
             "too_long": self.too_long,
         }  # fmt: skip
 
@@ -86,6 +88,8 @@ class ServerReward(Reward):
         super().__init__(template, too_long=too_long)
         self.endpoint, self.model, self.route, self.concurrency, self.raw = endpoint, model, route, concurrency, raw
         self._checked = False
+        if raw:
+            self.activation = "as served"
 
     @property
     def retries(self) -> int:
@@ -96,7 +100,8 @@ class ServerReward(Reward):
         return self.endpoint.trouble
 
     def describe_model(self) -> dict[str, Any]:
-        return {"backend": "server", "model": self.model, "route": self.route}
+        asked = "templated texts" if self.at_once > 1 else "conversations"
+        return {"backend": "server", "model": self.model, "route": self.route, "asked": asked}
 
     async def prepare(self) -> None:
         """Find the route, and see that its numbers are r itself."""
@@ -108,7 +113,7 @@ class ServerReward(Reward):
             try:
                 rewards = [await self._conversation(item) for item in _PROBES]
                 break
-            except (BackendError, ScoringError, Refused) as error:
+            except (NoSuchRoute, ScoringError, Refused) as error:
                 reasons.append(f"/{route}: {error}")
         else:
             self.route = self.route if len(tried) == 1 else None
@@ -134,10 +139,10 @@ class ServerReward(Reward):
     async def _takes_batches(self, rewards: Sequence[float]) -> bool:
         """Whether templated texts, several at once, get the same rewards as conversations."""
         try:
-            batch = await self._batch(_PROBES[:1])
-        except (BackendError, ScoringError, Refused):
+            batches = [await self._batch([item]) for item in _PROBES]
+        except (NoSuchRoute, ScoringError, Refused):
             return False
-        return math.isclose(batch[0], rewards[0], rel_tol=1e-2, abs_tol=1e-2)
+        return all(math.isclose(b[0], r, rel_tol=1e-2, abs_tol=1e-2) for b, r in zip(batches, rewards, strict=True))
 
     async def ask(self, items: Sequence[Item]) -> Sequence[Value]:
         try:

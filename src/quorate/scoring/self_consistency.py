@@ -35,10 +35,8 @@ class SelfConsistency:
 
     def score(self, pool: Pool) -> list[float]:
         texts = [path.text for path in pool.paths]
-        if all(text is None for text in texts):
-            raise ScoringError(
-                f"the paths of problem {pool.problem.id!r} have no texts, which the score {self.name} compares"
-            )
+        if None in texts:
+            raise ScoringError(f"path {texts.index(None)} has no text, which the score {self.name} compares")
         return mean_jaccard(number_words([text or "" for text in texts])).tolist()  # type: ignore[no-any-return]
 
 

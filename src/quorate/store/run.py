@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from types import MappingProxyType
@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, Table, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from quorate.errors import StoreError
-from quorate.records import Path, Pool, Problem
+from quorate.records import Path, Pool, Problem, blinded
 from quorate.store.connection import reading, writing
 from quorate.store.rows import (
     PATH_FACTS,
@@ -43,6 +43,8 @@ class Unscored:
     number: int
     pool: Pool
     missing: tuple[int, ...]
+    known: Mapping[int, float] = field(default_factory=dict)
+    """The scores of the paths that have one, by path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +240,8 @@ class Run:
         for start in range(0, len(order), _POOLS_AT_ONCE):
             block = order[start : start + _POOLS_AT_ONCE]
             for number, pool in zip(block, self.pools(with_texts=True, numbers=block), strict=True):
-                yield Unscored(number, replace(pool, problem=replace(pool.problem, gold=())), lacking[number])
+                known = {at: path.scores[name] for at, path in enumerate(pool.paths) if name in path.scores}
+                yield Unscored(number, blinded(pool), lacking[number], known)
 
     def save_scores(
         self, name: str, identity: Mapping[str, Any], rows: Iterable[Scored | tuple[int, int, float]]
