@@ -1,8 +1,8 @@
 """Claim: a reward model in this process scores batches of paths of similar length faster than one path at a time.
 
 A Llama-style sequence-classification model of random weights, made here (6 layers, width 256), on the CPU; 256 paths of
-5 to 60 words, as small models write them; for longer ones, which keep the CPU busy alone, the gain is printed too. The same code and the same model on both sides, and the same rewards. Runs in an
-environment of its own, with torch.
+5 to 60 words, as small models write them. For longer ones, which keep a CPU busy one by one, the gain is printed too.
+The same code and the same model on both sides, and the same rewards. Runs in an environment of its own, with torch.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def main() -> int:
     print_report(
         "reward models in this process",
         [
-            at_least(2, "transformers reward scoring, batches by length over one by one, wall", faster["5 to 60 words"]),
+            at_least(2, "rewards by transformers, batches by length over one by one, wall", faster["5 to 60 words"]),
             at_most(1e-3, "… largest difference between their rewards", apart),
         ],
         packages=["torch", "transformers"], paths=PATHS, threads=torch.get_num_threads(), wall_seconds=seconds,

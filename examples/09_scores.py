@@ -16,9 +16,7 @@ def model(prompt, wanted):
     a, b = (int(word.strip("?")) for word in prompt.messages[-1]["content"].split("\n")[0].split() if word[0].isdigit())
     guess = a > 10 and wanted.seed % 5 > 0
     said = f"It is \\boxed{{{a + b + guess * (1 + wanted.seed % 2)}}}"
-    return Completion(
-        wanted.path, f"Well, let me see, {wanted.seed % 7} ... {said}" if guess else said, "stop", (-0.3,)
-    )
+    return Completion(wanted.path, f"Let me see, {wanted.seed % 7} ... {said}" if guess else said, "stop", (-0.3,))
 
 
 def brevity(pool):
