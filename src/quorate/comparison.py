@@ -71,6 +71,16 @@ def compare_scores(source: Source, *, normaliser: str | None = None, weight: str
     ]
 
 
+def frontier_of(source: Source, summary: ScoreSummary, normaliser: str | None = None) -> Frontier | None:
+    """The frontier of a summarised vote, on the problems that have gold; None where it has none."""
+    rows = labelled_rows(source.pools)
+    if not rows or math.isnan(summary.vote_accuracy):
+        return None
+    labelled = replace(source, pools=[source.pools[row] for row in rows])
+    tie_break = "jitter:0" if summary.title == JITTERED else None
+    return _of_vote(labelled, summary, normaliser=normaliser if summary.name else None, tie_break=tie_break)[1]
+
+
 def _of_score(
     source: Source, name: str, rows: Sequence[int], normaliser: str | None, weight: str | None
 ) -> tuple[ScoreSummary, Frontier | None]:

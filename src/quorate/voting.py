@@ -132,6 +132,13 @@ class Votes:
             return np.asarray(self.answer >= 0)
         return np.array([answer is not None for answer in self.answer], dtype=np.bool_)
 
+    def weights(self, row: int) -> list[float]:
+        """The weight of each path of one pool, the pool's largest being 1."""
+        width = int(self.n_paths[row])
+        if self._scores is None:
+            return [1.0] * width
+        return weights_of(self._scores[row : row + 1, :width], self.recipe, slice(row, row + 1))[0].tolist()  # type: ignore[no-any-return]
+
     def take(self, rows: ArrayLike) -> Votes:
         """The votes of some rows, in that order."""
         index = np.asarray(rows)
