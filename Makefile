@@ -50,7 +50,6 @@ bench: setup ## Measure speed against peers, in an environment of its own
 	@$(BIN)/python benchmarks/run.py
 
 picture: setup ## Draw the picture of the README again
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	$(BIN)/python docs/picture.py
 
 clean: ## Remove what the other targets made

@@ -21,10 +21,12 @@ from quorate.cli import (
     exporting,
     importing,
     models,
+    report,
     runs,
     sample,
     score,
     simulate,
+    study,
 )
 from quorate.errors import InfeasibleWarning, QuorateError
 from quorate.version import __version__
@@ -41,8 +43,8 @@ app = typer.Typer(
     help="Know when not to answer: a calibrated vote over sampled reasoning paths, with a guarantee.",
 )
 for verb in (
-    demo, sample, score, calibrate, evaluate, decide, ask, answers, runs, importing, exporting, models, doctor,
-    simulate,
+    demo, sample, score, calibrate, evaluate, report, study, decide, ask, answers, runs, importing, exporting, models,
+    doctor, simulate,
 ):  # fmt: skip
     app.command(verb.NAME, help=verb.HELP)(verb.run)
 

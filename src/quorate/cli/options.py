@@ -132,6 +132,19 @@ def open_source(place: str, run: str | None = None, *, facts: bool = True) -> So
         return Source(pools, held.pipeline, held.scorers(), held.flags())
 
 
+def open_texts(place: str, run: str | None = None, *, texts: bool = True) -> Source:
+    """The pools of a file or a run, with the texts of their paths if asked for."""
+    from dataclasses import replace
+
+    source = open_source(place, run, facts=True)
+    if not texts or ("://" not in place and not _is_store(place)):  # a file's pools have theirs
+        return source
+    from quorate.store import Store
+
+    with Store(place) as store:
+        return replace(source, pools=store.run(run).pools(with_texts=True))
+
+
 def _is_store(place: str) -> bool:
     """Looked at without importing a database library, which a pool file does not need."""
     path = Path(place)

@@ -1,0 +1,201 @@
+"""From a described cell to columns that can be voted on: sampled, scored or read, then labelled once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.baselines import best_of_m, oracle, single_path
+from quorate.description import Description
+from quorate.electorate import Source
+from quorate.errors import InvalidValue
+from quorate.files import read_pools
+from quorate.labels import Labels, read_labels, refuse_labels_as_score
+from quorate.pool_table import PoolTable, Reading, read_scores, read_table
+from quorate.prompts import template_of
+from quorate.scoring.families import ScorerSettings, make_scorer
+from quorate.scoring.protocol import Scorer
+from quorate.scoring.runs import ScoringProgress, score_run
+from quorate.splits import in_drawn_order, one_per_unit, units
+from quorate.store import Run, Store
+from quorate.study.description import CellDescription
+from quorate.voting import Votes, vote_again
+
+Say = Callable[[str], None]
+MAJORITY, JITTERED = "majority vote", "majority vote, ties at random"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell's pools, read and labelled. Rows are one per question, in an order that the file does not decide."""
+
+    description: CellDescription
+    source: Source
+    table: PoolTable
+    labels: Labels
+    rows: NDArray[np.intp]
+    scores: Mapping[str, list[list[float]]]
+    greedy: float | None = None
+    timings: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of wall clock that its commands took: `sample`, and `score NAME`."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.description.name
+
+    @property
+    def n(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def n_paths(self) -> tuple[int, int]:
+        sizes = [len(pool) for pool in self.table.answers]
+        return min(sizes), max(sizes)
+
+    @property
+    def methods(self) -> list[str]:
+        """What is voted with: nothing, nothing with ties broken, and each score."""
+        return [MAJORITY, JITTERED, *self.scores]
+
+    def votes(self, method: str, *, m: int | None = None, weight: str | None = None) -> tuple[Votes, NDArray[np.bool_]]:
+        """The votes of a method and which are right; of the first m paths, or with another weight, if asked for."""
+        score = None if method in (MAJORITY, JITTERED) else method
+        reading = Reading(score=score)
+        normaliser = None if score is None else self._normaliser(method, weight)
+        recipe = self.source.recipe(reading, normaliser, weight, "jitter:0" if method == JITTERED else None)
+        answers = [pool[:m] for pool in self.table.answers]
+        scores = None if score is None else [pool[:m] for pool in self.scores[score]]
+        votes = vote_again(recipe, answers, scores, ids=self.table.ids)
+        return votes.take(self.rows), self.labels.of_votes(votes)[self.rows]
+
+    def _normaliser(self, score: str, weight: str | None) -> str | None:
+        """The cell's own, or the family's; linear weights need scores that are not negative."""
+        return "pool_minmax" if weight == "linear" else self.description.normaliser
+
+    def path_right(self) -> list[list[bool]]:
+        """Which paths are right, row by row."""
+        every = self.labels.of_paths(self.table)
+        return [every[row] for row in self.rows]
+
+    def baselines(self) -> dict[str, float]:
+        """Accuracies without abstention."""
+        right = self.path_right()
+        found = {"single path": single_path(right), "oracle": oracle(right)}
+        return found if self.greedy is None else {"greedy": self.greedy, **found}
+
+    def best_of_m(self, score: str) -> float:
+        chosen = best_of_m(self.table.answers, self.scores[score]).tolist()
+        return float(self.labels.of_answers(chosen)[self.rows].mean())
+
+
+def open_cell(described: CellDescription, scorers: Mapping[str, ScorerSettings], say: Say, bridge: Any = None) -> Cell:
+    """Sample and score what a cell lacks, then read and label it."""
+    if described.questions is not None:
+        _sample(described, say, bridge)
+    timings: dict[str, float] = {}
+    if described.pools is not None:
+        source = Source(read_pools(described.pools))
+    else:
+        assert described.store is not None
+        with Store(described.store) as store:
+            run = store.run(described.run)
+            prompt = run.pipeline.get("prompt")
+            template = template_of(prompt, "the run's prompt") if isinstance(prompt, dict) else None
+            for name in described.compute or ():
+                scorer = make_scorer(name, scorers.get(name, ScorerSettings()), template=template, say=say)
+                progress = (bridge or _run)(partial(_score, run, scorer))
+                if progress.failed:
+                    problem, reason = next(iter(progress.failed.items()))
+                    say(f"{described.name}: {len(progress.failed)} problems lack {name} ({problem}: {reason})")
+            source = Source(run.pools(), run.pipeline, run.scorers(), run.flags())
+            timings = _timings(run.describe()["commands"])
+    return read_cell(described, source, timings)
+
+
+def read_cell(described: CellDescription, source: Source, timings: Mapping[str, float] | None = None) -> Cell:
+    """A cell from its pools."""
+    reading = Reading(described.answer_field or "answer", None, tuple(described.missing or ()), described.relation)
+    table = read_table(source.pools, reading)
+    labels = read_labels(source.pools, table)
+    kept = one_per_unit(table.ids, units(table.ids, table.clusters, table.questions))
+    rows = kept[in_drawn_order([table.ids[row] for row in kept])]
+    scores, notes = _scores(described, source, table, labels)
+    return Cell(
+        described, source, table, labels, rows, scores, _greedy(described, reading), timings or {}, tuple(notes)
+    )
+
+
+def _scores(
+    described: CellDescription, source: Source, table: PoolTable, labels: Labels
+) -> tuple[dict[str, list[list[float]]], list[str]]:
+    """The cell's scores that every path has; the others are noted."""
+    from dataclasses import replace
+
+    held = sorted({name for pool in source.pools for path in pool.paths for name in path.scores})
+    wanted = described.scores if described.scores is not None else held
+    found, notes = {}, []
+    for name in wanted:
+        lacking = sum(any(name not in path.scores for path in pool.paths) for pool in source.pools)
+        if "." not in name and lacking:
+            notes.append(f"{described.name}: {lacking} of {len(source.pools)} pools lack the score {name!r}; left out")
+            continue
+        found[name] = read_scores(source.pools, name)
+        refuse_labels_as_score(replace(table, scores=found[name], reading=Reading(score=name)), labels)
+    return found, notes
+
+
+def _sample(described: CellDescription, say: Say, bridge: Any) -> None:
+    from quorate.datasets import load
+
+    assert described.questions is not None
+    assert described.store is not None
+    problems = load(described.questions, limit=described.limit, seed=described.shuffle)
+    chosen = Description(
+        base_url=described.base_url, model=described.sampled_model or described.model, paths=described.paths,
+        temperature=described.temperature, max_tokens=described.max_tokens, prompt=described.prompt,
+    )  # fmt: skip
+    pipeline = chosen.pipeline(chosen.backend(say))
+    sampled = pipeline.run(problems, described.store, name=described.run or "run", bridge=bridge)
+    if sampled.progress.failed:
+        problem, reason = next(iter(sampled.progress.failed.items()))
+        raise InvalidValue(f"{len(sampled.progress.failed)} problems were not sampled ({problem}: {reason})")
+
+
+def _greedy(described: CellDescription, reading: Reading) -> float | None:
+    """The accuracy of one path at temperature 0, from a run or file of its own."""
+    if described.greedy is None:
+        return None
+    if described.store is not None:
+        with Store(described.store) as store:
+            pools: Sequence[Any] = store.run(described.greedy).pools()
+    else:
+        pools = read_pools(described.greedy)
+    table = read_table(pools, reading)
+    right = read_labels(pools, table).of_paths(table)
+    return float(np.mean([pool[0] for pool in right]))
+
+
+async def _score(run: Run, scorer: Scorer, stop: asyncio.Event) -> ScoringProgress:
+    return await score_run(run, scorer, stop=stop)
+
+
+def _timings(commands: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for command in commands:
+        name = command["command"] if command["command"] != "score" else f"score {command.get('score')}"
+        found[name] = found.get(name, 0.0) + float(command.get("seconds", 0.0))
+    return found
+
+
+def _run(work: Callable[[asyncio.Event], Any]) -> Any:
+    async def main() -> Any:
+        return await work(asyncio.Event())
+
+    return asyncio.run(main())

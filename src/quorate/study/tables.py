@@ -1,0 +1,316 @@
+"""The paper's tables from results, and tables as Markdown, LaTeX, CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from quorate.evaluation import SplitResult, Summary
+from quorate.study.cells import JITTERED, MAJORITY
+from quorate.study.description import StudyDescription
+from quorate.study.protocol import SCARCE, CellResult, Method, p_value
+
+Value = str | float | int | Summary | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns by name; a Summary is a mean with its standard deviation."""
+
+    name: str
+    title: str
+    header: list[str]
+    rows: list[list[Value]]
+    note: str = ""
+
+    def markdown(self) -> str:
+        lines = [f"### {self.title}", "", _md_row(self.header), _md_row(["---"] * len(self.header))]
+        lines += [_md_row([shown(value) for value in row]) for row in self.rows]
+        return "\n".join([*lines, "", *([self.note, ""] if self.note else [])])
+
+    def latex(self) -> str:
+        """A booktabs table."""
+        columns = "l" * _n_text(self.rows) + "r" * (len(self.header) - _n_text(self.rows))
+        body = [" & ".join(_tex(shown(value, " $\\pm$ ")) for value in row) + r" \\" for row in self.rows]
+        return "\n".join([
+            r"\begin{table}[t]", r"\centering\small", rf"\caption{{{_tex(self.title)}. {_tex(self.note)}}}",
+            rf"\label{{tab:{self.name}}}", rf"\begin{{tabular}}{{{columns}}}", r"\toprule",
+            " & ".join(_tex(name) for name in self.header) + r" \\", r"\midrule", *body, r"\bottomrule",
+            r"\end{tabular}", r"\end{table}", "",
+        ])  # fmt: skip
+
+    def csv(self) -> str:
+        """Plain numbers; a mean and its standard deviation are two columns."""
+        spread = [any(isinstance(row[at], Summary) for row in self.rows) for at in range(len(self.header))]
+        stream = io.StringIO()
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow([part for name, two in zip(self.header, spread, strict=True)
+                         for part in ([name, f"{name} sd"] if two else [name])])  # fmt: skip
+        for row in self.rows:
+            parts: list[Any] = []
+            for value, two in zip(row, spread, strict=True):
+                parts += _numbers(value) if two else [_number(value)]
+            writer.writerow(parts)
+        return stream.getvalue()
+
+    def json(self) -> str:
+        rows = [{name: _plain(value) for name, value in zip(self.header, row, strict=True)} for row in self.rows]
+        document = {"name": self.name, "title": self.title, "note": self.note, "rows": rows}
+        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+FORMATS: dict[str, Callable[[Table], str]] = {
+    "md": Table.markdown, "tex": Table.latex, "csv": Table.csv, "json": Table.json,
+}  # fmt: skip
+
+
+def tables_of(results: Sequence[CellResult], study: StudyDescription) -> list[Table]:
+    """Every table of the study; those without a row are left out."""
+    datasets = list(dict.fromkeys(result.cell.description.dataset for result in results))
+    by_dataset = {name: [r for r in results if r.cell.description.dataset == name] for name in datasets}
+    made = [
+        _grid(results),
+        _scorers(results),
+        *(_confident_errors(name, group, study) for name, group in by_dataset.items()),
+        *(_main(name, group, study) for name, group in by_dataset.items()),
+        _frontier_auc(results),
+        _frontier_shared(results),
+        _sizes(results, study),
+        _sampling_time(results),
+        _scoring_time(results),
+        *(_ablation(what, results) for what in ("m", "n_cal", "weight")),
+    ]
+    return [table for table in made if table.rows]
+
+
+def _grid(results: Sequence[CellResult]) -> Table:
+    rows: list[list[Value]] = []
+    for result in results:
+        cell, low_high = result.cell, result.cell.n_paths
+        temperature = cell.source.sampled.get("temperature") or cell.description.temperature
+        m = str(low_high[0]) if low_high[0] == low_high[1] else f"{low_high[0]}-{low_high[1]}"
+        majority = result.method(MAJORITY)
+        described = cell.description
+        others = [result.baselines.get(name) for name in ("greedy", "single path", "oracle")]
+        voted = majority.vote_accuracy if majority else None
+        rows.append([described.dataset, described.model, _or_dash(temperature), cell.n, m, voted, *others])
+    return Table(
+        "grid", "Cells", ["Dataset", "Model", "Temperature", "n", "m", "MV", "Greedy", "Single path", "Oracle"], rows,
+        "MV is the accuracy of the unweighted majority vote; the oracle counts a question as right if any path is.",
+    )  # fmt: skip
+
+
+def _scorers(results: Sequence[CellResult]) -> Table:
+    seen: dict[str, list[Value]] = {}
+    for result in results:
+        for name in result.cell.scores:
+            identity = result.cell.source.scorers.get(name, {})
+            family, model = str(identity.get("scorer", "imported")), str(identity.get("model", "–"))
+            normaliser = result.cell.description.normaliser or str(identity.get("normaliser", "none"))
+            seen.setdefault(name, [name, family, model, normaliser])
+    return Table("scorers", "Scores", ["Score", "Family", "Model", "Normaliser"], list(seen.values()))
+
+
+def _confident_errors(dataset: str, results: Sequence[CellResult], study: StudyDescription) -> Table:
+    header = ["Model", "Method"]
+    for alpha in study.alphas:
+        header += [f"alpha {alpha:g}", f"exact {alpha:g}", f"fresh {alpha:g}", f"z {alpha:g}", f"p {alpha:g}"]
+    rows: list[list[Value]] = []
+    for result in results:
+        for method in result.methods:
+            row: list[Value] = [result.cell.description.model, method.name]
+            for point in method.points:
+                fresh = point.guarantee.rank(point.n_cal) / (point.n_cal + 1)
+                row += [point.confident_error, point.expected_confident_error, fresh, point.z, p_value(point)]
+            rows.append(row)
+    return Table(
+        f"ce-{_slug(dataset)}", f"{dataset}: confident-error rate (n_cal {study.n_cal}, {study.splits} splits)", header,
+        rows, "Mean and standard deviation over random splits; 'exact' is the mean over all random splits of this "
+        "file, 'fresh' that on new data without ties; z counts standard errors of the mean from 'exact'.",
+    )  # fmt: skip
+
+
+def _main(dataset: str, results: Sequence[CellResult], study: StudyDescription) -> Table:
+    header = ["Model", "Method", "p_v", "best"]
+    for alpha in study.alphas:
+        header += [f"A_c {alpha:g}", f"Y {alpha:g}", f"empty {alpha:g}"]
+    rows: list[list[Value]] = []
+    for result in results:
+        model = result.cell.description.model
+        for name, accuracy in result.baselines.items():
+            whole: list[Value] = [accuracy, 1.0, 0]
+            rows.append([model, name, None, None, *(value for _ in study.alphas for value in whole)])
+        for method in result.methods:
+            row: list[Value] = [model, method.name, method.vote_accuracy, method.best_of_m]
+            for point in method.points:
+                row += [_marked(point), point.answered, point.empty_splits]
+            rows.append(row)
+    return Table(
+        f"main-{_slug(dataset)}", f"{dataset}: accuracy and yield (n_cal {study.n_cal}, {study.splits} splits)",
+        header, rows, "p_v is the accuracy of the vote without abstention, best that of best-of-m; A_c the accuracy of "
+        "what is answered, Y the share answered; 'empty' counts splits in which nothing was, which A_c leaves out. "
+        f"† mean yield below {SCARCE:.0%}.",
+    )  # fmt: skip
+
+
+def _marked(point: SplitResult) -> Value:
+    if math.isnan(point.selective_accuracy.mean):
+        return "–"
+    if point.answered.mean < SCARCE:
+        return f"{point.selective_accuracy.mean:.3f} †"
+    return point.selective_accuracy
+
+
+def _frontier_auc(results: Sequence[CellResult]) -> Table:
+    return _by_method(
+        "frontier-auc", "Frontier AUC", results, lambda result, method: method.frontier.auc,
+        "The paper's area over [smallest yield, largest], not divided by the width: it favours votes with few ties.",
+    )  # fmt: skip
+
+
+def _frontier_shared(results: Sequence[CellResult]) -> Table:
+    return _by_method(
+        "frontier-shared", "Mean selective accuracy over shared yields", results,
+        lambda result, method: result.common_auc.get(method.name, math.nan),
+        "Over the yields that all votes of a cell reach, so that ties favour none.",
+    )  # fmt: skip
+
+
+def _by_method(
+    name: str, title: str, results: Sequence[CellResult], figure: Callable[[CellResult, Method], float], note: str
+) -> Table:
+    methods = list(dict.fromkeys(method.name for result in results for method in result.methods))
+    rows: list[list[Value]] = []
+    for result in results:
+        held = {method.name: figure(result, method) for method in result.methods}
+        described = result.cell.description
+        rows.append([described.dataset, described.model, *(held.get(method) for method in methods)])
+    return Table(name, title, ["Dataset", "Model", *methods], rows, note)
+
+
+def _sizes(results: Sequence[CellResult], study: StudyDescription) -> Table:
+    header = ["Dataset", "Model", *(f"A_c {name}" for name in study.compare), *(f"Y {name}" for name in study.compare)]
+    rows: list[list[Value]] = []
+    for result in results:
+        held = [result.method(name) for name in study.compare]
+        if any(held):
+            described = result.cell.description
+            accuracies: list[Value] = [each.points[0].selective_accuracy if each else None for each in held]
+            yields: list[Value] = [each.points[0].answered if each else None for each in held]
+            rows.append([described.dataset, described.model, *accuracies, *yields])
+    return Table("sizes", f"Scorers side by side at alpha {study.alphas[0]:g}", header, rows)
+
+
+def _sampling_time(results: Sequence[CellResult]) -> Table:
+    rows: list[list[Value]] = [
+        [result.cell.description.dataset, result.cell.description.model, _clock(result.cell.timings["sample"])]
+        for result in results
+        if "sample" in result.cell.timings
+    ]
+    return Table("time-sampling", "Wall clock of sampling", ["Dataset", "Model", "hours:minutes:seconds"], rows)
+
+
+def _scoring_time(results: Sequence[CellResult]) -> Table:
+    names = sorted({name for result in results for name in result.cell.timings if name.startswith("score ")})
+    rows: list[list[Value]] = [
+        [result.cell.description.dataset, result.cell.description.model,
+         *(_clock(result.cell.timings[name]) if name in result.cell.timings else None for name in names)]
+        for result in results
+        if any(name in result.cell.timings for name in names)
+    ]  # fmt: skip
+    header = ["Dataset", "Model", *(name.removeprefix("score ") for name in names)]
+    return Table("time-scoring", "Wall clock of scoring", header, rows)
+
+
+def _ablation(what: str, results: Sequence[CellResult]) -> Table:
+    titles = {"m": "paths m", "n_cal": "calibration questions n_cal", "weight": "weight function"}
+    rows: list[list[Value]] = []
+    for result in results:
+        for each in result.variations:
+            if each.what == what:
+                found = each.result
+                realised: list[Value] = [found.selective_accuracy, found.answered, found.confident_error]
+                exact: list[Value] = [found.expected_confident_error, found.threshold]
+                rows.append([result.name, each.method, each.value, each.vote_accuracy, *realised, *exact])
+    header = ["Cell", "Method", what, "p_v", "A_c", "Y", "CE", "exact CE", "threshold"]
+    alpha = next((v.result.alpha for r in results for v in r.variations), math.nan)
+    return Table(f"ablation-{what.replace('_', '-')}", f"Effect of the {titles[what]} at alpha {alpha:g}", header, rows)
+
+
+def jitter_gain(results: Sequence[CellResult]) -> Table:
+    """How much of the gain of weighting is tie-breaking: yields of the plain vote, with ties broken, and of scores."""
+    rows: list[list[Value]] = []
+    for result in results:
+        plain, broken = result.method(MAJORITY), result.method(JITTERED)
+        if plain and broken:
+            yields: list[Value] = [plain.points[0].answered, broken.points[0].answered]
+            rows += [[result.name, each.name, *yields, each.points[0].answered] for each in result.methods[2:]]
+    return Table("jitter", "Yield: majority vote, with ties at random, weighted",
+                 ["Cell", "Score", "Y majority", "Y ties at random", "Y weighted"], rows)  # fmt: skip
+
+
+def _or_dash(value: Any) -> Value:
+    return value if isinstance(value, (int, float, str)) else None
+
+
+def shown(value: Any, between: str = " ± ") -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, Summary):
+        return f"{value.mean:.3f}" + ("" if math.isnan(value.sd) else f"{between}{value.sd:.3f}")
+    if isinstance(value, float):
+        return "–" if math.isnan(value) else f"{value:.4g}" if abs(value) < 10 else f"{value:.1f}"
+    return str(value)
+
+
+def _md_row(parts: Sequence[str]) -> str:
+    return "| " + " | ".join(part.replace("|", "\\|").replace("\n", " ") for part in parts) + " |"
+
+
+def _tex(text: str) -> str:
+    """Text as LaTeX has it; the sign between a mean and its spread stays."""
+    kept = "$\\pm$"
+    parts = text.split(kept)
+    signs = {"\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "$": r"\$", "{": r"\{",
+             "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "–": "--",
+             "†": r"$\dagger$"}  # fmt: skip
+    return kept.join("".join(signs.get(c, c) for c in part) for part in parts)
+
+
+def _n_text(rows: Sequence[Sequence[Value]]) -> int:
+    """How many columns come before the figures."""
+    return next((at for at, value in enumerate(rows[0]) if not isinstance(value, str)), len(rows[0])) if rows else 0
+
+
+def _numbers(value: Value) -> list[Any]:
+    if isinstance(value, Summary):
+        return [_number(value.mean), _number(value.sd)]
+    return [_number(value), ""]
+
+
+def _number(value: Value) -> Any:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return value.mean if isinstance(value, Summary) else value
+
+
+def _plain(value: Value) -> Any:
+    if isinstance(value, Summary):
+        return {name: None if math.isnan(part) else part for name, part in
+                (("mean", value.mean), ("sd", value.sd), ("se", value.se))}  # fmt: skip
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _clock(seconds: float) -> str:
+    whole = round(seconds)
+    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"\W+", "-", name.lower()).strip("-") or "cells"
