@@ -128,6 +128,7 @@ def _repeat(
         "frontier_auc_normalised": curve.auc_normalised,
         "aurc": curve.aurc,
         "warnings": voted.score_warnings(),
+        "frontier": {"answered": curve.answered.tolist(), "selective_accuracy": curve.selective_accuracy.tolist()},
         "points": [_point(result) for result in results],
     }
     if json:
@@ -207,6 +208,7 @@ def _show_splits(facts: dict[str, Any]) -> None:
             for point in facts["points"]
         ],
     )  # fmt: skip
+    _plot(facts)
     for warning in facts["warnings"]:
         output.say(f"warning: {warning}")
     for point in facts["points"]:
@@ -224,6 +226,23 @@ def _show_splits(facts: dict[str, Any]) -> None:
         "'Exact mean' is what the mean over all random splits of this file must be"
         + (f"; the means above lie within {max(distances):.1f} standard errors of it." if distances else ".")
     )
+
+
+def _plot(facts: dict[str, Any]) -> None:
+    """Accuracy against yield, with a letter at each alpha."""
+    from quorate.cli.plot import text_plot
+
+    letters = dict(zip("ABCDEFGH", facts["points"], strict=False))
+    marks = {
+        letter: (point["answered"]["mean"], point["selective_accuracy"]["mean"]) for letter, point in letters.items()
+    }
+    curve = facts["frontier"]
+    drawn = text_plot(
+        curve["answered"], curve["selective_accuracy"], marks, x_title="answered", y_title="of the answered, right"
+    )
+    if drawn:
+        output.say(drawn)
+        output.say("        " + ", ".join(f"{letter}: alpha {point['alpha']:g}" for letter, point in letters.items()))
 
 
 def _mean_sd(summary: dict[str, float]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -28,6 +28,7 @@ from quorate.study.description import CellDescription
 from quorate.voting import Votes, vote_again
 
 Say = Callable[[str], None]
+SAMPLE = "sample"
 MAJORITY, JITTERED = "majority vote", "majority vote, ties at random"
 
 
@@ -95,20 +96,29 @@ class Cell:
         return float(self.labels.of_answers(chosen)[self.rows].mean())
 
 
-def open_cell(described: CellDescription, scorers: Mapping[str, ScorerSettings], say: Say, bridge: Any = None) -> Cell:
+def open_cell(
+    described: CellDescription,
+    scorers: Mapping[str, ScorerSettings],
+    compute: Sequence[str] = (),
+    say: Say = lambda _: None,
+    bridge: Any = None,
+) -> Cell:
     """Sample and score what a cell lacks, then read and label it."""
     if described.questions is not None:
         _sample(described, say, bridge)
+        if described.greedy == SAMPLE:
+            greedy = replace(described, run=_greedy_run(described), temperature=0.0, paths=1)
+            _sample(greedy, say, bridge)
     timings: dict[str, float] = {}
     if described.pools is not None:
         source = Source(read_pools(described.pools))
     else:
         assert described.store is not None
         with Store(described.store) as store:
-            run = store.run(described.run)
+            run = store.run(described.run or ("run" if described.questions is not None else None))
             prompt = run.pipeline.get("prompt")
             template = template_of(prompt, "the run's prompt") if isinstance(prompt, dict) else None
-            for name in described.compute or ():
+            for name in compute if described.compute is None else described.compute:
                 scorer = make_scorer(name, scorers.get(name, ScorerSettings()), template=template, say=say)
                 progress = (bridge or _run)(partial(_score, run, scorer))
                 if progress.failed:
@@ -136,8 +146,6 @@ def _scores(
     described: CellDescription, source: Source, table: PoolTable, labels: Labels
 ) -> tuple[dict[str, list[list[float]]], list[str]]:
     """The cell's scores that every path has; the others are noted."""
-    from dataclasses import replace
-
     held = sorted({name for pool in source.pools for path in pool.paths for name in path.scores})
     wanted = described.scores if described.scores is not None else held
     found, notes = {}, []
@@ -174,7 +182,8 @@ def _greedy(described: CellDescription, reading: Reading) -> float | None:
         return None
     if described.store is not None:
         with Store(described.store) as store:
-            pools: Sequence[Any] = store.run(described.greedy).pools()
+            name = _greedy_run(described) if described.greedy == SAMPLE else described.greedy
+            pools: Sequence[Any] = store.run(name).pools()
     else:
         pools = read_pools(described.greedy)
     table = read_table(pools, reading)
@@ -184,6 +193,10 @@ def _greedy(described: CellDescription, reading: Reading) -> float | None:
 
 async def _score(run: Run, scorer: Scorer, stop: asyncio.Event) -> ScoringProgress:
     return await score_run(run, scorer, stop=stop)
+
+
+def _greedy_run(described: CellDescription) -> str:
+    return f"{described.run or 'run'}-greedy"
 
 
 def _timings(commands: Sequence[Mapping[str, Any]]) -> dict[str, float]:

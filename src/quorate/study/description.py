@@ -58,7 +58,7 @@ class CellDescription:
     missing: list[str] | None = None
     relation: str | None = None
     greedy: str | None = None
-    """A pool file, or a run of the same store, of one path at temperature 0."""
+    """A pool file, or a run of the same store, of one path at temperature 0; `sample` for one that is sampled too."""
 
     @property
     def name(self) -> str:
@@ -88,6 +88,8 @@ class StudyDescription:
     n_cal: int = 200
     splits: int = 20
     seed: int = 0
+    compute: list[str] = field(default_factory=list)
+    """Scores that every run gets before it is evaluated, unless its cell names others."""
     compare: list[str] = field(default_factory=list)
     """Scorers of different size, side by side."""
     ablations: Ablations = field(default_factory=Ablations)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quorate.errors import MissingExtra
+from quorate.evaluation import SplitResult, Summary
 from quorate.study.description import StudyDescription
 from quorate.study.protocol import CellResult, Method
 
@@ -123,7 +124,7 @@ def _frontiers(results: Sequence[CellResult]) -> list[Row]:
     rows = []
     for result, method in _methods(results):
         curve = method.frontier
-        step = max(1, len(curve.answered) // 200)
+        step = max(1, len(curve.answered) // 100)
         kept = sorted({*range(0, len(curve.answered), step), len(curve.answered) - 1} if len(curve.answered) else ())
         rows += [
             {"cell": result.name, "method": method.name, "yield": float(curve.answered[at]),
@@ -150,14 +151,26 @@ def _hazards(results: Sequence[CellResult]) -> list[Row]:
 
 
 def _ablations(results: Sequence[CellResult]) -> list[Row]:
+    """What was varied; where anything was, also the scores themselves."""
+    varied = [result for result in results if result.variations]
+    scores = [
+        {"cell": result.name, "what": "score", "value": method.name, "method": method.name, "measure": measure,
+         "mean": summary.mean, "sd": summary.sd}
+        for result in varied
+        for method in result.methods
+        for measure, summary in _measures(method.points[0])
+    ]  # fmt: skip
     return [
         {"cell": result.name, "what": each.what, "value": each.value, "method": each.method, "measure": measure,
          "mean": summary.mean, "sd": summary.sd}
         for result in results
         for each in result.variations
-        for measure, summary in (("A_c", each.result.selective_accuracy), ("Y", each.result.answered),
-                                 ("CE", each.result.confident_error))
-    ]  # fmt: skip
+        for measure, summary in _measures(each.result)
+    ] + scores  # fmt: skip
+
+
+def _measures(result: SplitResult) -> list[tuple[str, Summary]]:
+    return [("A_c", result.selective_accuracy), ("Y", result.answered), ("CE", result.confident_error)]
 
 
 def _altair() -> Any:
@@ -187,17 +200,20 @@ def _colour(figure: Figure) -> Any:
 
 def _faceted(figure: Figure, chart: Any, columns: int = 3) -> Any:
     alt = _altair()
-    return chart.facet(facet=alt.Facet("cell:N", title=None, sort=None), columns=columns).properties(
+    order = list(dict.fromkeys(row["cell"] for row in figure.rows))
+    return chart.facet(facet=alt.Facet("cell:N", title=None, sort=order), columns=columns).properties(
         title=figure.title, background="white", padding=10
     )
+
+
+def _alpha() -> Any:
+    return _altair().X("alpha:Q", title="α", axis=_altair().Axis(tickCount=5))
 
 
 def _draw_error_control(figure: Figure) -> Any:
     alt = _altair()
     base = alt.Chart(_data(figure)).properties(width=240, height=170)
-    lines = base.mark_line().encode(
-        x=alt.X("alpha:Q", title="α"), y=alt.Y("excess:Q", title="realised error − α"), color=_colour(figure)
-    )
+    lines = base.mark_line().encode(x=_alpha(), y=alt.Y("excess:Q", title="realised error − α"), color=_colour(figure))
     zero = base.mark_rule(strokeDash=[4, 3], color="#495057").encode(y=alt.datum(0))
     return _faceted(figure, alt.layer(lines, zero))
 
@@ -207,7 +223,8 @@ def _draw_shares(figure: Figure) -> Any:
     order = alt.Scale(domain=list(_SHARES), range=list(_SHARES.values()))
     base = alt.Chart(_data(figure)).properties(width=240, height=170)
     areas = base.mark_area().encode(
-        x=alt.X("alpha:Q", title="α"), y=alt.Y("share:Q", title="share of questions", stack="zero"),
+        x=_alpha(),
+        y=alt.Y("share:Q", title="share of questions", stack="zero", scale=alt.Scale(domain=[0, 1])),
         color=alt.Color("what:N", title=None, scale=order, sort=list(_SHARES), legend=alt.Legend(orient="bottom")),
         order=alt.Order("what:N", sort="descending"),
     )  # fmt: skip
@@ -224,7 +241,8 @@ def _draw_accuracy(figure: Figure) -> Any:
     observed = base.mark_line(strokeDash=[4, 3]).encode(x=x, y="observed:Q", color=colour)
     calibrated = base.mark_rule(opacity=0.6).encode(x="mean(calibrated):Q", color=colour)
     vote = base.mark_rule(opacity=0.25).encode(y="mean(vote_accuracy):Q", color=colour)
-    return _faceted(figure, alt.layer(predicted, observed, calibrated, vote))
+    best = base.mark_rule(opacity=0.5, strokeDash=[1, 3]).encode(y="mean(best_of_m):Q", color=colour)
+    return _faceted(figure, alt.layer(predicted, observed, calibrated, vote, best))
 
 
 def _draw_frontiers(figure: Figure) -> Any:

@@ -26,6 +26,8 @@ from quorate.study.description import StudyDescription
 
 SCARCE = 0.01
 """A yield below this is marked: its accuracy is that of a handful of questions."""
+CHECKS = 400
+"""Splits over which realised means are compared with their exact expectations."""
 SWEEP = tuple(step / 100 for step in range(1, 41))
 _LEVEL = 0.01
 
@@ -55,6 +57,8 @@ class Method:
     best_of_m: float
     points: list[SplitResult]
     """One per alpha of the study."""
+    checks: list[SplitResult]
+    """The same over many more splits: what a few give is too uncertain to compare with an exact law."""
     sweep: list[SplitResult]
     """One per alpha of a fine grid."""
     frontier: Frontier
@@ -115,6 +119,10 @@ def _method(cell: Cell, name: str, study: StudyDescription) -> Method:
     found = evaluate_splits(
         {name: (votes, correct)}, alpha=every, n_cal=study.n_cal, splits=study.splits, seed=study.seed
     )
+    checks = evaluate_splits(
+        {name: (votes, correct)}, alpha=study.alphas, n_cal=study.n_cal, splits=max(CHECKS, study.splits),
+        seed=study.seed + 1,
+    )  # fmt: skip
     by_alpha = dict(zip(every, found, strict=True))
     evidence = Evidence.of(votes.key, correct)
     calibration, test = (
@@ -125,6 +133,7 @@ def _method(cell: Cell, name: str, study: StudyDescription) -> Method:
         vote_accuracy=float(correct.mean()),
         best_of_m=cell.best_of_m(name) if name in cell.scores else math.nan,
         points=[by_alpha[alpha] for alpha in study.alphas],
+        checks=checks,
         sweep=[by_alpha[alpha] for alpha in SWEEP],
         frontier=Frontier.of(evidence),
         curves=_curves(calibration, test, Marginal(study.alphas[0])),
@@ -133,7 +142,7 @@ def _method(cell: Cell, name: str, study: StudyDescription) -> Method:
 
 
 def _curves(calibration: Evidence, test: Evidence, guarantee: Marginal) -> Curves:
-    at = np.linspace(0, 1, 101)[:-1]
+    at = np.linspace(0, 1, 51)[:-1]
     band = AccuracyBand.of(calibration, threshold=at)
     lowest = min(float(calibration.levels[0, 0]), 0.0) - 1e-9
     hazards = Hazards.binned(calibration, np.concatenate([[lowest], np.linspace(0, 1, 11)[1:]]))
@@ -183,7 +192,7 @@ def _vary(cell: Cell, study: StudyDescription) -> tuple[list[Variation], list[st
 
 def comparisons(results: Iterable[CellResult]) -> int:
     """How many realised means the study compares with their exact expectations."""
-    return sum(len(method.points) for result in results for method in result.methods)
+    return sum(len(method.checks) for result in results for method in result.methods)
 
 
 def p_value(result: SplitResult) -> float:
@@ -200,7 +209,7 @@ def inconsistent(results: Sequence[CellResult]) -> list[tuple[str, SplitResult]]
         (f"{result.name}, {method.name}", point)
         for result in results
         for method in result.methods
-        for point in method.points
+        for point in method.checks
         if p_value(point) < level
     ]
 

@@ -12,7 +12,7 @@ from quorate.errors import QuorateError
 from quorate.study.cells import Cell, open_cell
 from quorate.study.description import StudyDescription
 from quorate.study.figures import draw, figures_of
-from quorate.study.protocol import CellResult, comparisons, evaluate_cell, inconsistent, shared_problems
+from quorate.study.protocol import CHECKS, CellResult, comparisons, evaluate_cell, inconsistent, shared_problems
 from quorate.study.tables import FORMATS, Table, jitter_gain, tables_of
 from quorate.version import __version__
 from quorate.whole_files import whole_file
@@ -35,7 +35,10 @@ class StudyResult:
         """Whether the realised error rates are those that the exact law allows."""
         odd, count = inconsistent(self.results), comparisons(self.results)
         if not odd:
-            return f"All {count} mean error rates agree with their exact expectations (corrected for their number)."
+            return (
+                f"All {count} mean error rates, over {CHECKS} random splits each, agree with their exact expectations "
+                "(corrected for their number)."
+            )
         where = "; ".join(f"{name} at alpha {point.alpha:g} (z = {point.z:.1f})" for name, point in odd[:5])
         return f"{len(odd)} of {count} mean error rates do not agree with their exact expectations: {where}."
 
@@ -55,7 +58,7 @@ def run_study(
     for number, described in enumerate(study.cells, start=1):
         say(f"cell {number} of {len(study.cells)}: {described.name}")
         try:
-            cell = open_cell(described, study.scorers, say, bridge)
+            cell = open_cell(described, study.scorers, study.compute, say, bridge)
             results.append(evaluate_cell(cell, study))
             cells.append(cell)
         except QuorateError as error:

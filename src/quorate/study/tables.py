@@ -14,7 +14,7 @@ from typing import Any
 from quorate.evaluation import SplitResult, Summary
 from quorate.study.cells import JITTERED, MAJORITY
 from quorate.study.description import StudyDescription
-from quorate.study.protocol import SCARCE, CellResult, Method, p_value
+from quorate.study.protocol import CHECKS, SCARCE, CellResult, Method, p_value
 
 Value = str | float | int | Summary | None
 
@@ -125,14 +125,14 @@ def _confident_errors(dataset: str, results: Sequence[CellResult], study: StudyD
     for result in results:
         for method in result.methods:
             row: list[Value] = [result.cell.description.model, method.name]
-            for point in method.points:
+            for point, check in zip(method.points, method.checks, strict=True):
                 fresh = point.guarantee.rank(point.n_cal) / (point.n_cal + 1)
-                row += [point.confident_error, point.expected_confident_error, fresh, point.z, p_value(point)]
+                row += [point.confident_error, point.expected_confident_error, fresh, check.z, p_value(check)]
             rows.append(row)
     return Table(
         f"ce-{_slug(dataset)}", f"{dataset}: confident-error rate (n_cal {study.n_cal}, {study.splits} splits)", header,
         rows, "Mean and standard deviation over random splits; 'exact' is the mean over all random splits of this "
-        "file, 'fresh' that on new data without ties; z counts standard errors of the mean from 'exact'.",
+        f"file, 'fresh' that on new data without ties; z counts standard errors from 'exact', over {CHECKS} splits.",
     )  # fmt: skip
 
 

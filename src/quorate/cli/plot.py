@@ -1,0 +1,42 @@
+"""A small plot in plain characters, for terminals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+_WIDTH, _HEIGHT = 60, 12
+
+
+def text_plot(
+    x: Sequence[float], y: Sequence[float], marks: Mapping[str, tuple[float, float]], *, x_title: str, y_title: str
+) -> str:
+    """A line of points over [0, 1], and single points by their signs."""
+    known = [(a, b) for a, b in zip(x, y, strict=True) if math.isfinite(a) and math.isfinite(b)]
+    if not known:
+        return ""
+    low = min(0.9, *(b for _, b in known))
+    low = math.floor(low * 10) / 10
+    grid = [[" "] * _WIDTH for _ in range(_HEIGHT)]
+
+    def put(a: float, b: float, sign: str) -> None:
+        column = min(int(a * _WIDTH), _WIDTH - 1)
+        row = min(int((1 - b) / max(1 - low, 1e-9) * _HEIGHT), _HEIGHT - 1)
+        grid[row][column] = sign
+
+    for column in range(_WIDTH):  # the curve, read off at the middle of each column
+        at = (column + 0.5) / _WIDTH
+        below = [point for point in known if point[0] <= at]
+        above = [point for point in known if point[0] >= at]
+        if below and above:
+            (a0, b0), (a1, b1) = max(below), min(above)
+            put(at, b0 if a1 == a0 else b0 + (b1 - b0) * (at - a0) / (a1 - a0), "·")
+    for sign, (a, b) in marks.items():
+        if math.isfinite(a) and math.isfinite(b):
+            put(a, b, sign)
+    lines = [y_title]
+    for row, cells in enumerate(grid):
+        label = f"{1 - row * (1 - low) / _HEIGHT:6.0%}" if row % 3 == 0 else " " * 6
+        lines.append(f"{label} │{''.join(cells).rstrip()}")
+    ends = f"{'0%':<{_WIDTH // 2}}{'50%':<{_WIDTH // 2 - 4}}100%"
+    return "\n".join([*lines, f"       └{'─' * _WIDTH}", f"        {ends}  {x_title}"])
