@@ -1,0 +1,251 @@
+"""Studies: every table and figure from data, identities and exact laws on each cell, and cells that fail."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+
+import numpy as np
+import pytest
+
+import quorate as qr
+from quorate.errors import InvalidValue
+from quorate.evaluation import Summary
+from quorate.separability import predicted_accuracy
+from quorate.study import read_study, run_study
+from quorate.study.cells import JITTERED, MAJORITY, open_cell
+from quorate.study.figures import draw, figures_of
+from quorate.study.protocol import SCARCE, evaluate_cell
+from quorate.study.tables import Table
+
+STUDY = """
+[study]
+name = "two"
+alphas = [0.1, 0.05]
+n_cal = 60
+splits = 20
+compare = ["small", "large"]
+
+[ablations]
+m = [2, 4, 99]
+n_cal = [30, 60, 9999]
+weights = ["uniform", "linear", "exponential:1", "exponential:5"]
+
+[[cells]]
+dataset = "sums"
+model = "A"
+pools = "a.jsonl"
+normaliser = "pool_z"
+
+[[cells]]
+dataset = "sums"
+model = "B"
+pools = "b.jsonl"
+scores = ["large"]
+"""
+
+
+def write_pools(path, n, seed, *, gold=True, prefix="q"):
+    """Simulated pools with two scores, one of them noisier."""
+    table = qr.simulate_pools(n, n_paths=8, seed=seed)
+    rng = np.random.default_rng(seed)
+    with path.open("w") as stream:
+        for i, (answers, scores, right) in enumerate(zip(table.answers, table.scores, table.gold, strict=True)):
+            paths = [
+                {
+                    "answer": None if a is None else str(a),
+                    "scores": {"large": float(q), "small": float(q + rng.normal())},
+                }
+                for a, q in zip(answers, scores, strict=True)
+            ]
+            line = {"id": f"{prefix}{i}", "question": f"{prefix} {i}?", "paths": paths}
+            stream.write(json.dumps({**line, **({"gold": str(right)} if gold else {})}) + "\n")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_pools(tmp_path / "a.jsonl", 300, 1)
+    write_pools(tmp_path / "b.jsonl", 200, 2, prefix="r")
+    (tmp_path / "study.toml").write_text(STUDY)
+    return tmp_path
+
+
+@pytest.fixture
+def found(folder):
+    return run_study(read_study(folder / "study.toml"), figures=())
+
+
+def test_every_table_is_there_in_four_formats(found, folder):
+    names = {table.name for table in found.tables}
+    assert {"grid", "scorers", "ce-sums", "main-sums", "frontier-auc", "frontier-shared", "sizes", "jitter",
+            "ablation-m", "ablation-n-cal", "ablation-weight"} <= names  # fmt: skip
+    for table in found.tables:
+        for suffix in ("md", "tex", "csv", "json"):
+            assert (folder / "results/two/tables" / f"{table.name}.{suffix}").stat().st_size
+    assert (folder / "results/two/results.md").read_text().count("### ") == len(found.tables)
+
+
+def test_realised_means_agree_with_the_exact_law_in_every_cell(found):
+    for result in found.results:
+        for method in result.methods:
+            for check in method.checks:
+                assert abs(check.z) < 4
+    assert found.verdict.startswith("All 14 mean error rates")
+
+
+def test_the_identities_of_the_theory_hold_on_every_cell(found):
+    """The plug-in predictor is the selective accuracy; CE = (1 − A_c) Y; hazards multiply to survival."""
+    for result in found.results:
+        for method in result.methods:
+            table = qr.Separability.of(method.evidence)
+            closed = predicted_accuracy(table.vote_accuracy, table.survival_right, table.survival_wrong)
+            some = table.answered > 0
+            assert np.abs(closed - table.selective_accuracy)[some].max() < 1e-12
+            error = (1 - table.selective_accuracy[some]) * table.answered[some]
+            assert np.abs(error - table.confident_error[some]).max() < 1e-12
+            hazards = qr.Hazards.of(method.evidence)
+            survival = np.cumprod(1 - np.nan_to_num(hazards.hazard_wrong))
+            at = np.searchsorted(table.threshold, hazards.edges)
+            assert np.abs(survival - table.survival_wrong[at]).max() < 1e-12
+
+
+def test_results_are_the_same_byte_for_byte(folder):
+    study = read_study(folder / "study.toml")
+    first, second = (run_study(study, out=folder / name) for name in ("one", "two"))
+    for one, two in zip(first.files, second.files, strict=True):
+        assert one.read_bytes() == two.read_bytes(), one.name
+
+
+def test_figures_are_drawn_with_their_numbers_beside_them(found, folder):
+    study = read_study(folder / "study.toml")
+    figures = figures_of(found.results, study)
+    assert [figure.name for figure in figures] == [
+        "error-control", "shares", "predicted-observed", "frontiers", "separability", "hazards", "ablations",
+    ]  # fmt: skip
+    for figure in figures:
+        svg = draw(figure, "svg").decode()
+        assert svg.startswith("<svg")
+        assert figure.title in svg
+        assert "http://" not in svg.replace("http://www.w3.org", "")
+        assert len(figure.csv().splitlines()) == len(figure.rows) + 1
+    assert draw(figures[0], "png").startswith(b"\x89PNG")
+    assert draw(figures[0], "pdf").startswith(b"%PDF")
+
+
+def test_shares_of_questions_add_up_to_one(found, folder):
+    shares = next(f for f in figures_of(found.results, read_study(folder / "study.toml")) if f.name == "shares")
+    totals: dict[tuple[str, float], float] = {}
+    for row in shares.rows:
+        totals[row["cell"], row["alpha"]] = totals.get((row["cell"], row["alpha"]), 0.0) + row["share"]
+    assert all(math.isclose(total, 1.0) for total in totals.values())
+
+
+def test_values_out_of_reach_are_left_out_and_said(found):
+    assert "sums / A: pools have 8 paths, so m = 99 is left out" in found.notes
+    assert "sums / B: 200 questions, so n_cal = 9999 is left out" in found.notes
+    values = {(v.what, v.value) for v in found.results[0].variations}
+    assert values == {("m", "2"), ("m", "4"), ("n_cal", "30"), ("n_cal", "60"),
+                      *(("weight", w) for w in ("uniform", "linear", "exponential:1", "exponential:5"))}  # fmt: skip
+
+
+def test_a_prefix_of_paths_is_voted_on_as_if_there_were_no_others(folder):
+    study = read_study(folder / "study.toml")
+    cell = open_cell(study.cells[0], {})
+    votes, _ = cell.votes("large", m=3)
+    answers = [pool[:3] for pool in cell.table.answers]
+    scores = [pool[:3] for pool in cell.scores["large"]]
+    again = qr.vote(answers, scores, normaliser=qr.normalisers.pool_z).take(cell.rows)
+    assert votes.confidence.tolist() == again.confidence.tolist()
+
+
+def test_a_cell_without_a_score_has_a_dash(found):
+    table = next(table for table in found.tables if table.name == "frontier-auc")
+    small = table.header.index("small")
+    assert isinstance(table.rows[0][small], float)
+    assert table.rows[1][small] is None
+
+
+def test_baselines_stand_beside_the_policies(found):
+    table = next(table for table in found.tables if table.name == "main-sums")
+    assert [row[1] for row in table.rows if row[0] == "A"] == [
+        "single path", "oracle", MAJORITY, JITTERED, "large", "small",
+    ]  # fmt: skip
+
+
+def test_cells_that_fail_are_named_and_the_others_go_on(folder):
+    write_pools(folder / "bare.jsonl", 100, 3, gold=False)
+    more = STUDY + (
+        '\n[[cells]]\ndataset = "x"\nmodel = "no labels"\npools = "bare.jsonl"\n'
+        '\n[[cells]]\ndataset = "x"\nmodel = "missing"\npools = "nowhere.jsonl"\n'
+        '\n[[cells]]\ndataset = "x"\nmodel = "small"\npools = "small.jsonl"\n'
+    )
+    write_pools(folder / "small.jsonl", 50, 4)
+    (folder / "study.toml").write_text(more)
+    found = run_study(read_study(folder / "study.toml"), figures=())
+    assert [result.name for result in found.results] == ["sums / A", "sums / B"]
+    assert "no gold answer" in found.failed["x / no labels"]
+    assert "nowhere.jsonl" in found.failed["x / missing"]
+    assert "set n_cal below 50" in found.failed["x / small"]
+
+
+def test_cells_that_share_problems_are_pointed_out(folder):
+    (folder / "b.jsonl").write_text((folder / "a.jsonl").read_text())
+    found = run_study(read_study(folder / "study.toml"), figures=())
+    assert any("sums / A and sums / B share 300 questions" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("splits = 20", "spilts = 20"), "unknown key 'spilts'"),
+        (("[ablations]", "[ablation]"), "unknown section 'ablation'"),
+        (("n_cal = 60", 'n_cal = "many"'), "study.n_cal must be int"),
+        (('model = "B"', 'model = "A"'), "two cells are called 'sums / A'"),
+        (('pools = "b.jsonl"', ""), "needs either pools or store"),
+        (('pools = "b.jsonl"', 'pools = "b.jsonl"\nquestions = "gsm8k"'), "is sampled into a store"),
+        (("m = [2, 4, 99]", 'm = [2]\ncells = ["C"]'), "no such cell as 'C'"),
+        (("alphas = [0.1, 0.05]", "alphas = []"), "there must be an alpha"),
+        (("[study]", "[study"), "cannot be read"),
+    ],
+)
+def test_a_study_that_makes_no_sense_is_refused(folder, change, said):
+    (folder / "study.toml").write_text(STUDY.replace(*change))
+    with pytest.raises(InvalidValue, match=said):
+        read_study(folder / "study.toml")
+
+
+def test_yields_below_one_percent_are_marked(folder):
+    from dataclasses import replace
+
+    from quorate.study.tables import _marked
+
+    study = read_study(folder / "study.toml")
+    point = evaluate_cell(open_cell(study.cells[1], {}), study).methods[0].points[0]
+    scarce = replace(point, answered=Summary(SCARCE / 2, 0.0, 0.0), selective_accuracy=Summary(0.5, 0.1, 0.1))
+    assert _marked(scarce) == "0.500 †"
+    assert _marked(replace(point, selective_accuracy=Summary(math.nan, math.nan, math.nan))) == "–"
+
+
+def test_a_table_in_each_format():
+    table = Table(
+        "t", "A & B", ["Model", "p_v", "A_c"], [["x_1|y", 0.5, Summary(0.9, 0.01, 0.002)], ["z", None, "–"]], "50 %"
+    )
+    assert "| x_1\\|y | 0.5 | 0.900 ± 0.010 |" in table.markdown()
+    tex = table.latex()
+    assert r"x\_1|y & 0.5 & 0.900 $\pm$ 0.010 \\" in tex
+    assert r"A \& B" in tex
+    rows = list(csv.reader(io.StringIO(table.csv())))
+    assert rows[0] == ["Model", "p_v", "A_c", "A_c sd"]
+    assert rows[1] == ["x_1|y", "0.5", "0.9", "0.01"]
+    assert json.loads(table.json())["rows"][0]["A_c"] == {"mean": 0.9, "sd": 0.01, "se": 0.002}
+
+
+def test_the_papers_study_is_ready_to_run():
+    from pathlib import Path
+
+    study = read_study(Path(__file__).resolve().parents[2] / "examples" / "paper.toml")
+    assert len(study.cells) == 10
+    assert {cell.temperature for cell in study.cells} == {0.65, 0.75, 0.8, 1.0}
