@@ -54,6 +54,8 @@ class CellDescription:
     scores: list[str] | None = None
     """Scores to evaluate; all of them unless named."""
     normaliser: str | None = None
+    n_cal: int | None = None
+    """Calibration questions, where the cell has too few for the study's number."""
     answer_field: str | None = None
     missing: list[str] | None = None
     relation: str | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import stdtr
@@ -98,6 +98,7 @@ class CellResult:
 
 def evaluate_cell(cell: Cell, study: StudyDescription) -> CellResult:
     """Every method, baseline and ablation of one cell."""
+    study = replace(study, n_cal=cell.description.n_cal or study.n_cal)
     if cell.n <= study.n_cal:
         raise InvalidValue(
             f"{cell.n} questions cannot be split into {study.n_cal} for calibration and some for a test; "

@@ -130,10 +130,16 @@ def _confident_errors(dataset: str, results: Sequence[CellResult], study: StudyD
                 row += [point.confident_error, point.expected_confident_error, fresh, check.z, p_value(check)]
             rows.append(row)
     return Table(
-        f"ce-{_slug(dataset)}", f"{dataset}: confident-error rate (n_cal {study.n_cal}, {study.splits} splits)", header,
+        f"ce-{_slug(dataset)}", f"{dataset}: confident-error rate ({_setting(results)})", header,
         rows, "Mean and standard deviation over random splits; 'exact' is the mean over all random splits of this "
         f"file, 'fresh' that on new data without ties; z counts standard errors from 'exact', over {CHECKS} splits.",
     )  # fmt: skip
+
+
+def _setting(results: Sequence[CellResult]) -> str:
+    points = [method.points[0] for result in results for method in result.methods]
+    sizes = sorted({point.n_cal for point in points})
+    return f"n_cal {' or '.join(map(str, sizes))}, {points[0].splits} splits"
 
 
 def _main(dataset: str, results: Sequence[CellResult], study: StudyDescription) -> Table:
@@ -152,7 +158,7 @@ def _main(dataset: str, results: Sequence[CellResult], study: StudyDescription) 
                 row += [_marked(point), point.answered, point.empty_splits]
             rows.append(row)
     return Table(
-        f"main-{_slug(dataset)}", f"{dataset}: accuracy and yield (n_cal {study.n_cal}, {study.splits} splits)",
+        f"main-{_slug(dataset)}", f"{dataset}: accuracy and yield ({_setting(results)})",
         header, rows, "p_v is the accuracy of the vote without abstention, best that of best-of-m; A_c the accuracy of "
         "what is answered, Y the share answered; 'empty' counts splits in which nothing was, which A_c leaves out. "
         f"† mean yield below {SCARCE:.0%}.",
