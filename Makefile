@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo model test test-hf lint format bench picture clean
+.PHONY: help setup demo model test test-hf browser lint format bench picture clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
@@ -27,6 +27,7 @@ model: setup ## Fetch the embedded model's weights, once
 
 test: setup lint model ## Lint, type-check, check the layers and run the tests
 	$(BIN)/python -m pytest -n auto --ignore=tests/hf $(TESTS)
+	@$(BIN)/python tests/browser/chromium.py
 	@echo "Left out: tests/hf, the tests that need torch and transformers. Run them with: make test-hf"
 
 test-hf: $(VENV)/.ready-hf ## Run the tests that need torch and transformers (installs them, about 1 GB)
@@ -35,6 +36,10 @@ test-hf: $(VENV)/.ready-hf ## Run the tests that need torch and transformers (in
 $(VENV)/.ready-hf: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --editable '.[dev,hf]'
 	@touch $@
+
+browser: ## Install Chromium, for the tests of the report's page, where there is none
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+	  { apt-get update -qq && apt-get install -y -qq chromium; } || echo "Chromium could not be installed here."
 
 lint: setup ## Style, types and layers
 	$(BIN)/ruff check .

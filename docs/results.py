@@ -104,7 +104,7 @@ def gains(results: Sequence[CellResult]) -> str:
         f"At alpha 0.1 breaking ties at random changes the yield of the majority vote by {min(ties):+.3f} to "
         f"{max(ties):+.3f}, by {sum(ties) / len(ties):+.3f} on average over {len(ties)} cells. The best score of each "
         f"cell changes it by another {min(weighted):+.3f} to {max(weighted):+.3f}, "
-        f"{sum(weighted) / len(weighted):+.3f} on average over {len(weighted)} cells. Where the second number is small, "
+        f"{sum(weighted) / len(weighted):+.3f} on average over {len(weighted)} cells. Where the second is small, "
         "a gain over the plain majority vote is tie-breaking and not the score."
     )
 
@@ -150,13 +150,18 @@ def page(results: Sequence[CellResult]) -> str:
         "## What weighting, jitter and tie-breaking each change", "", gains(results), "",
         jitter_gain(results).markdown(),
         "## Scores that separate, and scores that do not", "",
-        "`perplexity-std` with the paper's sign prefers paths of uneven confidence; its negation is the useful one. A "
-        "score that ranks wrong votes above right ones keeps the promise all the same, by abstaining.", "",
+        "`perplexity-std` with the paper's sign prefers paths of uneven confidence: its vote is right far less often "
+        "than that of its negation. The promise holds with it all the same; it is kept by abstaining more. No warning "
+        "is due: such a score is neither constant nor too wide, it is wrong, and only labels can tell. `quorate score "
+        "--list` shows its path AUROC, which is below one half.", "",
         separating(results).markdown(),
         "## The price of small n", "",
         "Fewer calibration questions cost little yield and much certainty: look at the standard deviations, and at the "
         "exact expectation, which falls below alpha where (n + 1) alpha is not a whole number.", "",
-        tables["ablation-n-cal"].markdown(), tables["ablation-m"].markdown(),
+        tables["ablation-n-cal"].markdown(),
+        "## Fewer paths", "",
+        "The first m paths of each pool. In files of many models those are always the same m models.", "",
+        tables["ablation-m"].markdown(),
     ]  # fmt: skip
     return "\n".join(parts)
 

@@ -56,6 +56,7 @@ def report_facts(
         "n": policy.n,
         "n_test": len(fresh),
         "vote_accuracy": policy.evidence.vote_accuracy,
+        "guarantee": {"name": policy.points[0].guarantee.name, **policy.points[0].guarantee.parameters()},
         "chosen": [point.alpha for point in policy.points],
         "promises": [point.guarantee.promise(policy.n) for point in policy.points],
         "points": _points(policy, test),
@@ -116,10 +117,13 @@ def _like(guarantee: Guarantee, alpha: float) -> Guarantee:
 def _observed(test: Evidence, point: Any) -> dict[str, Any]:
     right, wrong = test.above(point.threshold_key)
     low, high = error_count_interval(test.n, point.k, point.n)
+    given = right + wrong
     return {
-        "answered": (right + wrong) / test.n, "accuracy": right / (right + wrong) if right + wrong else math.nan,
-        "confident_error": wrong / test.n, "false_abstention": (test.n_right - right) / test.n, "errors": wrong,
-        "usual": [low / test.n, high / test.n], "p_value": upper_tail(wrong, test.n, point.k, point.n),
+        "answered": given / test.n, "accuracy": right / given if given else math.nan, "errors": wrong,
+        "confident_error": wrong / test.n, "false_abstention": (test.n_right - right) / test.n,
+        # Where errors are too scarce to set a threshold, few of them are nothing unusual.
+        "usual": [low / test.n if point.threshold > 0 else 0.0, high / test.n],
+        "p_value": upper_tail(wrong, test.n, point.k, point.n),
     }  # fmt: skip
 
 

@@ -268,6 +268,8 @@ def _or_dash(value: Any) -> Value:
 def shown(value: Any, between: str = " ± ") -> str:
     if value is None:
         return "–"
+    if isinstance(value, Summary) and math.isnan(value.mean):
+        return "–"
     if isinstance(value, Summary):
         return f"{value.mean:.3f}" + ("" if math.isnan(value.sd) else f"{between}{value.sd:.3f}")
     if isinstance(value, float):

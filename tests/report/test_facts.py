@@ -1,0 +1,158 @@
+"""The report's facts: each number the page shows against the statistics it comes from, and a page nothing can break."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from quorate.calibration import HighProbability, Marginal
+from quorate.electorate import Source, hold_vote
+from quorate.evidence import exceeds
+from quorate.pool_table import Reading
+from quorate.records import Path, Pool, Problem
+from quorate.report import page_of, report_facts
+from quorate.simulate import simulate_pools
+
+NASTY = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>\u202e\u2028&amp;"
+
+
+def pools(n=240, m=6, seed=3, gold=True):
+    table = simulate_pools(n, n_paths=m, seed=seed)
+    return [
+        Pool(
+            Problem(f"q{i}", f"Question {i}?", (str(right),) if gold else ()),
+            tuple(
+                Path(None if a is None else str(a), f"text {i}", {"s": float(q)})
+                for a, q in zip(row, scores, strict=True)
+            ),
+        )
+        for i, (row, scores, right) in enumerate(zip(table.answers, table.scores, table.gold, strict=True))
+    ]  # fmt: skip
+
+
+TWO = (Marginal(0.05), Marginal(0.1))
+
+
+def made(guarantees=TWO, tie_break=None, score="s", **more):
+    source = Source(pools(**more))
+    reading = Reading(score=score)
+    recipe = source.recipe(reading, "pool_z" if score else None, None, tie_break)
+    voted = hold_vote(source, reading, recipe, labelled=True)
+    policy, _ = voted.calibrate(list(guarantees), hold_out=0.5)
+    return source, voted, policy
+
+
+@pytest.fixture(scope="module")
+def case():
+    source, voted, policy = made()
+    return source, voted, policy, report_facts(source, voted, policy, title="A report")
+
+
+def test_points_are_those_of_the_policy_and_of_the_grid(case):
+    _, _, policy, facts = case
+    alphas = [point["alpha"] for point in facts["points"]]
+    assert alphas == sorted(alphas)
+    assert {0.005, 0.05, 0.1, 0.5} <= set(alphas)
+    for point in facts["points"]:
+        if point["chosen"]:
+            held = policy.point(point["alpha"])
+            expected = policy.forecast(point["alpha"])
+            assert point["threshold"] == [held.threshold]
+            assert point["answered"] == expected.answered
+            assert point["confident_error"] == expected.expected_confident_error
+    assert [p["alpha"] for p in facts["points"] if p["chosen"]] == [0.05, 0.1]
+
+
+def test_what_happened_is_counted_on_questions_that_did_not_calibrate(case):
+    _, voted, policy, facts = case
+    seen = set(policy.seen.rows(voted.table.ids, voted.table.questions, voted.table.clusters))
+    fresh = [row for row in range(len(voted.votes)) if row not in seen]
+    assert facts["n_test"] == len(fresh) == 120
+    for point in facts["points"]:
+        held = tuple(np.inf if bound is None else bound for bound in point["threshold"])
+        answered = exceeds(voted.votes.key[fresh], held)
+        wrong = answered & ~voted.correct()[fresh]
+        assert point["observed"]["errors"] == int(wrong.sum())
+        assert point["observed"]["answered"] == pytest.approx(answered.mean())
+
+
+def test_each_path_has_its_share_of_the_weight(case):
+    _, voted, _, facts = case
+    for row in (0, 100, 200):
+        vote = voted.votes[row]
+        shares = facts["paths"][row]["share"]
+        assert sum(shares) == pytest.approx(1, abs=1e-3)
+        winner = sum(s for s, key in zip(shares, voted.table.answers[row], strict=True) if key == vote.answer)
+        assert winner == pytest.approx(vote.confidence, abs=1e-3)
+
+
+def test_a_secondary_key_is_part_of_threshold_and_questions():
+    source, voted, policy = made(tie_break="mean_score")
+    facts = report_facts(source, voted, policy, title="x")
+    assert all(len(point["threshold"]) == 2 for point in facts["points"])
+    assert len(facts["questions"]["secondary"]) == 240
+
+
+def test_a_promise_with_high_probability_keeps_its_delta_on_the_slider():
+    source, voted, policy = made(guarantees=[HighProbability(0.1, 0.2)])
+    facts = report_facts(source, voted, policy, title="x")
+    for point in facts["points"]:
+        assert point["k"] == HighProbability(point["alpha"], 0.2).rank(policy.n)
+
+
+def test_labels_may_be_absent():
+    policy = made()[2]
+    bare = Source(pools(gold=False))
+    again = hold_vote(bare, Reading(score="s"), policy.recipe, labelled=False)
+    facts = report_facts(bare, again, policy, title="x")
+    assert facts["test"] is None
+    assert facts["questions"]["right"] is None
+    assert facts["baselines"] == {}
+    page_of(facts)
+
+
+def test_a_majority_vote_without_scores_has_a_report_too():
+    source, voted, policy = made(score=None)
+    facts = report_facts(source, voted, policy, title="x")
+    assert facts["paths"][0]["score"] is None
+    assert facts["paths"][0]["share"] == pytest.approx([1 / 6] * 6, abs=1e-4)
+
+
+def test_nothing_in_the_data_can_end_the_script_it_stands_in():
+    source, voted, policy = made()
+    hostile = [
+        Pool(
+            Problem(pool.problem.id, NASTY, pool.problem.gold),
+            tuple(Path(path.answer, NASTY, path.scores) for path in pool.paths),
+        )
+        for pool in source.pools
+    ]
+    facts = report_facts(Source(hostile), voted, policy, title=NASTY)
+    page = page_of(facts)
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S).group(1)
+    assert "<" not in data
+    assert "\u2028" not in data
+    assert json.loads(data)["title"] == NASTY
+
+
+def test_the_page_asks_the_network_for_nothing():
+    source, voted, policy = made()
+    page = page_of(report_facts(source, voted, policy, title="x"))
+    template = page.replace("http://www.w3.org/2000/svg", "")
+    assert "http://" not in template
+    assert "https://" not in template
+    assert "default-src 'none'" in page
+
+
+def test_long_texts_are_cut_to_a_budget(monkeypatch):
+    from quorate.report import facts as module
+
+    monkeypatch.setattr(module, "TEXT_BUDGET", 240 * 6 * 100)
+    source, voted, policy = made()
+    long = [Pool(p.problem, tuple(Path(x.answer, "y" * 5000, x.scores) for x in p.paths)) for p in source.pools]
+    facts = report_facts(Source(long), voted, policy, title="x")
+    assert len(facts["paths"][0]["text"][0]) < 120
+    assert "[…]" in facts["paths"][0]["text"][0]
