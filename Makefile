@@ -54,8 +54,9 @@ format: setup ## Rewrite the source in the project's style
 bench: setup ## Measure speed against peers, in an environment of its own
 	@$(BIN)/python benchmarks/run.py
 
-picture: setup ## Draw the picture of the README again
+picture: setup ## Draw the pictures of the README again
 	$(BIN)/python docs/picture.py
+	$(BIN)/python docs/report_picture.py
 
 clean: ## Remove what the other targets made
 	rm -rf $(VENV) .bench-venv .bench-peers demo

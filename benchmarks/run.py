@@ -19,7 +19,7 @@ PYTHON = ENVIRONMENT / "bin" / "python"
 READY = ENVIRONMENT / ".ready"
 SCRIPTS = ["voting_speed.py", "calibration_speed.py", "paper_table.py", "cli_start.py", "answer_classes.py",
            "store_speed.py", "embedded_speed.py", "sampling_speed.py", "scoring_speed.py",
-           "reward_speed.py"]  # fmt: skip
+           "reward_speed.py", "study_speed.py", "report_speed.py"]  # fmt: skip
 
 
 def prepare() -> None:
