@@ -66,8 +66,9 @@ def run(
     policy, held_out = _calibrate(voted, folder)
     _check(voted, policy, held_out)
     _ask_until_both(pipeline, policy, asked)
+    page = _report(folder, policy)
     output.say(
-        f"\nEverything is in {folder}: try\n"
+        f"\nEverything is in {folder}; open {page} in a browser, and try\n"
         f"  quorate runs {folder / 'run.db'}\n"
         f"  quorate evaluate {folder / 'run.db'} --score perplexity --alpha 0.1\n"
         f'  quorate ask "What is 21 + 4?" --policy {folder / "policy.json"} --alpha 0.2'
@@ -149,6 +150,19 @@ def _check(voted: Electorate, policy: Policy, held_out: int) -> None:
     )
     for audit in audits:
         output.say(f"   {audit.verdict}")
+
+
+def _report(folder: Path, policy: Policy) -> Path:
+    """The page about the run and its policy."""
+    from quorate.cli.options import open_texts
+    from quorate.electorate import hold_vote, reading_of_policy
+    from quorate.report import page_of, report_facts
+
+    source = open_texts(str(folder / "run.db"))
+    voted = hold_vote(source, reading_of_policy(policy), policy.recipe, labelled=True)
+    page = folder / "report.html"
+    page.write_text(page_of(report_facts(source, voted, policy, title="quorate demo")), encoding="utf-8")
+    return page
 
 
 def _ask_until_both(pipeline: Pipeline, policy: Policy, problems: list[Problem]) -> None:
