@@ -12,16 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from quorate.comparison import JITTERED, MAJORITY, compare_scores
 from quorate.electorate import Source
 from quorate.files import read_pools
+from quorate.pool_table import Reading
 from quorate.records import Pool
-from quorate.score_health import ScoreHealth
 from quorate.scoring import Perplexity, SelfConsistency
 from quorate.scoring.protocol import Scorer, full_identity
-from quorate.study.cells import JITTERED, MAJORITY, read_cell
+from quorate.study.cells import TIED, read_cell
 from quorate.study.description import Ablations, CellDescription, StudyDescription
 from quorate.study.protocol import CHECKS, CellResult, comparisons, evaluate_cell, inconsistent
-from quorate.study.tables import Table, jitter_gain, tables_of
+from quorate.study.tables import Table, Value, jitter_gain, tables_of
 
 PERPLEXITIES = ("perplexity", "perplexity-std", "perplexity-std-negated")
 
@@ -38,7 +39,6 @@ class Recorded:
     answer_field: str = "answer"
     missing: tuple[str, ...] = ()
     n_cal: int | None = None
-    texts: bool = True
     logprobs: bool = False
 
 
@@ -54,6 +54,8 @@ FILES = (
     Recorded("verifycot_gpt35_date", "dates", "GPT-3.5, 10 paths", "VerifyCoT", "CC-BY-4.0", missing=("No answer!",),
              n_cal=100),
     Recorded("smollm2_add1", "addition", "SmolLM2-135M", "sampled by quorate", "own", n_cal=100, logprobs=True),
+    Recorded("smollm2_word1", "word problems", "SmolLM2-135M", "sampled by quorate", "own", n_cal=40, logprobs=True),
+    Recorded("mmlupro_answers_all", "MMLU-Pro, all", "28 models, answers only", "MMLU-Pro", "Apache-2.0 (data MIT)"),
     Recorded("smollm2_cap", "capitals", "SmolLM2-135M", "sampled by quorate", "own", n_cal=50, logprobs=True),
 )  # fmt: skip
 STUDY = StudyDescription(
@@ -87,40 +89,73 @@ def cell_of(folder: Path, recorded: Recorded) -> CellResult:
     return evaluate_cell(read_cell(described, source), STUDY)
 
 
-def yields(results: Sequence[CellResult], name: str) -> list[float]:
-    return [method.points[0].answered.mean for result in results if (method := result.method(name))]
-
-
-def gains(results: Sequence[CellResult]) -> str:
-    """How much ties and weights each change the yield, in a sentence."""
-    plain, broken = yields(results, MAJORITY), yields(results, JITTERED)
-    ties = [b - p for p, b in zip(plain, broken, strict=True)]
-    weighted = [
-        max(m.points[0].answered.mean for m in result.methods[2:]) - b
-        for result, b in zip(results, broken, strict=True)
-        if len(result.methods) > 2
-    ]
+def changes(results: Sequence[CellResult]) -> str:
+    """How much jitter, weights and tie-breaking each change the yield, in sentences."""
+    jitter, weights, ties = [], [], []
+    for result in results:
+        plain, broken = result.method(MAJORITY), result.method(JITTERED)
+        assert plain is not None
+        assert broken is not None
+        jitter.append(broken.points[0].answered.mean - plain.points[0].answered.mean)
+        for score in result.cell.scores:
+            weighted, tied = result.method(score), result.method(f"{score}{TIED}")
+            assert weighted is not None
+            assert tied is not None
+            weights.append(weighted.points[0].answered.mean - broken.points[0].answered.mean)
+            ties.append(tied.points[0].answered.mean - weighted.points[0].answered.mean)
+    better = sum(each > 0 for each in weights)
     return (
-        f"At alpha 0.1 breaking ties at random changes the yield of the majority vote by {min(ties):+.3f} to "
-        f"{max(ties):+.3f}, by {sum(ties) / len(ties):+.3f} on average over {len(ties)} cells. The best score of each "
-        f"cell changes it by another {min(weighted):+.3f} to {max(weighted):+.3f}, "
-        f"{sum(weighted) / len(weighted):+.3f} on average over {len(weighted)} cells. Where the second is small, "
-        "a gain over the plain majority vote is tie-breaking and not the score."
+        f"At alpha 0.1, ordering equally confident votes at random (jitter) changes the yield of the majority vote by "
+        f"{_range(jitter)} over {len(jitter)} cells. Weighting by a score instead changes it by another "
+        f"{_range(weights)} over {len(weights)} scores of those cells, and adds to it for {better} of them. Breaking "
+        f"the ties that remain by the mean score of the winning paths changes it by {_range(ties)}. So a gain over the "
+        "plain majority vote is mostly tie-breaking; only what lies beyond the jittered vote is the score's."
+    )
+
+
+def _range(values: Sequence[float]) -> str:
+    return f"{min(values):+.3f} to {max(values):+.3f}, {sum(values) / len(values):+.3f} on average,"
+
+
+def prices(results: Sequence[CellResult]) -> str:
+    """What few calibration questions cost, against the most that a cell allows."""
+    lost, spread = [], []
+    for result in results:
+        found = [each.result for each in result.variations if each.what == "n_cal"]
+        lost.append(found[0].answered.mean - found[-1].answered.mean)
+        spread.append(found[0].confident_error.sd / max(found[-1].confident_error.sd, 1e-9))
+    return (
+        f"With 20 calibration questions the yield changes by {_range(lost)} against the largest number that a cell "
+        f"allows, and the standard deviation of the error rate is {min(spread):.1f} to {max(spread):.1f} times as "
+        "large. The exact expectation falls below alpha where (n + 1) alpha is not a whole number."
     )
 
 
 def separating(results: Sequence[CellResult]) -> Table:
-    """Which scores tell right from wrong, and what the report says of those that cannot."""
-    rows: list[list[object]] = []
+    """Which scores tell right from wrong, and what the report says of those that do not."""
+    rows: list[list[Value]] = []
     for result in results:
-        for method in result.methods[2:]:
-            votes, _ = result.cell.votes(method.name)
-            warnings = ScoreHealth.of(result.cell.scores[method.name], votes.recipe).warnings(method.name)
-            said = "; ".join(warning.split(":")[0] for warning in warnings) or "nothing"
-            rows.append([result.name, method.name, method.frontier.auroc, method.vote_accuracy, method.best_of_m,
-                         method.points[0].answered, said])  # fmt: skip
-    header = ["Cell", "Score", "AUROC of confidence", "vote right", "best of m", "Y 0.1", "warned of"]
-    return Table("separating", "Scores", header, rows)  # type: ignore[arg-type]
+        described = result.cell.description
+        reading = Reading(described.answer_field or "answer", None, tuple(described.missing or ()))
+        summaries = {each.name: each for each in compare_scores(result.cell.source, reading)}
+        for score in result.cell.scores:
+            held, method = summaries[score], result.method(score)
+            assert method is not None
+            doubts = [_SHORT[key] for key in _SHORT if any(key in warning for warning in held.warnings)]
+            rows.append([result.name, score, held.path_auroc, method.vote_accuracy, method.best_of_m,
+                         method.points[0].answered, "; ".join(doubts) or "–"])  # fmt: skip
+    header = ["Cell", "Score", "path AUROC", "vote right", "best of m", "Y 0.1", "said of it"]
+    return Table("separating", "Scores", header, rows)
+
+
+_SHORT = {
+    "is the same for all": "constant",
+    "saturated": "saturated",
+    "best-of-m": "too wide",
+    "nearly a majority": "too narrow",
+    "ranks wrong paths": "ranks wrong above right",
+    "does not beat": "does not beat the majority vote",
+}
 
 
 def page(results: Sequence[CellResult]) -> str:
@@ -147,17 +182,15 @@ def page(results: Sequence[CellResult]) -> str:
         "That is a check of the code: random splits of one file are exchangeable by construction, so their mean cannot "
         "fail. What can fail is a new source of questions, and `quorate evaluate --policy` is the test for that.", "",
         *(table.markdown() for table in errors),
-        "## What weighting, jitter and tie-breaking each change", "", gains(results), "",
+        "## What weighting, jitter and tie-breaking each change", "", changes(results), "",
         jitter_gain(results).markdown(),
         "## Scores that separate, and scores that do not", "",
-        "`perplexity-std` with the paper's sign prefers paths of uneven confidence: its vote is right far less often "
-        "than that of its negation. The promise holds with it all the same; it is kept by abstaining more. No warning "
-        "is due: such a score is neither constant nor too wide, it is wrong, and only labels can tell. `quorate score "
-        "--list` shows its path AUROC, which is below one half.", "",
+        "The last column is what the report says of a score: without labels, that it is constant, saturated, too wide "
+        "or too narrow; with labels, that it ranks wrong paths above right ones, or does not beat the jittered "
+        "majority vote at the same yields. The promise holds for each of them: a bad score abstains more.", "",
         separating(results).markdown(),
         "## The price of small n", "",
-        "Fewer calibration questions cost little yield and much certainty: look at the standard deviations, and at the "
-        "exact expectation, which falls below alpha where (n + 1) alpha is not a whole number.", "",
+        prices(results), "",
         tables["ablation-n-cal"].markdown(),
         "## Fewer paths", "",
         "The first m paths of each pool. In files of many models those are always the same m models.", "",

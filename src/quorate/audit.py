@@ -21,6 +21,7 @@ from quorate.laws import error_count_interval, upper_tail
 from quorate.policy import Policy
 from quorate.voting import Votes
 
+CONSISTENT, MORE_THAN_USUAL, NOT_CONSISTENT = "consistent", "more than usual", "not consistent"
 UNUSUAL = 0.05
 SUSPICIOUS = 0.01
 """The p-value, shared among a policy's operating points, below which an audit speaks of inconsistency."""
@@ -78,7 +79,7 @@ def _audit(
     errors = int((answered & ~labels).sum())
     low, high = error_count_interval(n, point.k, point.n)
     p_value = upper_tail(errors, n, point.k, point.n)
-    consistent = p_value >= SUSPICIOUS / len(policy.points)
+    consistent = verdict_of(p_value, len(policy.points)) != NOT_CONSISTENT
     return Audit(
         point=point,
         n=n,
@@ -93,6 +94,13 @@ def _audit(
         consistent=consistent,
         verdict=_verdict(point, n, errors, p_value, consistent=consistent),
     )
+
+
+def verdict_of(p_value: float, points: int) -> str:
+    """What a p-value says, of one of so many operating points that are audited together."""
+    if p_value >= UNUSUAL:
+        return CONSISTENT
+    return MORE_THAN_USUAL if p_value >= SUSPICIOUS / points else NOT_CONSISTENT
 
 
 def _verdict(point: OperatingPoint, n: int, errors: int, p_value: float, *, consistent: bool) -> str:

@@ -31,7 +31,7 @@ from quorate.errors import InvalidValue
 from quorate.pipeline import Pipeline
 from quorate.prompts import read_template
 from quorate.scoring import perplexity
-from quorate.scoring.families import ScorerSettings, settings_from
+from quorate.scoring.families import ScorerSettings, base_name, settings_from
 
 FILE = "quorate.toml"
 _SECTIONS = {
@@ -74,8 +74,9 @@ class Description:
     def scorer_settings(self, name: str, flags: Mapping[str, Mapping[str, str]] | None = None) -> ScorerSettings:
         """What was said of a scorer; the three perplexities share what was said of the first. Flags override."""
         shared = perplexity.MEAN if name in perplexity.KINDS else name
-        settings = self.scorers.get(name) or self.scorers.get(shared) or ScorerSettings()
-        given = {**(flags or {}).get(shared, {}), **(flags or {}).get(name, {})}
+        asked = base_name(name)  # a run calls the second judge judge-2
+        settings = self.scorers.get(name) or self.scorers.get(asked) or self.scorers.get(shared) or ScorerSettings()
+        given = {**(flags or {}).get(shared, {}), **(flags or {}).get(asked, {}), **(flags or {}).get(name, {})}
         return settings.override(**asdict(settings_from(given, f"--set {name}")))
 
     @property
@@ -142,7 +143,9 @@ def read_description(file: Path | None) -> Description:
     values: dict[str, Any] = {}
     for section, entries in held.items():
         if section == "score" and isinstance(entries, dict):
-            values["scorers"] = {name: _scorer(entry, f"{path}: score.{name}") for name, entry in entries.items()}
+            values["scorers"] = {
+                name: _scorer(entry, f"{path}: score.{name}", path.parent) for name, entry in entries.items()
+            }
             continue
         if section in _SECTIONS and not isinstance(entries, dict):
             raise InvalidValue(f"{path}: {section} must be a section, [{section}]")
@@ -161,10 +164,12 @@ def read_description(file: Path | None) -> Description:
     return Description(**values)
 
 
-def _scorer(entry: Any, where: str) -> ScorerSettings:
+def _scorer(entry: Any, where: str, folder: Path) -> ScorerSettings:
     if not isinstance(entry, dict):
         raise InvalidValue(f"{where} must be a section, [score.NAME]")
-    return settings_from(entry, where)
+    found = settings_from(entry, where)
+    beside = folder / str(found.prompt)
+    return replace(found, prompt=str(beside)) if found.prompt is not None and beside.is_file() else found
 
 
 def _fits(value: Any, kind: str) -> bool:

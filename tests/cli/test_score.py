@@ -125,7 +125,7 @@ def test_the_list_shows_every_score_beside_the_majority_vote(quorate, sampled, s
     ran = quorate("score", "run.db", "--list", "--json")
     assert ran.code == 0, ran.err
     rows = {each["title"]: each for each in ran.json["scores"]}
-    assert list(rows)[:2] == ["majority vote", "majority vote, ties at random"]
+    assert list(rows)[:2] == ["majority vote", "majority vote with jitter"]
     for name in ("judge", "perplexity", "perplexity-std"):
         assert rows[name]["paths"] == 240
         assert 0 <= rows[name]["path_auroc"] <= 1

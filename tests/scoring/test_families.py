@@ -134,6 +134,8 @@ def test_a_prompt_of_ones_own_is_read_from_a_file_and_is_part_of_the_identity(tm
         ("judge", {"base_url": "ftp://x", "model": "m"}, "begins with http"),
         ("nowhere.module:length", {}, "--score nowhere.module:length"),
         ("math:pi", {}, "is not a function"),
+        ("self-consistency", {"model": "m"}, "the setting 'model' does nothing"),
+        ("judge", {"model": "x.gguf", "route": "chat"}, "runs in this process, so judge.route does nothing"),
     ],
 )
 def test_what_cannot_be_made_says_what_is_wanted(name, settings, said, monkeypatch):

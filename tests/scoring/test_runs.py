@@ -15,7 +15,7 @@ from functools import partial
 import pytest
 from sqlalchemy import text
 
-from quorate.errors import LogprobsMissing, ScoringError
+from quorate.errors import LogprobsMissing, ScoringError, StoreError
 from quorate.records import Path, Pool, Problem
 from quorate.scoring import OwnScore, Perplexity, SelfConsistency, score_run
 from quorate.scoring.asking import Asking, Item, Value
@@ -202,9 +202,54 @@ def test_a_function_that_raises_names_the_pool_and_the_others_are_kept(place, fi
 
     progress = score(run, OwnScore(sometimes))
     assert progress.saved == 15
-    assert progress.failed == {
-        "q4": "sometimes raised TypeError: unsupported operand type(s) for +: 'NoneType' and 'float'"
-    }
+    assert list(progress.failed) == ["q4"]
+    assert "sometimes raised TypeError (test_runs.py, line " in progress.failed["q4"]
+
+
+def test_a_decorated_function_or_one_with_sets_has_one_identity_in_every_process(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import functools\n"
+        "def twice(f):\n    @functools.wraps(f)\n    def inner(pool):\n        return [2 * v for v in f(pool)]\n"
+        "    return inner\n"
+        "def factor():\n    return FACTOR\nFACTOR = 2\n"
+        "@twice\ndef decorated(pool, stop=frozenset({'the', 'a', 'an', 'of'})):\n"
+        "    return [factor() for _ in pool.paths]\n"
+    )
+    code = "from quorate.scoring.own import own_score; print(own_score('mine:decorated').identity()['made_of'])"
+
+    def made_of():
+        return subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True).stdout
+
+    first = made_of()
+    assert first.strip()
+    assert all(made_of() == first for _ in range(3))
+    (tmp_path / "mine.py").write_text((tmp_path / "mine.py").read_text().replace("FACTOR = 2", "FACTOR = -2"))
+    assert made_of() != first
+
+
+@pytest.mark.parametrize("wrong", [lambda pool: {1.0, 2.0, 3.0}, lambda pool: {"a": 1.0}, lambda pool: "abc"])
+def test_numbers_without_an_order_are_no_scores(place, filled, wrong):
+    with pytest.raises(ScoringError, match="has no order of paths"):
+        score(filled(place), OwnScore(wrong, "wrong"))
+
+
+def test_two_scorers_of_one_name_at_once_get_a_name_each(place, filled):
+    run = filled(place)
+
+    async def both():
+        return await asyncio.gather(score_run(run, Lengths(1)), score_run(run, Lengths(2)))
+
+    assert {progress.name for progress in asyncio.run(both())} == {"lengths", "lengths-2"}
+    assert all(len(path.scores) == 2 for pool in run.pools() for path in pool.paths)
+
+
+def test_a_score_can_be_forgotten(place, filled):
+    run = filled(place)
+    score(run, Lengths())
+    assert run.forget_score("lengths") == 18
+    assert run.scorers() == {}
+    with pytest.raises(StoreError, match="has no score 'lengths'"):
+        run.forget_score("lengths")
 
 
 def test_a_first_attempt_that_fails_entirely_takes_no_name(place, filled):

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 import quorate as qr
+from quorate.comparison import JITTERED, MAJORITY
 from quorate.errors import InvalidValue
 from quorate.evaluation import Summary
 from quorate.separability import predicted_accuracy
 from quorate.study import read_study, run_study
-from quorate.study.cells import JITTERED, MAJORITY, open_cell
+from quorate.study.cells import TIED, open_cell
 from quorate.study.figures import draw, figures_of
-from quorate.study.protocol import SCARCE, evaluate_cell
+from quorate.study.protocol import evaluate_cell, fresh_law
 from quorate.study.tables import Table
 
 STUDY = """
@@ -93,7 +94,7 @@ def test_realised_means_agree_with_the_exact_law_in_every_cell(found):
         for method in result.methods:
             for check in method.checks:
                 assert abs(check.z) < 4
-    assert found.verdict.startswith("All 14 mean error rates")
+    assert found.verdict.startswith("All 20 mean error rates")
 
 
 def test_the_identities_of_the_theory_hold_on_every_cell(found):
@@ -171,7 +172,7 @@ def test_a_cell_without_a_score_has_a_dash(found):
 def test_baselines_stand_beside_the_policies(found):
     table = next(table for table in found.tables if table.name == "main-sums")
     assert [row[1] for row in table.rows if row[0] == "A"] == [
-        "single path", "oracle", MAJORITY, JITTERED, "large", "small",
+        "single path", "oracle", MAJORITY, JITTERED, "large", "small", f"large{TIED}", f"small{TIED}",
     ]  # fmt: skip
 
 
@@ -209,6 +210,10 @@ def test_cells_that_share_problems_are_pointed_out(folder):
         (("m = [2, 4, 99]", 'm = [2]\ncells = ["C"]'), "no such cell as 'C'"),
         (("alphas = [0.1, 0.05]", "alphas = []"), "there must be an alpha"),
         (("[study]", "[study"), "cannot be read"),
+        (("alphas = [0.1, 0.05]", "alphas = [10]"), "alpha must lie strictly between 0 and 1"),
+        (("alphas = [0.1, 0.05]", "alphas = [0.1, 0.1]"), "an alpha occurs twice"),
+        (('"uniform"', '"unifrm"'), "unknown weight 'unifrm'"),
+        (("m = [2, 4, 99]", "m = [-1]"), "m and n_cal must be at least 1"),
     ],
 )
 def test_a_study_that_makes_no_sense_is_refused(folder, change, said):
@@ -217,16 +222,81 @@ def test_a_study_that_makes_no_sense_is_refused(folder, change, said):
         read_study(folder / "study.toml")
 
 
-def test_yields_below_one_percent_are_marked(folder):
+def test_each_check_stands_beside_the_rate_of_its_own_alpha(found):
+    for result in found.results:
+        for method in result.methods:
+            for point, check in zip(method.points, method.checks, strict=True):
+                assert point.alpha == check.alpha
+                assert point.expected_confident_error == check.expected_confident_error
+    table = next(table for table in found.tables if table.name == "ce-sums")
+    first = found.results[0].methods[0]
+    assert table.rows[0][table.header.index("z 0.1")] == next(c.z for c in first.checks if c.alpha == 0.1)
+
+
+def test_the_law_of_fresh_data_is_capped_by_how_many_votes_are_wrong(found):
+    """Against draws of it: V ~ Beta(k, n + 1 − k) is the error rate where enough votes are wrong."""
     from dataclasses import replace
 
-    from quorate.study.tables import _marked
+    method = found.results[0].methods[2]
+    rng = np.random.default_rng(0)
+    for accuracy in (method.vote_accuracy, 0.95):
+        chosen = replace(method, vote_accuracy=accuracy)
+        point = method.points[0]
+        k = point.guarantee.rank(point.n_cal)
+        drawn = np.minimum(rng.beta(k, point.n_cal + 1 - k, 200_000), 1 - accuracy)
+        assert fresh_law(chosen, point).mean == pytest.approx(drawn.mean(), abs=4 * drawn.std() / np.sqrt(len(drawn)))
+
+
+def test_fewer_paths_are_not_scored_by_those_that_are_left_out(folder):
+    """Self-consistency compares a path with all others, so its values say nothing of a prefix."""
+    from dataclasses import replace
+
+    from quorate.electorate import Source
+    from quorate.study.cells import read_cell
 
     study = read_study(folder / "study.toml")
-    point = evaluate_cell(open_cell(study.cells[1], {}), study).methods[0].points[0]
-    scarce = replace(point, answered=Summary(SCARCE / 2, 0.0, 0.0), selective_accuracy=Summary(0.5, 0.1, 0.1))
-    assert _marked(scarce) == "0.500 †"
-    assert _marked(replace(point, selective_accuracy=Summary(math.nan, math.nan, math.nan))) == "–"
+    source = Source(open_cell(study.cells[0], {}).source.pools, scorers={"large": {"scorer": "self-consistency"}})
+    cell = read_cell(replace(study.cells[0], scores=["large"]), source)
+    result = evaluate_cell(cell, study)
+    assert {v.method for v in result.variations if v.what == "m"} == {JITTERED}
+    assert {v.method for v in result.variations if v.what == "n_cal"} == {"large"}
+
+
+def test_cells_that_differ_in_temperature_are_told_apart(folder):
+    one = '\n[[cells]]\ndataset = "d"\nmodel = "m"\npools = "a.jsonl"\ntemperature = {}\n'
+    (folder / "study.toml").write_text(one.format(0.5) + one.format(1.0))
+    assert [cell.name for cell in read_study(folder / "study.toml").cells] == ["d / m, T 0.5", "d / m, T 1"]
+
+
+def test_datasets_with_names_alike_have_files_of_their_own(folder):
+    text = STUDY.replace('dataset = "sums"\nmodel = "A"', 'dataset = "C"\nmodel = "A"').replace(
+        'dataset = "sums"\nmodel = "B"', f'dataset = "C++{"x" * 300}"\nmodel = "B"'
+    )
+    (folder / "study.toml").write_text(text)
+    found = run_study(read_study(folder / "study.toml"), figures=())
+    assert len({path.name for path in found.files}) == len(found.files)
+
+
+def test_what_failed_and_what_was_noted_is_in_the_files(folder):
+    (folder / "study.toml").write_text(STUDY + '\n[[cells]]\ndataset = "x"\nmodel = "y"\npools = "none.jsonl"\n')
+    found = run_study(read_study(folder / "study.toml"), figures=())
+    text = (folder / "results/two/results.md").read_text()
+    assert found.verdict in text
+    assert "Failed: x / y" in text
+    assert "so m = 99 is left out" in text
+    assert json.loads((folder / "results/two/study.json").read_text())["failed"].keys() == {"x / y"}
+
+
+def test_a_greedy_file_must_have_the_cells_questions(folder):
+    write_pools(folder / "greedy.jsonl", 300, 1)
+    (folder / "study.toml").write_text(STUDY.replace('pools = "a.jsonl"', 'pools = "a.jsonl"\ngreedy = "greedy.jsonl"'))
+    found = run_study(read_study(folder / "study.toml"), figures=())
+    assert "greedy" in found.results[0].baselines
+    lines = (folder / "greedy.jsonl").read_text().splitlines()
+    (folder / "greedy.jsonl").write_text("\n".join(lines[:5]))
+    found = run_study(read_study(folder / "study.toml"), figures=())
+    assert "greedy" not in found.results[0].baselines
+    assert any("295 questions have no greedy path" in note for note in found.notes)
 
 
 def test_a_table_in_each_format():
@@ -240,6 +310,7 @@ def test_a_table_in_each_format():
     rows = list(csv.reader(io.StringIO(table.csv())))
     assert rows[0] == ["Model", "p_v", "A_c", "A_c sd"]
     assert rows[1] == ["x_1|y", "0.5", "0.9", "0.01"]
+    assert "'=cmd" in Table("t", "t", ["=cmd"], [["=cmd"]]).csv()
     assert json.loads(table.json())["rows"][0]["A_c"] == {"mean": 0.9, "sd": 0.01, "se": 0.002}
 
 

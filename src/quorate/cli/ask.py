@@ -51,9 +51,11 @@ def run(
     json: Json = False,
 ) -> None:
     from quorate.description import read_description
+    from quorate.errors import InvalidValue
     from quorate.pipeline import of_policy
     from quorate.policy import Policy
     from quorate.records import Problem
+    from quorate.scoring.families import base_name
 
     loaded = Policy.load(policy)
     held = loaded.pipeline
@@ -64,6 +66,9 @@ def run(
         described = described.override(model=held["model"])
     described = described.override(paths=loaded.n_paths[1], max_tokens=held.get("max_tokens"))
     name, flags = held.get("score"), scorer_flags(settings)
+    unused = set(flags) - {name, base_name(str(name)), "perplexity"}
+    if unused:
+        raise InvalidValue(f"--set {sorted(unused)[0]}.… names no score of this policy; its score is {name}")
     scorers = {} if name is None else {name: described.scorer_settings(name, flags)}
     pipeline = of_policy(
         loaded, described.backend(say), seed=seed or 0, scorers=scorers, score=score, extract=extract, say=say

@@ -139,6 +139,12 @@ def _facts(policy: Policy, *, used: int, held_out: int, file: str | None) -> dic
     }  # fmt: skip
 
 
+def _by(pipeline: dict[str, Any]) -> str:
+    """Which model a score comes from, where it comes from one."""
+    model = (pipeline.get("scorer") or {}).get("model")
+    return f" by {output.visible(model)}" if model else ""
+
+
 def _bound(point: dict[str, Any]) -> str:
     """What must be exceeded: the confidence, and behind it the secondary key where there is one."""
     if not point["feasible"]:
@@ -157,7 +163,7 @@ def _show(policy: Policy, facts: dict[str, Any]) -> None:
             else ""
         )
         + (f", {facts['held_out']} problems held out" if facts["held_out"] else "")
-        + f"; score {pipeline['score'] or 'none (majority vote)'}, normaliser {pipeline['normaliser']}, "
+        + f"; score {pipeline['score'] or 'none (majority vote)'}{_by(pipeline)}, normaliser {pipeline['normaliser']}, "
         f"weight {pipeline['weight']}, tie-break {pipeline['tie_break'] or 'none'}"
     )
     rows = []

@@ -208,7 +208,10 @@ def _show_splits(facts: dict[str, Any]) -> None:
             for point in facts["points"]
         ],
     )  # fmt: skip
-    _plot(facts)
+    _plot(
+        facts["frontier"],
+        [(point["alpha"], point["answered"]["mean"], point["selective_accuracy"]["mean"]) for point in facts["points"]],
+    )
     for warning in facts["warnings"]:
         output.say(f"warning: {warning}")
     for point in facts["points"]:
@@ -228,21 +231,18 @@ def _show_splits(facts: dict[str, Any]) -> None:
     )
 
 
-def _plot(facts: dict[str, Any]) -> None:
+def _plot(curve: dict[str, list[float]], points: list[tuple[float, float, float]]) -> None:
     """Accuracy against yield, with a letter at each alpha."""
     from quorate.cli.plot import text_plot
 
-    letters = dict(zip("ABCDEFGH", facts["points"], strict=False))
-    marks = {
-        letter: (point["answered"]["mean"], point["selective_accuracy"]["mean"]) for letter, point in letters.items()
-    }
-    curve = facts["frontier"]
+    letters = dict(zip("ABCDEFGH", points, strict=False))
     drawn = text_plot(
-        curve["answered"], curve["selective_accuracy"], marks, x_title="answered", y_title="of the answered, right"
-    )
+        curve["answered"], curve["selective_accuracy"], {letter: (x, y) for letter, (_, x, y) in letters.items()},
+        x_title="answered", y_title="of the answered, right",
+    )  # fmt: skip
     if drawn:
         output.say(drawn)
-        output.say("        " + ", ".join(f"{letter}: alpha {point['alpha']:g}" for letter, point in letters.items()))
+        output.say("        " + ", ".join(f"{letter}: alpha {alpha:g}" for letter, (alpha, _, _) in letters.items()))
 
 
 def _mean_sd(summary: dict[str, float]) -> str:
@@ -256,6 +256,8 @@ def _audit(
 
     from quorate.audit import audit_policy
     from quorate.errors import CalibrationLeak, InvalidValue
+    from quorate.evidence import Evidence
+    from quorate.frontier import Frontier
     from quorate.policy import Policy
     from quorate.splits import one_per_unit
 
@@ -278,11 +280,13 @@ def _audit(
             f"all {len(ids)} problems of {file} calibrated this policy; give a file of other problems"
         )
     audits = audit_policy(policy, voted.votes.take(fresh), voted.correct()[fresh])
+    curve = Frontier.of(Evidence.of(voted.votes.key[fresh], voted.correct()[fresh]))
     facts = {
         "problems": len(ids),
         "left_out": left_out,
         "duplicates": duplicates,
         "n": len(fresh),
+        "auroc": curve.auroc,
         "points": [
             {
                 "alpha": audit.point.alpha,
@@ -317,6 +321,7 @@ def _audit(
         [
             "alpha",
             "answered wrongly",
+            "expected",
             "usual, at most (95 %)",
             "answered",
             "of those right",
@@ -327,6 +332,7 @@ def _audit(
             [
                 f"{audit.point.alpha:g}",
                 output.percent(audit.confident_error),
+                output.percent(audit.expected),
                 output.percent(audit.interval[1]),
                 output.percent(audit.answered),
                 output.percent(audit.selective_accuracy),
@@ -336,5 +342,7 @@ def _audit(
             for audit in audits
         ],
     )
+    shown = {"answered": curve.answered.tolist(), "selective_accuracy": curve.selective_accuracy.tolist()}
+    _plot(shown, [(audit.point.alpha, audit.answered, audit.selective_accuracy) for audit in audits])
     for audit in audits:
         output.say(audit.verdict)

@@ -55,7 +55,7 @@ Normaliser = Annotated[
     typer.Option(
         "--normaliser", metavar="SPEC",
         help="none, pool_z, pool_minmax, rank, fixed_affine:CENTER,SCALE or fixed_sigmoid:CENTER,SCALE.  "
-        "[default: none]",
+        "[default: the score's own, or none]",
     ),
 ]  # fmt: skip
 Weight = Annotated[

@@ -30,6 +30,7 @@ from quorate.cli.options import (
     reading_of,
     refuse_overwriting,
 )
+from quorate.cli.sampling_options import say
 
 NAME = "report"
 HELP = """Write one self-contained HTML page: what the score is worth, what to expect at each alpha, and every question.
@@ -78,7 +79,13 @@ def run(
 
     refuse_overwriting(out, file, *([policy] if policy else []))
     source = open_texts(file, run_name, texts=texts)
-    labelled = correct is not None or len(labelled_rows(source.pools)) == len(source.pools)
+    with_gold = len(labelled_rows(source.pools))
+    labelled = correct is not None or with_gold == len(source.pools)
+    if policy is not None and with_gold and not labelled:
+        say(
+            f"note: {len(source.pools) - with_gold} of {len(source.pools)} problems have no gold, so nothing is said "
+            "of what happened; leave them out to see it"
+        )
     if policy is not None:
         given = {"--alpha": alpha, "--delta": delta, "--score": score, "--normaliser": normaliser, "--weight": weight,
                  "--tie-break": tie_break, "--answer-field": answer_field, "--missing": missing,
@@ -103,7 +110,7 @@ def run(
         loaded, _ = voted.calibrate(
             guarantees_of(alpha or [0.05, 0.1], delta, False, seed), hold_out=hold_out, seed=seed or 0
         )
-    facts = report_facts(source, voted, loaded, title=title or Path(file).name, texts=texts)
+    facts = report_facts(source, voted, loaded, title=title or Path(file).name, texts=texts, correct=correct)
     page = page_of(facts)
     with whole_file(out) as unfinished:
         unfinished.write_text(page, encoding="utf-8")

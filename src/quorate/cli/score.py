@@ -8,11 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quorate.cli import output
-from quorate.cli.options import Config, Json, Normaliser, RunName, open_source
+from quorate.cli.options import (
+    AnswerField,
+    Config,
+    Json,
+    Missing,
+    Normaliser,
+    Relation,
+    RunName,
+    open_source,
+    reading_of,
+)
 from quorate.cli.sampling_options import ScorerSet, say, scorer_flags
 
 if TYPE_CHECKING:
     from quorate.comparison import ScoreSummary
+    from quorate.pool_table import Reading
     from quorate.scoring.protocol import Scorer
     from quorate.scoring.runs import ScoringProgress
     from quorate.store import Run
@@ -52,7 +63,11 @@ def run(
     listing: Annotated[
         bool, typer.Option("--list", help="List the scores of the run, and how well each tells right from wrong.")
     ] = False,
+    forget: Annotated[str | None, typer.Option("--forget", metavar="NAME", help="Drop a score from the run.")] = None,
     normaliser: Normaliser = None,
+    answer_field: AnswerField = None,
+    missing: Missing = None,
+    relation: Relation = None,
     run_name: RunName = None,
     config: Config = None,
     json: Json = False,
@@ -62,20 +77,29 @@ def run(
     if listing:
         if score or settings:
             raise InvalidValue("--list shows the scores that are there; it goes without --score and --set")
-        _list(store, run_name, normaliser, json=json)
+        _list(store, run_name, reading_of(answer_field, missing, None, relation), normaliser, json=json)
+        return
+    if answer_field or missing or relation:
+        raise InvalidValue("--answer-field, --missing and --relation are for --list: scores do not depend on them")
+    if forget is not None:
+        _forget(store, run_name, forget)
         return
     if not score:
         raise InvalidValue("name what to score with --score, or see what is there with --list")
     if normaliser is not None:
         raise InvalidValue("--normaliser is for --list, calibrate and evaluate; stored scores are as they came")
     from quorate.description import read_description
+    from quorate.normalisers import parse_normaliser
     from quorate.prompts import template_of
+    from quorate.records import names_labels
     from quorate.scoring.families import make_scorer
+    from quorate.scoring.perplexity import KINDS
     from quorate.store import Store
 
     described = read_description(config)
     flags = scorer_flags(settings)
-    unused = set(flags) - set(score) - {"perplexity"}
+    known = {*score, *(["perplexity"] if set(score) & set(KINDS) else [])}
+    unused = set(flags) - known
     if unused:
         raise InvalidValue(f"--set {sorted(unused)[0]}.… names no --score of this command")
     with Store(store) as opened:
@@ -86,12 +110,16 @@ def run(
             make_scorer(name, described.scorer_settings(name, flags), template=template, say=say)
             for name in dict.fromkeys(score)
         ]
+        for scorer in scorers:  # before anything is paid for
+            parse_normaliser(scorer.normaliser)
+            if names_labels(scorer.name):
+                raise InvalidValue(f"a score cannot be called {scorer.name!r}, which names labels")
         _score(held, scorers, json=json)
 
 
 def _score(held: Run, scorers: list[Scorer], *, json: bool) -> None:
     from quorate.cli.progress import Meter, interruptible
-    from quorate.errors import QuorateError
+    from quorate.errors import QuorateError, ScoringError
     from quorate.progress import Progress
     from quorate.scoring.runs import score_run
 
@@ -113,9 +141,11 @@ def _score(held: Run, scorers: list[Scorer], *, json: bool) -> None:
         try:
             return await score_run(held, scorer, watch=lambda state: seen(position, state), stop=stop)
         except QuorateError as error:
+            saved = states[position].saved if position in states else 0
+            told = f"{error}; {saved} paths are saved, run the same command again to go on" if saved else str(error)
             if len(scorers) == 1:
-                raise
-            return error
+                raise ScoringError(told) from error
+            return ScoringError(told)
 
     async def work(stop: asyncio.Event) -> list[ScoringProgress | QuorateError]:
         return await asyncio.gather(*(one(position, scorer, stop) for position, scorer in enumerate(scorers)))
@@ -156,7 +186,9 @@ def _show(facts: dict[str, Any]) -> None:
     if name != facts["asked"].rpartition(":")[2]:
         output.say(f"{facts['asked']}: another scorer has that name in this run; these are {name}.")
     flags = ", ".join(f"{count} {_FLAGS.get(flag, flag)}" for flag, count in facts["flags"].items())
-    if not facts["wanted"]:
+    if facts["interrupted"] and not facts["wanted"]:
+        output.say(f"{name}: stopped before anything was scored.")
+    elif not facts["wanted"]:
         output.say(f"{name}: every path has this score already.")
     else:
         output.say(
@@ -177,17 +209,27 @@ def _show(facts: dict[str, Any]) -> None:
 _FLAGS = {"floor": "floors", "cut": "of paths cut to fit", "empty": "of paths that say nothing"}
 
 
-def _list(place: str, run_name: str | None, normaliser: str | None, *, json: bool) -> None:
-    from dataclasses import asdict
+def _forget(place: str, run_name: str | None, name: str) -> None:
+    from quorate.store import Store
+
+    with Store(place) as opened:
+        dropped = opened.run(run_name).forget_score(name)
+    output.say(f"Dropped the score {output.visible(name)} of {dropped} paths.")
+
+
+def _list(place: str, run_name: str | None, reading: Reading, normaliser: str | None, *, json: bool) -> None:
+    from dataclasses import fields
 
     from quorate.comparison import compare_scores
 
-    source = open_source(place, run_name, facts=False)
-    found = compare_scores(source, normaliser=normaliser)
+    source = open_source(place, run_name, facts=reading.answer_field != "answer")
+    found = compare_scores(source, reading, normaliser=normaliser)
     if json:
         output.emit(
             {"pools": len(source.pools), "scores": [
-                {**asdict(each), "identity": source.scorers.get(each.name or "")} for each in found
+                {**{item.name: getattr(each, item.name) for item in fields(each) if item.name != "frontier"},
+                 "identity": source.scorers.get(each.name or "")}
+                for each in found
             ]}
         )  # fmt: skip
         return
@@ -212,7 +254,9 @@ def _list(place: str, run_name: str | None, normaliser: str | None, *, json: boo
     else:
         output.say(
             "Path AUROC: how often a right path scores above a wrong one (50 % is chance). Frontier AUC: area under "
-            "accuracy against yield; 'same yields' is the mean accuracy over the yields that all these votes reach."
+            "accuracy against yield, which grows with the yields a vote can reach, so compare votes by 'same yields': "
+            "the mean accuracy over the yields that all of them reach. With jitter, votes of equal confidence are "
+            "ordered at random."
         )
 
 

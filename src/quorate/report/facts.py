@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.audit import verdict_of
 from quorate.baselines import best_of_m, oracle, single_path
-from quorate.calibration import Guarantee, Marginal, set_point
-from quorate.comparison import compare_scores, frontier_of
+from quorate.calibration import OperatingPoint, set_point
+from quorate.comparison import compare_scores
 from quorate.electorate import Electorate, Source
-from quorate.evidence import Evidence, exceeds
+from quorate.evidence import Evidence
 from quorate.forecast import forecast
 from quorate.frontier import Frontier
 from quorate.laws import error_count_interval, upper_tail
@@ -37,14 +38,14 @@ TEXT_BUDGET = 24_000_000
 
 
 def report_facts(
-    source: Source, voted: Electorate, policy: Policy, *, title: str, texts: bool = True
+    source: Source, voted: Electorate, policy: Policy, *, title: str, texts: bool = True, correct: str | None = None
 ) -> dict[str, Any]:
     """The facts of one set of pools under one policy. Labels may be absent; then nothing is said of what happened."""
-    seen = np.zeros(len(voted.votes), dtype=np.bool_)
-    seen[policy.seen.rows(voted.table.ids, voted.table.questions, voted.table.clusters)] = True
-    fresh = _fresh(voted, seen)
+    touched = _touched(voted, policy)
+    kept = one_per_unit(voted.table.ids, voted.units())
+    fresh = kept[~touched[kept]] if voted.labels is not None else kept[:0]
     test = None if not len(fresh) else Evidence.of(voted.votes.key[fresh], voted.correct()[fresh])
-    pipeline = policy.pipeline
+    pipeline, scores = policy.pipeline, _scores(source, voted, correct)
     return {
         "title": title,
         "quorate": __version__,
@@ -56,74 +57,67 @@ def report_facts(
         "n": policy.n,
         "n_test": len(fresh),
         "vote_accuracy": policy.evidence.vote_accuracy,
-        "guarantee": {"name": policy.points[0].guarantee.name, **policy.points[0].guarantee.parameters()},
         "chosen": [point.alpha for point in policy.points],
-        "promises": [point.guarantee.promise(policy.n) for point in policy.points],
         "points": _points(policy, test),
         "curves": _curves(policy.evidence, test),
         "hazards": _hazards(policy.evidence),
         "evidence": _counts(policy.evidence),
         "test": None if test is None else _counts(test),
         "frontier": _frontier(Frontier.of(policy.evidence)),
-        "auroc": Frontier.of(policy.evidence).auroc,
-        "scores": _scores(source),
+        "scores": scores,
         "baselines": _baselines(voted),
         "unanimous": _unanimous(policy.evidence),
-        "warnings": voted.score_warnings(),
-        "questions": _questions(voted, policy, seen),
+        "warnings": [*voted.score_warnings(), *_doubts(scores, voted)],
+        "questions": _questions(voted, policy, touched),
         "paths": _paths(source.pools, voted, texts=texts),
     }
 
 
-def _fresh(voted: Electorate, seen: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Labelled rows that had no part in calibration, one of each unit."""
-    if voted.labels is None:
-        return np.zeros(0, dtype=np.intp)
+def _touched(voted: Electorate, policy: Policy) -> NDArray[np.bool_]:
+    """Rows that calibrated, and whatever belongs with one that did."""
     unit = voted.units()
-    touched = np.isin(unit, unit[seen])
-    kept = one_per_unit(voted.table.ids, unit)
-    return kept[~touched[kept]]
+    seen = policy.seen.rows(voted.table.ids, voted.table.questions, voted.table.clusters)
+    return np.isin(unit, unit[seen])
 
 
 def _points(policy: Policy, test: Evidence | None) -> list[dict[str, Any]]:
     """Operating points on the grid and at the calibrated alphas, with what is expected and what happened."""
     held = {point.alpha: point.guarantee for point in policy.points}
+    evidence, margin = policy.evidence, math.sqrt(math.log(4 / 0.05) / (2 * policy.n))
     found = []
     for alpha in sorted({*GRID, *held}):
-        point = set_point(held.get(alpha) or _like(policy.points[0].guarantee, alpha), policy.evidence)
-        expected = forecast(policy.evidence, point)
-        band = AccuracyBand.of(policy.evidence, threshold=[point.threshold])
+        guarantee: Any = held.get(alpha) or replace(policy.points[0].guarantee, alpha=alpha)  # type: ignore[type-var]
+        point = set_point(guarantee, evidence)
+        expected = forecast(evidence, point)
+        right, wrong = evidence.above(point.threshold_key)
+        half = margin / expected.answered if expected.answered else math.nan
+        accuracy = expected.selective_accuracy
         found.append({
             "alpha": alpha, "chosen": alpha in held, "feasible": point.feasible, "k": point.k,
-            "n_needed": point.guarantee.n_needed(),
+            "n_needed": guarantee.n_needed(), "guarantee": guarantee.name,
+            "delta": guarantee.parameters().get("delta"), "promise": guarantee.promise(policy.n),
             "threshold": [bound if math.isfinite(bound) else None for bound in point.threshold_key],
             "answered": expected.answered, "accuracy": expected.selective_accuracy_corrected,
             "accuracy_at_least": expected.accuracy_at_least,
-            "band": [float(band.lower[0]), float(band.upper[0])],
+            "band": [max(0.0, accuracy - half), min(1.0, accuracy + half)] if expected.answered else [None, None],
             "confident_error": expected.expected_confident_error, "false_abstention": expected.false_abstention,
-            "observed": None if test is None else _observed(test, point),
+            "right_above": right, "wrong_above": wrong,
+            "observed": None if test is None else _observed(test, point, policy, chosen=alpha in held),
         })  # fmt: skip
     return found
 
 
-def _like(guarantee: Guarantee, alpha: float) -> Guarantee:
-    """The same promise at another alpha; the marginal one where a guarantee drew at random."""
-    try:
-        return replace(guarantee, alpha=alpha)  # type: ignore[type-var]
-    except (TypeError, ValueError):
-        return Marginal(alpha)
-
-
-def _observed(test: Evidence, point: Any) -> dict[str, Any]:
+def _observed(test: Evidence, point: OperatingPoint, policy: Policy, *, chosen: bool) -> dict[str, Any]:
     right, wrong = test.above(point.threshold_key)
     low, high = error_count_interval(test.n, point.k, point.n)
-    given = right + wrong
+    given, p_value = right + wrong, upper_tail(wrong, test.n, point.k, point.n)
     return {
         "answered": given / test.n, "accuracy": right / given if given else math.nan, "errors": wrong,
         "confident_error": wrong / test.n, "false_abstention": (test.n_right - right) / test.n,
         # Where errors are too scarce to set a threshold, few of them are nothing unusual.
-        "usual": [low / test.n if point.threshold > 0 else 0.0, high / test.n],
-        "p_value": upper_tail(wrong, test.n, point.k, point.n),
+        "usual": [low / test.n if point.threshold > 0 else 0.0, high / test.n], "p_value": p_value,
+        # A verdict is for alphas chosen beforehand; looking for one by moving the slider would find some by chance.
+        "verdict": verdict_of(p_value, len(policy.points)) if chosen else None,
     }  # fmt: skip
 
 
@@ -159,23 +153,35 @@ def _frontier(curve: Frontier) -> dict[str, Any]:
     return {"answered": curve.answered[kept].tolist(), "accuracy": curve.selective_accuracy[kept].tolist()}
 
 
-def _scores(source: Source) -> list[dict[str, Any]]:
+def _scores(source: Source, voted: Electorate, correct: str | None) -> list[dict[str, Any]]:
+    reading, own = voted.table.reading, voted.votes.recipe
     found = []
-    for each in compare_scores(source):
-        curve = frontier_of(source, each)
-        found.append({**asdict(each), "frontier": None if curve is None else _frontier(curve)})
+    for each in compare_scores(source, reading, correct=correct, own=own):
+        plain = {item.name: getattr(each, item.name) for item in fields(each) if item.name != "frontier"}
+        found.append({**plain, "frontier": None if each.frontier is None else _frontier(each.frontier)})
     return found
+
+
+def _doubts(scores: Sequence[dict[str, Any]], voted: Electorate) -> list[str]:
+    """What labels say against this report's own score; what needs none is said already."""
+    said = set(voted.score_warnings())
+    own = [each for each in scores if each["name"] is not None and each["name"] == voted.votes.recipe.score]
+    return [warning for each in own for warning in each["warnings"] if warning not in said]
 
 
 def _baselines(voted: Electorate) -> dict[str, float]:
     if voted.labels is None:
         return {}
     table, labels = voted.table, voted.labels
-    paths = labels.of_paths(table)
-    found = {"single path": single_path(paths), "majority vote": float(labels.of_votes(vote(table.answers)).mean())}
+    kept = one_per_unit(table.ids, voted.units())
+    every = labels.of_paths(table)
+    paths = [every[row] for row in kept]
+    majority = labels.of_votes(vote(table.answers))[kept]
+    found = {"single path": single_path(paths), "majority vote": float(majority.mean())}
     if table.scores is not None:
-        found["best of m"] = float(labels.of_answers(best_of_m(table.answers, table.scores).tolist()).mean())
-        found["weighted vote"] = float(voted.correct().mean())
+        best = labels.of_answers(best_of_m(table.answers, table.scores).tolist())[kept]
+        found["best of m"] = float(best.mean())
+        found["weighted vote"] = float(voted.correct()[kept].mean())
     return {**found, "oracle": oracle(paths)}
 
 
@@ -187,14 +193,14 @@ def _unanimous(evidence: Evidence) -> dict[str, float]:
     return {"share": int(top.right[-1] + top.wrong[-1]) / evidence.n, "wrong": int(top.wrong[-1]) / evidence.n}
 
 
-def _questions(voted: Electorate, policy: Policy, seen: NDArray[np.bool_]) -> dict[str, Any]:
+def _questions(voted: Electorate, policy: Policy, touched: NDArray[np.bool_]) -> dict[str, Any]:
     table, votes = voted.table, voted.votes
     answers = votes.answer.tolist()
     return {
         "id": table.ids,
         "question": [_cut(question, 2000) for question in table.questions],
         "group": table.groups,
-        "calibrated": seen.astype(int).tolist(),
+        "calibrated": touched.astype(int).tolist(),
         "answer": [None if key is None else table.written[row].get(key, key) for row, key in enumerate(answers)],
         "confidence": votes.confidence.tolist(),
         "secondary": None if votes.secondary is None else [_finite(value) for value in votes.secondary.tolist()],
@@ -242,8 +248,3 @@ def _shown(value: Any) -> Any:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def decided(voted: Electorate, threshold: Sequence[float]) -> NDArray[np.bool_]:
-    """Which questions a threshold answers; the page's own rule must agree with it."""
-    return exceeds(voted.votes.key, tuple(threshold))

@@ -162,7 +162,8 @@ class Asking:
                 return await self._alone(items)
             self._failed.add(items[0].problem.id)
             if not self._worked and len(self._failed) >= _HOPELESS:
-                raise  # nothing ever worked: it is not the fault of these problems
+                # Nothing ever worked: it is not the fault of these problems.
+                raise ScoringError(f"problem {items[0].problem.id!r}, like those before it: {error}") from error
             return [error]
         self._worked = True
         return values

@@ -87,8 +87,9 @@ def make_scorer(
 ) -> Scorer:
     """The scorer of that name. `template` is the prompt that a run's paths were sampled with, where it is known."""
     if names_function(name):
+        _refuse_settings(name, settings, ())
         return own_score(name)
-    kind = settings.kind or name
+    kind = settings.kind or base_name(name)
     if kind not in KINDS:
         raise InvalidValue(
             f"there is no score {kind!r}; expected one of {', '.join(KINDS)}, or package.module:function"
@@ -139,9 +140,22 @@ def scorer_of_identity(
     return make_scorer(name, asked.override(**given), template=template, say=say)
 
 
+def base_name(name: str) -> str:
+    """The name that a scorer was asked for by, where a run has numbered it: judge for judge-2."""
+    return re.sub(r"-\d+$", "", name)
+
+
 def _prefix(name: str, kind: str) -> str:
     """What the environment variables of a scorer begin with; the three perplexities share one."""
-    return re.sub(r"\W", "_", perplexity.MEAN if kind in perplexity.KINDS and name == kind else name).upper()
+    asked = base_name(name)
+    return re.sub(r"\W", "_", perplexity.MEAN if kind in perplexity.KINDS and asked == kind else asked).upper()
+
+
+def _refuse_settings(name: str, settings: ScorerSettings, but: tuple[str, ...]) -> None:
+    """Raise for settings that would do nothing."""
+    for each in fields(settings):
+        if each.name not in (*but, "kind") and getattr(settings, each.name) is not None:
+            raise InvalidValue(f"the setting {each.name!r} does nothing for the score {name!r}")
 
 
 class _Maker:
@@ -157,7 +171,12 @@ class _Maker:
 
     def scorer(self) -> Scorer:
         if self.kind == SELF_CONSISTENCY:
+            _refuse_settings(self.name, self.settings, ())
             return SelfConsistency()
+        if self._place != _SERVER and self._place is not None:
+            for idle in ("route", "base_url"):
+                if getattr(self.settings, idle) is not None:
+                    raise InvalidValue(f"{self.model} runs in this process, so {self.name}.{idle} does nothing")
         if self.kind in perplexity.KINDS:
             return Perplexity(self.kind) if self._place is None else self._rescored()
         if self._place is None:

@@ -18,11 +18,12 @@ from quorate.errors import BackendError, LogprobsMissing, ScoringError
 from quorate.records import Problem
 from quorate.scoring.asking import Asking, Item, TooLong, Value, is_too_long
 from quorate.scoring.judge_prompts import JudgePrompt, describe, prompt_for
-from quorate.scoring.protocol import FLOOR
+from quorate.scoring.protocol import FLOOR, as_number
 
 LOWEST = -100.0
 """A log-probability below this counts as this: servers write "impossible" in several ways."""
 _ROUNDING = 1e-3
+_ALL = 1.01
 _LOST = 1e-5
 """Probability that single precision may lose in a sum: a bound must not be below the truth."""
 _FEWEST_LETTERS = 0.01
@@ -47,8 +48,8 @@ def read_verdict(tokens: Iterable[tuple[str, float]]) -> Verdict:
     smallest log-probability listed, and at most that of all tokens not listed.
     """
     listed = [(token.strip(), float(logprob)) for token, logprob in tokens]
-    if any(not logprob <= _ROUNDING for _, logprob in listed):
-        raise ScoringError("the judge's endpoint gives numbers above 0 for log-probabilities, so they are none")
+    if any(not logprob <= _ROUNDING for _, logprob in listed) or sum(math.exp(each) for _, each in listed) > _ALL:
+        raise ScoringError("the judge's endpoint gives numbers that cannot be log-probabilities")
     found = [(token, max(min(logprob, 0.0), LOWEST)) for token, logprob in listed]
     if not found:
         raise LogprobsMissing(
@@ -145,7 +146,7 @@ def top_tokens(answer: Any) -> list[tuple[str, float]]:
     try:
         first = answer["choices"][0]["logprobs"]["content"][0]
         listed = first.get("top_logprobs") or [first]
-        return [(str(each["token"]), float(each["logprob"])) for each in listed]
+        return [(str(each["token"]), as_number(each["logprob"], "a log-probability")) for each in listed]
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         return []
 

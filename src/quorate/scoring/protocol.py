@@ -115,6 +115,16 @@ def checked(values: Sequence[float], pool: Pool, scorer: str) -> list[float]:
     return [float(value) for value in numbers]
 
 
+def as_number(value: Any, what: str) -> float:
+    """A number as a server sent it; raises where it is none, or beyond all measure."""
+    try:
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return float(value)
+    except OverflowError:
+        pass
+    raise ScoringError(f"the endpoint gave {value!r:.40} for {what}")
+
+
 def full_identity(scorer: Scorer) -> dict[str, Any]:
     """An identity as it is stored: with the normaliser, and as JSON has it."""
     return json.loads(json.dumps({**scorer.identity(), "normaliser": scorer.normaliser}))  # type: ignore[no-any-return]

@@ -18,11 +18,12 @@ from quorate.errors import BackendError, InvalidValue, LogprobsMissing, NoSuchRo
 from quorate.prompts import Template
 from quorate.scoring.asking import Item, TooLong, is_too_long
 from quorate.scoring.perplexity import MEAN
+from quorate.scoring.protocol import as_number
 from quorate.scoring.rescoring import Rescored
 
 PROMPT_LOGPROBS, ECHO = "prompt_logprobs", "echo"
 ROUTES = (PROMPT_LOGPROBS, ECHO)
-_LOWEST = -100.0
+_LOWEST, _ROUNDING = -100.0, 1e-3
 _JOINT = 2
 """Tokens of a prompt's end that may melt with the beginning of a path."""
 
@@ -134,6 +135,8 @@ class ServerRescored(Rescored):
         melted = "".join(token.text or "" for token in prompt[start:])
         tokens = _of_text(whole[start:], melted + text)
         found = [token.logprob for token in tokens if token.logprob is not None]
+        if any(not logprob <= _ROUNDING for logprob in found):
+            raise ScoringError("the endpoint gives numbers that cannot be log-probabilities")
         if not found or len(found) < len(tokens):
             raise LogprobsMissing("the endpoint left out the log-probability of some token of a path")
         return [max(min(logprob, 0.0), _LOWEST) for logprob in found]
@@ -194,7 +197,9 @@ def _prompt_tokens(document: Any) -> list[Token]:
         held = entry.get(key) if isinstance(entry, dict) and key is not None else None
         if not isinstance(held, dict) or not isinstance(held.get("logprob"), (int, float)):
             raise LogprobsMissing("the answer does not say which of its prompt_logprobs is of the token itself")
-        tokens.append(Token(str(key), float(held["logprob"]), held.get("decoded_token")))
+        spelt = held.get("decoded_token")
+        logprob = as_number(held["logprob"], "a log-probability")
+        tokens.append(Token(str(key), logprob, spelt if isinstance(spelt, str) else None))
     return tokens
 
 
@@ -205,6 +210,6 @@ def _echoed(document: Any) -> list[Token]:
     if not isinstance(tokens, list) or not isinstance(logprobs, list) or len(tokens) != len(logprobs):
         raise LogprobsMissing("the answer does not echo the prompt with its log-probabilities")
     return [
-        Token(str(token), float(value) if isinstance(value, (int, float)) else None, str(token))
+        Token(str(token), None if value is None else as_number(value, "a log-probability"), str(token))
         for token, value in zip(tokens, logprobs, strict=True)
     ]

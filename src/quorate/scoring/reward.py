@@ -16,6 +16,7 @@ from quorate.prompts import Template
 from quorate.records import Problem
 from quorate.scoring.asking import Asking, Item, TooLong, Value, is_too_long
 from quorate.scoring.judge_server import read_results
+from quorate.scoring.protocol import as_number
 from quorate.scoring.server_template import MARK, text_around_mark
 
 CLASSIFY, POOLING = "classify", "pooling"
@@ -183,6 +184,7 @@ def _scalar(value: Any) -> float:
         value = value[0]
     if isinstance(value, list):
         raise ScoringError(f"the endpoint gives {len(value)} numbers per path, so it is no reward model of one scalar")
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not math.isfinite(value):
+    reward = as_number(value, "a reward")
+    if not math.isfinite(reward):
         raise ScoringError(f"the endpoint gave {value!r:.40} for a reward")
-    return float(value)
+    return reward

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from quorate.errors import LogprobsMissing, ScoringError
+from quorate.errors import LogprobsMissing, ScoringError, StoreError
 from quorate.progress import Progress
 from quorate.scoring.protocol import EMPTY, Failed, Outcome, Scorer, StreamScorer, checked, full_identity
 from quorate.store import Run, Scored, Unscored
@@ -51,7 +51,9 @@ async def score_run(
     working = asyncio.create_task(_work(run, scorer, progress, watch))
     stopping = asyncio.create_task(stop.wait())
     try:
-        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        waiting: set[asyncio.Task[Any]] = {working, stopping}
+        while not (await asyncio.wait(waiting, timeout=1.0, return_when=asyncio.FIRST_COMPLETED))[0]:
+            watch(progress)  # that it waits is news too
         if working.done():
             working.result()
         else:
@@ -96,7 +98,14 @@ async def _work(run: Run, scorer: Scorer, progress: ScoringProgress, watch: Watc
 async def _save(run: Run, portion: list[Outcome], identity: dict[str, Any], progress: ScoringProgress) -> None:
     scores = [outcome for outcome in portion if isinstance(outcome, Scored)]
     if scores:
-        await asyncio.to_thread(run.save_scores, progress.name, identity, scores)
+        try:
+            await asyncio.to_thread(run.save_scores, progress.name, identity, scores)
+        except StoreError:
+            name = _name_for(run, progress.name, identity)
+            if name == progress.name:
+                raise
+            progress.name = name  # another scorer was quicker to take it
+            await asyncio.to_thread(run.save_scores, name, identity, scores)
     progress.saved += len(scores)
     for outcome in portion:
         if isinstance(outcome, Failed):

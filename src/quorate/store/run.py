@@ -269,6 +269,18 @@ class Run:
                 [{"run": self.key, "name": name, **each._asdict()} for each in found],
             )  # fmt: skip
 
+    def forget_score(self, name: str) -> int:
+        """Drop a score and its scorer; how many paths had it."""
+        with writing(self.engine, self.place) as connection:
+            mine = (scores.c.run == self.key) & (scores.c.name == name)
+            dropped = connection.execute(scores.delete().where(mine)).rowcount
+            connection.execute(scorers.delete().where((scorers.c.run == self.key) & (scorers.c.name == name)))
+        if not dropped:
+            raise StoreError(
+                f"the run {self.name!r} has no score {name!r}; it has {', '.join(self.scorers()) or 'none'}"
+            )
+        return int(dropped)
+
     def scorers(self) -> dict[str, dict[str, Any]]:
         """The identity of every score in the run, by name."""
         with reading(self.engine, self.place) as connection:

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.baselines import best_of_m, oracle, single_path
+from quorate.comparison import JITTERED, MAJORITY
 from quorate.description import Description
 from quorate.electorate import Source
-from quorate.errors import InvalidValue
+from quorate.errors import InvalidValue, PoolFileError
 from quorate.files import read_pools
 from quorate.labels import Labels, read_labels, refuse_labels_as_score
 from quorate.pool_table import PoolTable, Reading, read_scores, read_table
@@ -29,7 +30,7 @@ from quorate.voting import Votes, vote_again
 
 Say = Callable[[str], None]
 SAMPLE = "sample"
-MAJORITY, JITTERED = "majority vote", "majority vote, ties at random"
+TIED = ", ties by mean score"
 
 
 @dataclass(frozen=True)
@@ -63,22 +64,24 @@ class Cell:
     @property
     def methods(self) -> list[str]:
         """What is voted with: nothing, nothing with ties broken, and each score."""
-        return [MAJORITY, JITTERED, *self.scores]
+        return [MAJORITY, JITTERED, *self.scores, *(f"{score}{TIED}" for score in self.scores)]
 
     def votes(self, method: str, *, m: int | None = None, weight: str | None = None) -> tuple[Votes, NDArray[np.bool_]]:
         """The votes of a method and which are right; of the first m paths, or with another weight, if asked for."""
-        score = None if method in (MAJORITY, JITTERED) else method
-        reading = Reading(score=score)
-        normaliser = None if score is None else self._normaliser(method, weight)
-        recipe = self.source.recipe(reading, normaliser, weight, "jitter:0" if method == JITTERED else None)
+        score = None if method in (MAJORITY, JITTERED) else method.removesuffix(TIED)
+        m = m or self.description.m
+        normaliser = None if score is None else self._normaliser(weight)
+        tie_break = "jitter:0" if method == JITTERED else "mean_score" if method.endswith(TIED) else None
+        recipe = self.source.recipe(Reading(score=score), normaliser, weight, tie_break)
         answers = [pool[:m] for pool in self.table.answers]
         scores = None if score is None else [pool[:m] for pool in self.scores[score]]
         votes = vote_again(recipe, answers, scores, ids=self.table.ids)
         return votes.take(self.rows), self.labels.of_votes(votes)[self.rows]
 
-    def _normaliser(self, score: str, weight: str | None) -> str | None:
+    def _normaliser(self, weight: str | None) -> str | None:
         """The cell's own, or the family's; linear weights need scores that are not negative."""
-        return "pool_minmax" if weight == "linear" else self.description.normaliser
+        own = self.description.normaliser
+        return "pool_minmax" if weight == "linear" and own not in ("pool_minmax", "rank") else own
 
     def path_right(self) -> list[list[bool]]:
         """Which paths are right, row by row."""
@@ -137,8 +140,9 @@ def read_cell(described: CellDescription, source: Source, timings: Mapping[str, 
     kept = one_per_unit(table.ids, units(table.ids, table.clusters, table.questions))
     rows = kept[in_drawn_order([table.ids[row] for row in kept])]
     scores, notes = _scores(described, source, table, labels)
+    greedy, note = _greedy(described, reading, [table.ids[row] for row in rows])
     return Cell(
-        described, source, table, labels, rows, scores, _greedy(described, reading), timings or {}, tuple(notes)
+        described, source, table, labels, rows, scores, greedy, timings or {}, (*notes, *([note] if note else []))
     )
 
 
@@ -154,8 +158,16 @@ def _scores(
         if "." not in name and lacking:
             notes.append(f"{described.name}: {lacking} of {len(source.pools)} pools lack the score {name!r}; left out")
             continue
-        found[name] = read_scores(source.pools, name)
-        refuse_labels_as_score(replace(table, scores=found[name], reading=Reading(score=name)), labels)
+        if name in (MAJORITY, JITTERED) or name.endswith(TIED):
+            notes.append(f"{described.name}: the score {name!r} is named like a method; left out")
+            continue
+        try:
+            values = read_scores(source.pools, name)
+            refuse_labels_as_score(replace(table, scores=values, reading=Reading(score=name)), labels)
+        except (InvalidValue, PoolFileError) as error:
+            notes.append(f"{described.name}: {error}; left out")
+            continue
+        found[name] = values
     return found, notes
 
 
@@ -176,10 +188,10 @@ def _sample(described: CellDescription, say: Say, bridge: Any) -> None:
         raise InvalidValue(f"{len(sampled.progress.failed)} problems were not sampled ({problem}: {reason})")
 
 
-def _greedy(described: CellDescription, reading: Reading) -> float | None:
-    """The accuracy of one path at temperature 0, from a run or file of its own."""
+def _greedy(described: CellDescription, reading: Reading, ids: Sequence[str]) -> tuple[float | None, str]:
+    """The accuracy of one path at temperature 0 on the cell's questions, from a run or file of its own; and a note."""
     if described.greedy is None:
-        return None
+        return None, ""
     if described.store is not None:
         with Store(described.store) as store:
             name = _greedy_run(described) if described.greedy == SAMPLE else described.greedy
@@ -187,8 +199,11 @@ def _greedy(described: CellDescription, reading: Reading) -> float | None:
     else:
         pools = read_pools(described.greedy)
     table = read_table(pools, reading)
-    right = read_labels(pools, table).of_paths(table)
-    return float(np.mean([pool[0] for pool in right]))
+    right = dict(zip(table.ids, read_labels(pools, table).of_paths(table), strict=True))
+    lacking = sum(name not in right for name in ids)
+    if lacking:
+        return None, f"{described.name}: {lacking} questions have no greedy path, so there is no greedy row"
+    return float(np.mean([right[name][0] for name in ids])), ""
 
 
 async def _score(run: Run, scorer: Scorer, stop: asyncio.Event) -> ScoringProgress:

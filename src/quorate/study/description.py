@@ -21,12 +21,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from quorate.calibration import exact_alpha
 from quorate.errors import InvalidValue
 from quorate.scoring.families import ScorerSettings, settings_from
+from quorate.weights import parse_weight
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class CellDescription:
     scores: list[str] | None = None
     """Scores to evaluate; all of them unless named."""
     normaliser: str | None = None
+    m: int | None = None
+    """How many of its paths are voted on, where it has more for the ablation."""
     n_cal: int | None = None
     """Calibration questions, where the cell has too few for the study's number."""
     answer_field: str | None = None
@@ -113,17 +117,29 @@ def read_study(file: Path) -> StudyDescription:
     scorers = held.get("score", {})
     if not isinstance(scorers, dict) or not all(isinstance(entry, dict) for entry in scorers.values()):
         raise InvalidValue(f"{file}: scorers are described in sections [score.NAME]")
+    described_cells = [
+        CellDescription(**_checked(CellDescription, cell, f"{file}: cell {number}"))
+        for number, cell in enumerate(cells, start=1)
+    ]
     described = StudyDescription(
         **{"name": file.stem, **_checked(StudyDescription, held.get("study", {}), f"{file}: study")},
-        cells=[
-            CellDescription(**_checked(CellDescription, cell, f"{file}: cell {number}"))
-            for number, cell in enumerate(cells, start=1)
-        ],
+        cells=_told_apart(described_cells),
         ablations=Ablations(**_checked(Ablations, held.get("ablations", {}), f"{file}: ablations")),
         scorers={name: settings_from(entry, f"{file}: score.{name}") for name, entry in scorers.items()},
     )
     _refuse_nonsense(described, str(file))
     return described
+
+
+def _told_apart(cells: list[CellDescription]) -> list[CellDescription]:
+    """Cells that differ in temperature alone are called by it."""
+    names = [cell.name for cell in cells]
+    return [
+        replace(cell, model=f"{cell.model}, T {cell.temperature:g}", sampled_model=cell.sampled_model or cell.model)
+        if cell.temperature is not None and names.count(cell.name) > 1
+        else cell
+        for cell in cells
+    ]
 
 
 def _refuse_nonsense(study: StudyDescription, where: str) -> None:
@@ -136,8 +152,18 @@ def _refuse_nonsense(study: StudyDescription, where: str) -> None:
             raise InvalidValue(f"{where}: the cell {cell.name!r} needs either pools or store")
         if cell.questions is not None and cell.store is None:
             raise InvalidValue(f"{where}: the cell {cell.name!r} is sampled into a store; name one")
-    if study.n_cal < 1 or study.splits < 1 or not study.alphas:
-        raise InvalidValue(f"{where}: n_cal and splits must be at least 1, and there must be an alpha")
+    if study.n_cal < 1 or study.splits < 1 or study.seed < 0 or not study.alphas:
+        raise InvalidValue(f"{where}: n_cal and splits must be at least 1, seed at least 0, and there must be an alpha")
+    for alpha in [*study.alphas, *([] if study.ablations.alpha is None else [study.ablations.alpha])]:
+        exact_alpha(alpha)
+    if len(set(study.alphas)) < len(study.alphas):
+        raise InvalidValue(f"{where}: an alpha occurs twice")
+    for weight in study.ablations.weights:
+        parse_weight(weight)
+    sizes = [*study.ablations.m, *study.ablations.n_cal]
+    sizes += [size for cell in study.cells for size in (cell.m, cell.n_cal) if size is not None]
+    if any(size < 1 for size in sizes):
+        raise InvalidValue(f"{where}: m and n_cal must be at least 1")
     unknown = set(study.ablations.cells or ()) - set(names)
     if unknown:
         raise InvalidValue(

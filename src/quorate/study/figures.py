@@ -14,6 +14,7 @@ from typing import Any
 
 from quorate.errors import MissingExtra
 from quorate.evaluation import SplitResult, Summary
+from quorate.study.cells import TIED
 from quorate.study.description import StudyDescription
 from quorate.study.protocol import CellResult, Method
 
@@ -47,6 +48,7 @@ class Figure:
 
 def figures_of(results: Sequence[CellResult], study: StudyDescription) -> list[Figure]:
     """Every figure of the study; those without data are left out."""
+    alpha = study.ablations.alpha or study.alphas[0]
     made = [
         Figure("error-control", "Realised error minus alpha", _error_control(results), "error-control"),
         Figure("shares", "What happens to questions as alpha grows", _shares(results), "shares"),
@@ -54,7 +56,7 @@ def figures_of(results: Sequence[CellResult], study: StudyDescription) -> list[F
         Figure("frontiers", "Accuracy against yield", _frontiers(results), "frontiers"),
         Figure("separability", "Separability gap Δ", _gaps(results), "gaps"),
         Figure("hazards", "Hazard gap δ", _hazards(results), "hazards"),
-        Figure("ablations", f"Ablations at alpha {study.alphas[0]:g}", _ablations(results), "ablations"),
+        Figure("ablations", f"Ablations at alpha {alpha:g}", _ablations(results, alpha), "ablations"),
     ]
     return [figure for figure in made if figure.rows]
 
@@ -77,7 +79,8 @@ def draw(figure: Figure, kind: str) -> bytes:
 
 
 def _methods(results: Sequence[CellResult]) -> list[tuple[CellResult, Method]]:
-    return [(result, method) for result in results for method in result.methods]
+    """What is drawn: each way of voting, but not each with its ties broken too."""
+    return [(result, method) for result in results for method in result.methods if not method.name.endswith(TIED)]
 
 
 def _error_control(results: Sequence[CellResult]) -> list[Row]:
@@ -90,19 +93,14 @@ def _error_control(results: Sequence[CellResult]) -> list[Row]:
 
 
 def _shares(results: Sequence[CellResult]) -> list[Row]:
-    rows = []
+    rows: list[Row] = []
     for result in results:
-        method = result.methods[-1]
+        method = result.methods[min(2, len(result.methods) - 1)]  # the first score, or the jittered majority vote
+        named = {"cell": f"{result.name}: {method.name}", "method": method.name}
         for point in method.sweep:
             wrong, answered = point.confident_error.mean, point.answered.mean
-            for what, share in (
-                ("answered right", answered - wrong),
-                ("answered wrong", wrong),
-                ("abstained", 1 - answered),
-            ):
-                rows.append(
-                    {"cell": result.name, "method": method.name, "alpha": point.alpha, "what": what, "share": share}
-                )
+            parts = {"answered right": answered - wrong, "answered wrong": wrong, "abstained": 1 - answered}
+            rows += [{**named, "alpha": point.alpha, "what": what, "share": share} for what, share in parts.items()]
     return rows
 
 
@@ -150,15 +148,15 @@ def _hazards(results: Sequence[CellResult]) -> list[Row]:
     ]
 
 
-def _ablations(results: Sequence[CellResult]) -> list[Row]:
+def _ablations(results: Sequence[CellResult], alpha: float) -> list[Row]:
     """What was varied; where anything was, also the scores themselves."""
     varied = [result for result in results if result.variations]
     scores = [
         {"cell": result.name, "what": "score", "value": method.name, "method": method.name, "measure": measure,
          "mean": summary.mean, "sd": summary.sd}
         for result in varied
-        for method in result.methods
-        for measure, summary in _measures(method.points[0])
+        for _, method in _methods([result])
+        for measure, summary in _measures(_at(method, alpha))
     ]  # fmt: skip
     return [
         {"cell": result.name, "what": each.what, "value": each.value, "method": each.method, "measure": measure,
@@ -167,6 +165,10 @@ def _ablations(results: Sequence[CellResult]) -> list[Row]:
         for each in result.variations
         for measure, summary in _measures(each.result)
     ] + scores  # fmt: skip
+
+
+def _at(method: Method, alpha: float) -> SplitResult:
+    return next((each for each in (*method.points, *method.sweep) if each.alpha == alpha), method.points[0])
 
 
 def _measures(result: SplitResult) -> list[tuple[str, Summary]]:

@@ -12,16 +12,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import stdtr
+from scipy.special import betainc, betaincc, stdtr
 
 from quorate.calibration import Marginal
+from quorate.comparison import JITTERED
 from quorate.errors import InvalidValue
-from quorate.evaluation import SplitResult, evaluate_splits
+from quorate.evaluation import SplitResult, Summary, evaluate_splits
 from quorate.evidence import Evidence
 from quorate.exact_sums import Floats
 from quorate.frontier import Frontier, common_auc
+from quorate.scoring.families import SELF_CONSISTENCY
 from quorate.separability import AccuracyBand, Hazards, Separability
-from quorate.study.cells import JITTERED, Cell
+from quorate.study.cells import TIED, Cell
 from quorate.study.description import StudyDescription
 
 SCARCE = 0.01
@@ -73,6 +75,7 @@ class Variation:
     what: str
     value: str
     method: str
+    normaliser: str
     vote_accuracy: float
     result: SplitResult
 
@@ -120,10 +123,11 @@ def _method(cell: Cell, name: str, study: StudyDescription) -> Method:
     found = evaluate_splits(
         {name: (votes, correct)}, alpha=every, n_cal=study.n_cal, splits=study.splits, seed=study.seed
     )
-    checks = evaluate_splits(
+    many = evaluate_splits(
         {name: (votes, correct)}, alpha=study.alphas, n_cal=study.n_cal, splits=max(CHECKS, study.splits),
         seed=study.seed + 1,
     )  # fmt: skip
+    checks = {check.alpha: check for check in many}  # they come in the order of their alphas
     by_alpha = dict(zip(every, found, strict=True))
     evidence = Evidence.of(votes.key, correct)
     calibration, test = (
@@ -132,9 +136,9 @@ def _method(cell: Cell, name: str, study: StudyDescription) -> Method:
     return Method(
         name=name,
         vote_accuracy=float(correct.mean()),
-        best_of_m=cell.best_of_m(name) if name in cell.scores else math.nan,
+        best_of_m=cell.best_of_m(name.removesuffix(TIED)) if name.removesuffix(TIED) in cell.scores else math.nan,
         points=[by_alpha[alpha] for alpha in study.alphas],
-        checks=checks,
+        checks=[checks[alpha] for alpha in study.alphas],
         sweep=[by_alpha[alpha] for alpha in SWEEP],
         frontier=Frontier.of(evidence),
         curves=_curves(calibration, test, Marginal(study.alphas[0])),
@@ -166,21 +170,27 @@ def _vary(cell: Cell, study: StudyDescription) -> tuple[list[Variation], list[st
         notes.append(f"{cell.name}: no score {score!r} to vary; the majority vote is varied instead")
         score = None
     method = score or JITTERED
+    of_pool = cell.source.scorers.get(score or "", {}).get("scorer") == SELF_CONSISTENCY
+    if of_pool and wanted.m:
+        notes.append(
+            f"{cell.name}: {score} depends on the whole pool, so the jittered majority vote stands for fewer paths"
+        )
     guarantee = Marginal(study.alphas[0] if wanted.alpha is None else wanted.alpha)
 
-    def result(what: str, value: str, n_cal: int, **how: object) -> Variation:
+    def result(what: str, value: str, n_cal: int, method: str = method, **how: object) -> Variation:
         votes, correct = cell.votes(method, **how)  # type: ignore[arg-type]
         (found,) = evaluate_splits(
             {cell.name: (votes, correct)}, guarantee=guarantee, n_cal=n_cal, splits=study.splits, seed=study.seed
         )
-        return Variation(what, value, method, float(correct.mean()), found)
+        normaliser = votes.recipe.normaliser.name
+        return Variation(what, value, method, normaliser, float(correct.mean()), found)
 
     found = []
     for m in wanted.m:
         if m > cell.n_paths[0]:
             notes.append(f"{cell.name}: pools have {cell.n_paths[0]} paths, so m = {m} is left out")
         else:
-            found.append(result("m", str(m), study.n_cal, m=m))
+            found.append(result("m", str(m), study.n_cal, JITTERED if of_pool else method, m=m))
     for n_cal in wanted.n_cal:
         if n_cal >= cell.n:
             notes.append(f"{cell.name}: {cell.n} questions, so n_cal = {n_cal} is left out")
@@ -194,6 +204,19 @@ def _vary(cell: Cell, study: StudyDescription) -> tuple[list[Variation], list[st
 def comparisons(results: Iterable[CellResult]) -> int:
     """How many realised means the study compares with their exact expectations."""
     return sum(len(method.checks) for result in results for method in result.methods)
+
+
+def fresh_law(method: Method, result: SplitResult) -> Summary:
+    """Mean and standard deviation of the error rate on as many fresh questions, without ties: the k-th of n errors sets
+    the threshold, and there are no more errors than wrong votes (theory 3.1)."""
+    n, fresh = result.n_cal, result.n - result.n_cal
+    k, wrong = result.guarantee.rank(n), 1 - method.vote_accuracy
+    if k == 0:
+        return Summary(0.0, 0.0, math.nan)
+    a, b = k, n + 1 - k
+    mean = a / (a + b) * float(betainc(a + 1, b, wrong)) + wrong * float(betaincc(a, b, wrong))
+    sd = math.sqrt(a * b * (a + b + fresh) / (fresh * (a + b) ** 2 * (a + b + 1)))
+    return Summary(mean, sd, math.nan)
 
 
 def p_value(result: SplitResult) -> float:

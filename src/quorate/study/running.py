@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ class StudyResult:
     def verdict(self) -> str:
         """Whether the realised error rates are those that the exact law allows."""
         odd, count = inconsistent(self.results), comparisons(self.results)
+        if not count:
+            return "No cell could be evaluated."
         if not odd:
             return (
                 f"All {count} mean error rates, over {CHECKS} random splits each, agree with their exact expectations "
@@ -67,18 +69,11 @@ def run_study(
     notes = [note for result in results for note in result.notes] + shared_problems(cells)
     tables = [*tables_of(results, study), *([jitter_gain(results)] if results else [])]
     folder = out or Path(study.out or Path("results") / study.name)
-    files = _write(folder, study, results, tables, figures, say) if results else []
-    return StudyResult(results, failed, notes, tables, files)
+    found = StudyResult(results, failed, notes, tables, [])
+    return replace(found, files=_write(folder, study, found, figures, say) if results else [])
 
 
-def _write(
-    folder: Path,
-    study: StudyDescription,
-    results: list[CellResult],
-    tables: list[Table],
-    kinds: Sequence[str],
-    say: Say,
-) -> list[Path]:
+def _write(folder: Path, study: StudyDescription, found: StudyResult, kinds: Sequence[str], say: Say) -> list[Path]:
     """Each table in four formats, each figure with its numbers, and one page that holds the tables together."""
     files: list[Path] = []
 
@@ -89,19 +84,23 @@ def _write(
             unfinished.write_bytes(content)
         files.append(path)
 
-    for table in tables:
+    for table in found.tables:
         for suffix, render in FORMATS.items():
             put(f"tables/{table.name}.{suffix}", render(table).encode())
-    drawn = figures_of(results, study)
+    drawn = figures_of(found.results, study)
     for figure in drawn:
         put(f"figures/{figure.name}.csv", figure.csv().encode())
         for kind in kinds:
             say(f"drawing {figure.name}.{kind}")
             put(f"figures/{figure.name}.{kind}", draw(figure, kind))
-    body = "\n".join(table.markdown() for table in tables)
+    body = "\n".join(table.markdown() for table in found.tables)
     shown = "\n".join(f"![{figure.title}](figures/{figure.name}.svg)\n" for figure in drawn if "svg" in kinds)
-    put("results.md", f"# {study.name}\n\nquorate {__version__}, seed {study.seed}.\n\n{body}\n{shown}".encode())
+    said = [found.verdict, *(f"Note: {note}." for note in found.notes),
+            *(f"Failed: {name}: {reason}" for name, reason in found.failed.items())]  # fmt: skip
+    head = f"# {study.name}\n\nquorate {__version__}, seed {study.seed}.\n\n" + "\n\n".join(said)
+    put("results.md", f"{head}\n\n{body}\n{shown}".encode())
     settings = {"name": study.name, "alphas": study.alphas, "n_cal": study.n_cal, "splits": study.splits,
-                "seed": study.seed, "cells": [cell.name for cell in study.cells], "quorate": __version__}  # fmt: skip
+                "seed": study.seed, "cells": [result.name for result in found.results], "failed": found.failed,
+                "notes": found.notes, "verdict": found.verdict, "quorate": __version__}  # fmt: skip
     put("study.json", (json.dumps(settings, indent=1) + "\n").encode())
     return files

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from quorate.evaluation import SplitResult, Summary
-from quorate.study.cells import JITTERED, MAJORITY
+from quorate.comparison import JITTERED, MAJORITY
+from quorate.evaluation import Summary
+from quorate.study.cells import TIED
 from quorate.study.description import StudyDescription
-from quorate.study.protocol import CHECKS, SCARCE, CellResult, Method, p_value
+from quorate.study.protocol import SCARCE, CellResult, Method, fresh_law, p_value
 
 Value = str | float | int | Summary | None
 
@@ -50,7 +51,7 @@ class Table:
         spread = [any(isinstance(row[at], Summary) for row in self.rows) for at in range(len(self.header))]
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow([part for name, two in zip(self.header, spread, strict=True)
+        writer.writerow([_number(part) for name, two in zip(self.header, spread, strict=True)
                          for part in ([name, f"{name} sd"] if two else [name])])  # fmt: skip
         for row in self.rows:
             parts: list[Any] = []
@@ -74,11 +75,12 @@ def tables_of(results: Sequence[CellResult], study: StudyDescription) -> list[Ta
     """Every table of the study; those without a row are left out."""
     datasets = list(dict.fromkeys(result.cell.description.dataset for result in results))
     by_dataset = {name: [r for r in results if r.cell.description.dataset == name] for name in datasets}
+    slugs = _slugs(datasets)
     made = [
         _grid(results),
         _scorers(results),
-        *(_confident_errors(name, group, study) for name, group in by_dataset.items()),
-        *(_main(name, group, study) for name, group in by_dataset.items()),
+        *(_confident_errors(name, slugs[name], group, study) for name, group in by_dataset.items()),
+        *(_main(name, slugs[name], group, study) for name, group in by_dataset.items()),
         _frontier_auc(results),
         _frontier_shared(results),
         _sizes(results, study),
@@ -107,17 +109,17 @@ def _grid(results: Sequence[CellResult]) -> Table:
 
 
 def _scorers(results: Sequence[CellResult]) -> Table:
-    seen: dict[str, list[Value]] = {}
+    seen: dict[tuple[str, ...], list[Value]] = {}
     for result in results:
         for name in result.cell.scores:
             identity = result.cell.source.scorers.get(name, {})
             family, model = str(identity.get("scorer", "imported")), str(identity.get("model", "–"))
             normaliser = result.cell.description.normaliser or str(identity.get("normaliser", "none"))
-            seen.setdefault(name, [name, family, model, normaliser])
+            seen.setdefault((name, family, model, normaliser), [name, family, model, normaliser])
     return Table("scorers", "Scores", ["Score", "Family", "Model", "Normaliser"], list(seen.values()))
 
 
-def _confident_errors(dataset: str, results: Sequence[CellResult], study: StudyDescription) -> Table:
+def _confident_errors(dataset: str, slug: str, results: Sequence[CellResult], study: StudyDescription) -> Table:
     header = ["Model", "Method"]
     for alpha in study.alphas:
         header += [f"alpha {alpha:g}", f"exact {alpha:g}", f"fresh {alpha:g}", f"z {alpha:g}", f"p {alpha:g}"]
@@ -126,13 +128,14 @@ def _confident_errors(dataset: str, results: Sequence[CellResult], study: StudyD
         for method in result.methods:
             row: list[Value] = [result.cell.description.model, method.name]
             for point, check in zip(method.points, method.checks, strict=True):
-                fresh = point.guarantee.rank(point.n_cal) / (point.n_cal + 1)
-                row += [point.confident_error, point.expected_confident_error, fresh, check.z, p_value(check)]
+                exact, fresh = point.expected_confident_error, fresh_law(method, point)
+                row += [point.confident_error, exact, fresh, check.z, p_value(check)]
             rows.append(row)
     return Table(
-        f"ce-{_slug(dataset)}", f"{dataset}: confident-error rate ({_setting(results)})", header,
+        f"ce-{slug}", f"{dataset}: confident-error rate ({_setting(results)})", header,
         rows, "Mean and standard deviation over random splits; 'exact' is the mean over all random splits of this "
-        f"file, 'fresh' that on new data without ties; z counts standard errors from 'exact', over {CHECKS} splits.",
+        "file, 'fresh' mean and deviation on as much new data without ties (beta-binomial); z counts standard errors "
+        f"from 'exact', over {results[0].methods[0].checks[0].splits} splits.",
     )  # fmt: skip
 
 
@@ -142,35 +145,28 @@ def _setting(results: Sequence[CellResult]) -> str:
     return f"n_cal {' or '.join(map(str, sizes))}, {points[0].splits} splits"
 
 
-def _main(dataset: str, results: Sequence[CellResult], study: StudyDescription) -> Table:
+def _main(dataset: str, slug: str, results: Sequence[CellResult], study: StudyDescription) -> Table:
     header = ["Model", "Method", "p_v", "best"]
     for alpha in study.alphas:
-        header += [f"A_c {alpha:g}", f"Y {alpha:g}", f"empty {alpha:g}"]
+        header += [f"A_c {alpha:g}", f"Y {alpha:g}", f"empty {alpha:g}", f"† {alpha:g}"]
     rows: list[list[Value]] = []
     for result in results:
         model = result.cell.description.model
         for name, accuracy in result.baselines.items():
-            whole: list[Value] = [accuracy, 1.0, 0]
+            whole: list[Value] = [accuracy, 1.0, 0, ""]
             rows.append([model, name, None, None, *(value for _ in study.alphas for value in whole)])
         for method in result.methods:
             row: list[Value] = [model, method.name, method.vote_accuracy, method.best_of_m]
             for point in method.points:
-                row += [_marked(point), point.answered, point.empty_splits]
+                scarce = "†" if point.answered.mean < SCARCE else ""
+                row += [point.selective_accuracy, point.answered, point.empty_splits, scarce]
             rows.append(row)
     return Table(
-        f"main-{_slug(dataset)}", f"{dataset}: accuracy and yield ({_setting(results)})",
+        f"main-{slug}", f"{dataset}: accuracy and yield ({_setting(results)})",
         header, rows, "p_v is the accuracy of the vote without abstention, best that of best-of-m; A_c the accuracy of "
         "what is answered, Y the share answered; 'empty' counts splits in which nothing was, which A_c leaves out. "
         f"† mean yield below {SCARCE:.0%}.",
     )  # fmt: skip
-
-
-def _marked(point: SplitResult) -> Value:
-    if math.isnan(point.selective_accuracy.mean):
-        return "–"
-    if point.answered.mean < SCARCE:
-        return f"{point.selective_accuracy.mean:.3f} †"
-    return point.selective_accuracy
 
 
 def _frontier_auc(results: Sequence[CellResult]) -> Table:
@@ -243,22 +239,29 @@ def _ablation(what: str, results: Sequence[CellResult]) -> Table:
                 found = each.result
                 realised: list[Value] = [found.selective_accuracy, found.answered, found.confident_error]
                 exact: list[Value] = [found.expected_confident_error, found.threshold]
-                rows.append([result.name, each.method, each.value, each.vote_accuracy, *realised, *exact])
-    header = ["Cell", "Method", what, "p_v", "A_c", "Y", "CE", "exact CE", "threshold"]
+                how: list[Value] = [result.name, each.method, each.normaliser, each.value, each.vote_accuracy]
+                rows.append([*how, *realised, *exact])
+    header = ["Cell", "Method", "Normaliser", what, "p_v", "A_c", "Y", "CE", "exact CE", "threshold"]
     alpha = next((v.result.alpha for r in results for v in r.variations), math.nan)
     return Table(f"ablation-{what.replace('_', '-')}", f"Effect of the {titles[what]} at alpha {alpha:g}", header, rows)
 
 
 def jitter_gain(results: Sequence[CellResult]) -> Table:
-    """How much of the gain of weighting is tie-breaking: yields of the plain vote, with ties broken, and of scores."""
+    """What each step adds to the yield: plain votes, jitter among ties, weights, and ties broken by the mean score."""
     rows: list[list[Value]] = []
     for result in results:
         plain, broken = result.method(MAJORITY), result.method(JITTERED)
-        if plain and broken:
-            yields: list[Value] = [plain.points[0].answered, broken.points[0].answered]
-            rows += [[result.name, each.name, *yields, each.points[0].answered] for each in result.methods[2:]]
-    return Table("jitter", "Yield: majority vote, with ties at random, weighted",
-                 ["Cell", "Score", "Y majority", "Y ties at random", "Y weighted"], rows)  # fmt: skip
+        if plain is None or broken is None:
+            continue
+        before: list[Value] = [plain.points[0].answered, broken.points[0].answered]
+        for score in result.cell.scores:
+            weighted, tied = result.method(score), result.method(f"{score}{TIED}")
+            if weighted and tied:
+                rows.append([result.name, score, *before, weighted.points[0].answered, tied.points[0].answered])
+    return Table(
+        "jitter", "Yield: majority vote, with jitter, weighted, with ties by mean score",
+        ["Cell", "Score", "Y majority", "Y with jitter", "Y weighted", "Y weighted, ties by mean score"], rows,
+    )  # fmt: skip
 
 
 def _or_dash(value: Any) -> Value:
@@ -303,6 +306,8 @@ def _numbers(value: Value) -> list[Any]:
 
 
 def _number(value: Value) -> Any:
+    if isinstance(value, str):  # a spreadsheet must not take a name for a formula
+        return f"'{value}" if value[:1] in ("=", "+", "-", "@") else value
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return value.mean if isinstance(value, Summary) else value
@@ -320,5 +325,11 @@ def _clock(seconds: float) -> str:
     return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 
 
-def _slug(name: str) -> str:
-    return re.sub(r"\W+", "-", name.lower()).strip("-") or "cells"
+def _slugs(names: Sequence[str]) -> dict[str, str]:
+    """A short file name for each name, no two alike."""
+    found: dict[str, str] = {}
+    for name in names:
+        slug = re.sub(r"\W+", "-", name.lower()).strip("-")[:60] or "cells"
+        taken = set(found.values())
+        found[name] = next(each for each in (slug, *(f"{slug}-{i}" for i in range(2, 1000))) if each not in taken)
+    return found
