@@ -308,8 +308,8 @@ def test_a_table_in_each_format():
     assert r"x\_1|y & 0.5 & 0.900 $\pm$ 0.010 \\" in tex
     assert r"A \& B" in tex
     rows = list(csv.reader(io.StringIO(table.csv())))
-    assert rows[0] == ["Model", "p_v", "A_c", "A_c sd"]
-    assert rows[1] == ["x_1|y", "0.5", "0.9", "0.01"]
+    assert rows[0] == ["Model", "p_v", "A_c", "A_c sd", "A_c se"]
+    assert rows[1] == ["x_1|y", "0.5", "0.9", "0.01", "0.002"]
     assert "'=cmd" in Table("t", "t", ["=cmd"], [["=cmd"]]).csv()
     assert json.loads(table.json())["rows"][0]["A_c"] == {"mean": 0.9, "sd": 0.01, "se": 0.002}
 

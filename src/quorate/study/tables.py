@@ -47,12 +47,12 @@ class Table:
         ])  # fmt: skip
 
     def csv(self) -> str:
-        """Plain numbers; a mean and its standard deviation are two columns."""
+        """Plain numbers; a mean, the standard deviation and the standard error are three columns."""
         spread = [any(isinstance(row[at], Summary) for row in self.rows) for at in range(len(self.header))]
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow([_number(part) for name, two in zip(self.header, spread, strict=True)
-                         for part in ([name, f"{name} sd"] if two else [name])])  # fmt: skip
+                         for part in ([name, f"{name} sd", f"{name} se"] if two else [name])])  # fmt: skip
         for row in self.rows:
             parts: list[Any] = []
             for value, two in zip(row, spread, strict=True):
@@ -301,8 +301,8 @@ def _n_text(rows: Sequence[Sequence[Value]]) -> int:
 
 def _numbers(value: Value) -> list[Any]:
     if isinstance(value, Summary):
-        return [_number(value.mean), _number(value.sd)]
-    return [_number(value), ""]
+        return [_number(value.mean), _number(value.sd), _number(value.se)]
+    return [_number(value), "", ""]
 
 
 def _number(value: Value) -> Any:
