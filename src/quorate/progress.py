@@ -19,11 +19,13 @@ class Progress:
     trouble: str = ""
     """Why the last request that had to be tried again had to."""
     started: float = field(default_factory=time.monotonic)
+    ended: float | None = None
     interrupted: bool = False
 
     @property
     def seconds(self) -> float:
-        return time.monotonic() - self.started
+        """So far, or until it ended."""
+        return (self.ended or time.monotonic()) - self.started
 
     @property
     def rate(self) -> float:

@@ -49,6 +49,23 @@ def test_a_cell_is_sampled_scored_and_evaluated_and_a_second_time_costs_nothing(
     assert timed["rows"][0]["Dataset"] == "sums"
 
 
+def test_an_interrupted_study_says_how_to_go_on(quorate, study, server, monkeypatch):
+    """Ctrl-C while a cell is sampled ends the study; the next one goes on from there."""
+    import os
+    import signal
+
+    def once(number, body, request):
+        if number == 30:
+            os.kill(os.getpid(), signal.SIGINT)
+        return sums(number, body, request)
+
+    server.behave = once
+    ran = quorate("study", "study.toml", "--no-figures")
+    assert ran.code == 130
+    assert "Run the same command again to go on" in ran.err
+    assert quorate("study", "study.toml", "--no-figures").code == 0
+
+
 def test_a_failing_cell_makes_exit_code_1(quorate, study):
     study.write_text(study.read_text() + '\n[[cells]]\ndataset = "x"\nmodel = "y"\npools = "none.jsonl"\n')
     ran = quorate("study", "study.toml", "--no-figures")

@@ -37,7 +37,7 @@ def run(
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw figures.")] = True,
     json: Json = False,
 ) -> None:
-    from quorate.cli.progress import interruptible
+    from quorate.cli.progress import Meter, interruptible
     from quorate.errors import InvalidValue
     from quorate.study import read_study, run_study
 
@@ -46,7 +46,16 @@ def run(
     if unknown:
         raise InvalidValue(f"figures come as {', '.join(_KINDS)}, not {unknown[0]!r}")
     study = read_study(file)
-    found = run_study(study, say=(lambda _: None) if json else say, bridge=interruptible, figures=kinds, out=out)
+    meter = Meter(quiet=json)
+    try:
+        found = run_study(
+            study, say=(lambda _: None) if json else say, bridge=interruptible, watch=meter, figures=kinds, out=out
+        )
+    except KeyboardInterrupt:
+        say("Stopped; what was sampled and scored is saved. Run the same command again to go on.")
+        raise typer.Exit(130) from None
+    finally:
+        meter.close()
     folder = str(found.files[-1].parent) if found.files else None
     if json:
         output.emit({

@@ -62,6 +62,7 @@ async def score_run(
             progress.interrupted = True
     finally:
         stopping.cancel()
+        progress.ended = time.monotonic()
         if progress.saved:
             facts = {"score": progress.name, "paths": progress.saved, "seconds": round(progress.seconds, 3),
                      "failed": len(progress.failed), "retries": progress.retries}  # fmt: skip

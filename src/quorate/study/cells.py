@@ -19,6 +19,7 @@ from quorate.errors import InvalidValue, PoolFileError
 from quorate.files import read_pools
 from quorate.labels import Labels, read_labels, refuse_labels_as_score
 from quorate.pool_table import PoolTable, Reading, read_scores, read_table
+from quorate.progress import Progress
 from quorate.prompts import template_of
 from quorate.scoring.families import ScorerSettings, make_scorer
 from quorate.scoring.protocol import Scorer
@@ -105,13 +106,14 @@ def open_cell(
     compute: Sequence[str] = (),
     say: Say = lambda _: None,
     bridge: Any = None,
+    watch: Callable[[Progress], None] = lambda _: None,
 ) -> Cell:
     """Sample and score what a cell lacks, then read and label it."""
     if described.questions is not None:
-        _sample(described, say, bridge)
+        _sample(described, say, bridge, watch)
         if described.greedy == SAMPLE:
             greedy = replace(described, run=_greedy_run(described), temperature=0.0, paths=1)
-            _sample(greedy, say, bridge)
+            _sample(greedy, say, bridge, watch)
     timings: dict[str, float] = {}
     if described.pools is not None:
         source = Source(read_pools(described.pools))
@@ -123,7 +125,9 @@ def open_cell(
             template = template_of(prompt, "the run's prompt") if isinstance(prompt, dict) else None
             for name in compute if described.compute is None else described.compute:
                 scorer = make_scorer(name, scorers.get(name, ScorerSettings()), template=template, say=say)
-                progress = (bridge or _run)(partial(_score, run, scorer))
+                progress = (bridge or _run)(partial(_score, run, scorer, watch))
+                if progress.interrupted:
+                    raise KeyboardInterrupt
                 if progress.failed:
                     problem, reason = next(iter(progress.failed.items()))
                     say(f"{described.name}: {len(progress.failed)} problems lack {name} ({problem}: {reason})")
@@ -171,7 +175,7 @@ def _scores(
     return found, notes
 
 
-def _sample(described: CellDescription, say: Say, bridge: Any) -> None:
+def _sample(described: CellDescription, say: Say, bridge: Any, watch: Callable[[Progress], None]) -> None:
     from quorate.datasets import load
 
     assert described.questions is not None
@@ -182,7 +186,9 @@ def _sample(described: CellDescription, say: Say, bridge: Any) -> None:
         temperature=described.temperature, max_tokens=described.max_tokens, prompt=described.prompt,
     )  # fmt: skip
     pipeline = chosen.pipeline(chosen.backend(say))
-    sampled = pipeline.run(problems, described.store, name=described.run or "run", bridge=bridge)
+    sampled = pipeline.run(problems, described.store, name=described.run or "run", bridge=bridge, watch=watch)
+    if sampled.progress.interrupted:
+        raise KeyboardInterrupt
     if sampled.progress.failed:
         problem, reason = next(iter(sampled.progress.failed.items()))
         raise InvalidValue(f"{len(sampled.progress.failed)} problems were not sampled ({problem}: {reason})")
@@ -206,8 +212,8 @@ def _greedy(described: CellDescription, reading: Reading, ids: Sequence[str]) ->
     return float(np.mean([right[name][0] for name in ids])), ""
 
 
-async def _score(run: Run, scorer: Scorer, stop: asyncio.Event) -> ScoringProgress:
-    return await score_run(run, scorer, stop=stop)
+async def _score(run: Run, scorer: Scorer, watch: Callable[[Progress], None], stop: asyncio.Event) -> ScoringProgress:
+    return await score_run(run, scorer, watch=watch, stop=stop)
 
 
 def _greedy_run(described: CellDescription) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from quorate.errors import QuorateError
+from quorate.progress import Progress
 from quorate.study.cells import Cell, open_cell
 from quorate.study.description import StudyDescription
 from quorate.study.figures import draw, figures_of
@@ -50,6 +51,7 @@ def run_study(
     *,
     say: Say = lambda _: None,
     bridge: Any = None,
+    watch: Callable[[Progress], None] = lambda _: None,
     figures: Sequence[str] = ("svg",),
     out: Path | None = None,
 ) -> StudyResult:
@@ -60,7 +62,7 @@ def run_study(
     for number, described in enumerate(study.cells, start=1):
         say(f"cell {number} of {len(study.cells)}: {described.name}")
         try:
-            cell = open_cell(described, study.scorers, study.compute, say, bridge)
+            cell = open_cell(described, study.scorers, study.compute, say, bridge, watch)
             results.append(evaluate_cell(cell, study))
             cells.append(cell)
         except QuorateError as error:
