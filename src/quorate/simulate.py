@@ -31,15 +31,18 @@ class SimulatedPools:
     gold: NDArray[np.int64]
     difficulty: NDArray[np.float64]
     """θ, each problem's chance that a path is right."""
+    seed: int = 0
+    """Part of the problems' names, so that those of another seed are other problems."""
 
     def pools(self) -> list[Pool]:
         """The same as records, as they would stand in a file."""
         width = len(str(len(self.gold) - 1))
+        drawn = f"{self.seed}-" if self.seed else ""
         return [
             Pool(
                 Problem(
-                    id=f"sim-{row:0{width}d}",
-                    question=f"Simulated question {row}",
+                    id=f"sim-{drawn}{row:0{width}d}",
+                    question=f"Simulated question {drawn}{row}",
                     gold=(str(gold),),
                     extra={"difficulty": round(float(theta), 6)},
                 ),
@@ -91,4 +94,4 @@ def simulate_pools(
     names = rng.permuted(np.tile(np.arange(n_answers), (n, 1)), axis=1)
     answers = np.take_along_axis(names, drawn, axis=1)
     answers[rng.random((n, n_paths)) < missing] = -1
-    return SimulatedPools(answers, scores, names[:, 0], theta)
+    return SimulatedPools(answers, scores, names[:, 0], theta, seed)

@@ -15,7 +15,7 @@ def test_a_page_about_a_policy(quorate, pools):
     assert quorate("calibrate", pools, "--score", "simulated", "--hold-out", 0.5, "-o", "p.json").code == 0
     ran = quorate("report", pools, "--policy", "p.json", "-o", "r.html")
     assert ran.code == 0, ran.err
-    assert "calibrated on 200, 200 of the others labelled" in ran.out
+    assert "calibrated on 200, shown on 200 others" in ran.out
 
 
 def test_a_page_of_a_run_has_its_texts(quorate, pools):

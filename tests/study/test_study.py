@@ -192,6 +192,20 @@ def test_cells_that_fail_are_named_and_the_others_go_on(folder):
     assert "set n_cal below 50" in found.failed["x / small"]
 
 
+def test_names_that_do_not_exist_are_not_passed_over(folder):
+    text = STUDY.replace('scores = ["large"]', 'scores = ["typo"]').replace('["small", "large"]', '["zip"]')
+    (folder / "study.toml").write_text(text)
+    found = run_study(read_study(folder / "study.toml"), figures=())
+    assert "no path has the score 'typo'; there is: large, small" in found.failed["sums / B"]
+    assert any("no cell has the score 'zip'" in note for note in found.notes)
+
+
+def test_results_stay_in_their_folder(folder):
+    (folder / "study.toml").write_text(STUDY.replace('name = "two"', 'name = "../../up"'))
+    found = run_study(read_study(folder / "study.toml"), figures=())
+    assert all(folder / "results" in path.resolve().parents for path in found.files)
+
+
 def test_cells_that_share_problems_are_pointed_out(folder):
     (folder / "b.jsonl").write_text((folder / "a.jsonl").read_text())
     found = run_study(read_study(folder / "study.toml"), figures=())
@@ -210,6 +224,9 @@ def test_cells_that_share_problems_are_pointed_out(folder):
         (("m = [2, 4, 99]", 'm = [2]\ncells = ["C"]'), "no such cell as 'C'"),
         (("alphas = [0.1, 0.05]", "alphas = []"), "there must be an alpha"),
         (("[study]", "[study"), "cannot be read"),
+        (('model = "B"', ""), "cell 2 needs 'model'"),
+        (('model = "B"', 'model = "a\\u001b[31m"'), "names must be printable"),
+        (('name = "two"', 'name = " "'), "names must be printable and not empty"),
         (("alphas = [0.1, 0.05]", "alphas = [10]"), "alpha must lie strictly between 0 and 1"),
         (("alphas = [0.1, 0.05]", "alphas = [0.1, 0.1]"), "an alpha occurs twice"),
         (('"uniform"', '"unifrm"'), "unknown weight 'unifrm'"),

@@ -240,9 +240,10 @@ def _plot(curve: dict[str, list[float]], points: list[tuple[float, float, float]
         curve["answered"], curve["selective_accuracy"], {letter: (x, y) for letter, (_, x, y) in letters.items()},
         x_title="answered", y_title="of the answered, right",
     )  # fmt: skip
+    seen = {letter: alpha for letter, (alpha, x, y) in letters.items() if math.isfinite(x + y)}
     if drawn:
         output.say(drawn)
-        output.say("        " + ", ".join(f"{letter}: alpha {alpha:g}" for letter, (alpha, _, _) in letters.items()))
+        output.say("        " + ", ".join(f"{letter}: alpha {alpha:g}" for letter, alpha in seen.items()))
 
 
 def _mean_sd(summary: dict[str, float]) -> str:
@@ -332,7 +333,7 @@ def _audit(
             [
                 f"{audit.point.alpha:g}",
                 output.percent(audit.confident_error),
-                output.percent(audit.expected),
+                output.percent(policy.forecast(audit.point.alpha).expected_confident_error),
                 output.percent(audit.interval[1]),
                 output.percent(audit.answered),
                 output.percent(audit.selective_accuracy),

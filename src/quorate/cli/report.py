@@ -35,8 +35,8 @@ from quorate.cli.sampling_options import say
 NAME = "report"
 HELP = """Write one self-contained HTML page: what the score is worth, what to expect at each alpha, and every question.
 
-With `--policy` the page is about that policy; without, a policy is calibrated on one half of the problems and shown on
-the other. It needs no network and no server: mail it, print it, open it on a phone.
+With `--policy` the page is about that policy; without, one is calibrated (for alpha 0.05 and 0.1, unless told) on half
+of the problems and shown on the other half. It needs no network and no server: mail it, print it, open it on a phone.
 
 Examples:
 
@@ -112,8 +112,11 @@ def run(
         )
     facts = report_facts(source, voted, loaded, title=title or Path(file).name, texts=texts, correct=correct)
     page = page_of(facts)
-    with whole_file(out) as unfinished:
-        unfinished.write_text(page, encoding="utf-8")
+    try:
+        with whole_file(out) as unfinished:
+            unfinished.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise InvalidValue(f"cannot write {out}: {error.strerror or error}") from None
     told = {"report": str(out), "questions": len(voted.votes), "n": loaded.n, "n_test": facts["n_test"],
             "bytes": len(page.encode()), "warnings": facts["warnings"]}  # fmt: skip
     if json:
@@ -123,5 +126,5 @@ def run(
         output.say(f"warning: {warning}")
     output.say(
         f"Wrote {out}: {len(voted.votes)} questions, calibrated on {loaded.n}, "
-        + (f"{facts['n_test']} of the others labelled." if facts["n_test"] else "none of the others labelled.")
+        + (f"shown on {facts['n_test']} others." if facts["n_test"] else "with no labelled others to show it on.")
     )

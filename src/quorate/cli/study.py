@@ -37,8 +37,10 @@ def run(
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw figures.")] = True,
     json: Json = False,
 ) -> None:
+    from importlib.util import find_spec
+
     from quorate.cli.progress import Meter, interruptible
-    from quorate.errors import InvalidValue
+    from quorate.errors import InvalidValue, MissingExtra
     from quorate.study import read_study, run_study
 
     kinds = tuple(dict.fromkeys(["svg", *(formats or ())])) if figures else ()
@@ -46,6 +48,13 @@ def run(
     if unknown:
         raise InvalidValue(f"figures come as {', '.join(_KINDS)}, not {unknown[0]!r}")
     study = read_study(file)
+    if kinds and (find_spec("altair") is None or find_spec("vl_convert") is None):
+        raise MissingExtra(
+            "figures need Altair and vl-convert; install: pip install 'quorate[report]', or --no-figures"
+        )
+    target = out or (Path(study.out) if study.out else None)
+    if target is not None and target.exists() and not target.is_dir():
+        raise InvalidValue(f"{target} is a file; name a folder for the results")
     meter = Meter(quiet=json)
     try:
         found = run_study(

@@ -109,13 +109,13 @@ def _points(policy: Policy, test: Evidence | None) -> list[dict[str, Any]]:
 
 def _observed(test: Evidence, point: OperatingPoint, policy: Policy, *, chosen: bool) -> dict[str, Any]:
     right, wrong = test.above(point.threshold_key)
-    low, high = error_count_interval(test.n, point.k, point.n)
+    _, high = error_count_interval(test.n, point.k, point.n)
     given, p_value = right + wrong, upper_tail(wrong, test.n, point.k, point.n)
     return {
         "answered": given / test.n, "accuracy": right / given if given else math.nan, "errors": wrong,
         "confident_error": wrong / test.n, "false_abstention": (test.n_right - right) / test.n,
-        # Where errors are too scarce to set a threshold, few of them are nothing unusual.
-        "usual": [low / test.n if point.threshold > 0 else 0.0, high / test.n], "p_value": p_value,
+        # Ties and scarce errors make errors fewer than the law without ties has them: only its upper end says anything.
+        "usual": [0.0, high / test.n], "p_value": p_value,
         # A verdict is for alphas chosen beforehand; looking for one by moving the slider would find some by chance.
         "verdict": verdict_of(p_value, len(policy.points)) if chosen else None,
     }  # fmt: skip

@@ -116,6 +116,8 @@ def open_cell(
             _sample(greedy, say, bridge, watch)
     timings: dict[str, float] = {}
     if described.pools is not None:
+        if described.compute:
+            raise InvalidValue("scores are computed for runs; import the pools into one first (quorate import)")
         source = Source(read_pools(described.pools))
     else:
         assert described.store is not None
@@ -140,7 +142,7 @@ def read_cell(described: CellDescription, source: Source, timings: Mapping[str, 
     """A cell from its pools."""
     reading = Reading(described.answer_field or "answer", None, tuple(described.missing or ()), described.relation)
     table = read_table(source.pools, reading)
-    labels = read_labels(source.pools, table)
+    labels = read_labels(source.pools, table, described.correct)
     kept = one_per_unit(table.ids, units(table.ids, table.clusters, table.questions))
     rows = kept[in_drawn_order([table.ids[row] for row in kept])]
     scores, notes = _scores(described, source, table, labels)
@@ -157,6 +159,11 @@ def _scores(
     held = sorted({name for pool in source.pools for path in pool.paths for name in path.scores})
     wanted = described.scores if described.scores is not None else held
     found, notes = {}, []
+    unknown = [name for name in wanted if "." not in name and name not in held]
+    if unknown:
+        raise InvalidValue(f"no path has the score {unknown[0]!r}; there is: {', '.join(held) or 'none'}")
+    if described.m is not None and described.m > min(len(pool.paths) for pool in source.pools):
+        raise InvalidValue(f"some pools have fewer than m = {described.m} paths")
     for name in wanted:
         lacking = sum(any(name not in path.scores for path in pool.paths) for pool in source.pools)
         if "." not in name and lacking:

@@ -19,6 +19,7 @@ pools = "gsm8k.jsonl.gz"                   # or: store = "runs/gsm8k.db", and `q
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -60,6 +61,8 @@ class CellDescription:
     """How many of its paths are voted on, where it has more for the ablation."""
     n_cal: int | None = None
     """Calibration questions, where the cell has too few for the study's number."""
+    correct: str | None = None
+    """A field of the paths with ready-made labels, in place of gold."""
     answer_field: str | None = None
     missing: list[str] | None = None
     relation: str | None = None
@@ -144,6 +147,9 @@ def _told_apart(cells: list[CellDescription]) -> list[CellDescription]:
 
 def _refuse_nonsense(study: StudyDescription, where: str) -> None:
     names = [cell.name for cell in study.cells]
+    odd = next((name for name in [study.name, *names] if not name.isprintable() or not name.strip()), None)
+    if odd is not None or not re.search(r"\w", study.name):
+        raise InvalidValue(f"{where}: names must be printable and not empty, got {odd or study.name!r}")
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InvalidValue(f"{where}: two cells are called {twice!r}; give them different names")
@@ -179,6 +185,9 @@ def _checked(kind: type, held: Any, where: str) -> dict[str, Any]:
     for inner in ("cells", "ablations", "scorers"):
         if kind is StudyDescription:
             kinds.pop(inner, None)
+    for needed in ("dataset", "model") if kind is CellDescription else ():
+        if needed not in held:
+            raise InvalidValue(f"{where} needs {needed!r}")
     for name, value in held.items():
         if name not in kinds:
             raise InvalidValue(f"{where}: unknown key {name!r}; expected one of {', '.join(kinds)}")

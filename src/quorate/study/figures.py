@@ -186,14 +186,22 @@ def _altair() -> Any:
 def _data(figure: Figure) -> Any:
     """Rows with undefined numbers as nothing, which charts leave out."""
     rows = [
-        {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()}
+        {
+            name: None if isinstance(value, float) and not math.isfinite(value) else _visible(value)
+            for name, value in row.items()
+        }
         for row in figure.rows
     ]
     return _altair().Data(values=rows)
 
 
+def _visible(value: Any) -> Any:
+    """Text that a drawing can hold: without control characters."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in value) if isinstance(value, str) else value
+
+
 def _colour(figure: Figure) -> Any:
-    names = list(dict.fromkeys(row["method"] for row in figure.rows))
+    names = list(dict.fromkeys(_visible(row["method"]) for row in figure.rows))
     scale = _altair().Scale(domain=names, range=[COLOURS[at % len(COLOURS)] for at in range(len(names))])
     return _altair().Color(
         "method:N", title=None, scale=scale, legend=_altair().Legend(orient="bottom", columns=4, labelLimit=320)
@@ -202,7 +210,7 @@ def _colour(figure: Figure) -> Any:
 
 def _faceted(figure: Figure, chart: Any, columns: int = 3) -> Any:
     alt = _altair()
-    order = list(dict.fromkeys(row["cell"] for row in figure.rows))
+    order = list(dict.fromkeys(_visible(row["cell"]) for row in figure.rows))
     return chart.facet(facet=alt.Facet("cell:N", title=None, sort=order), columns=columns).properties(
         title=figure.title, background="white", padding=10
     )

@@ -105,7 +105,7 @@ def evaluate_cell(cell: Cell, study: StudyDescription) -> CellResult:
     if cell.n <= study.n_cal:
         raise InvalidValue(
             f"{cell.n} questions cannot be split into {study.n_cal} for calibration and some for a test; "
-            f"set n_cal below {cell.n}"
+            + (f"set n_cal below {cell.n}" if cell.n > 1 else "it needs more questions")
         )
     methods = [_method(cell, name, study) for name in cell.methods]
     frontiers = [each.frontier for each in methods]
@@ -167,7 +167,9 @@ def _vary(cell: Cell, study: StudyDescription) -> tuple[list[Variation], list[st
     notes = []
     score = wanted.score or next(iter(cell.scores), None)
     if score is not None and score not in cell.scores:
-        notes.append(f"{cell.name}: no score {score!r} to vary; the majority vote is varied instead")
+        notes.append(
+            f"{cell.name}: no score {score!r} to vary; the jittered majority vote is varied instead, and no weights"
+        )
         score = None
     method = score or JITTERED
     of_pool = cell.source.scorers.get(score or "", {}).get("scorer") == SELF_CONSISTENCY

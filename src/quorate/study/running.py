@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -70,7 +71,11 @@ def run_study(
             say(f"  failed: {error}")
     notes = [note for result in results for note in result.notes] + shared_problems(cells)
     tables = [*tables_of(results, study), *([jitter_gain(results)] if results else [])]
-    folder = out or Path(study.out or Path("results") / study.name)
+    known = {name for result in results for name in result.cell.scores}
+    notes += [f"no cell has the score {name!r} that is to be compared" for name in study.compare if name not in known]
+    skipped = [cell.name for cell in study.cells if cell.pools is not None] if study.compute else []
+    notes += [f"{name} is a pool file, so no scores are computed for it" for name in skipped]
+    folder = out or Path(study.out or Path("results") / re.sub(r"[^\w.-]+", "-", study.name).strip(".-"))
     found = StudyResult(results, failed, notes, tables, [])
     return replace(found, files=_write(folder, study, found, figures, say) if results else [])
 
