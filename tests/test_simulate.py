@@ -36,7 +36,8 @@ def test_missing_answers_and_seeds():
 def test_pools_are_the_same_data_as_records():
     drawn = qr.simulate_pools(12, n_paths=3, seed=3, missing=0.5)
     pools = drawn.pools()
-    assert [p.problem.id for p in pools][:2] == ["sim-00", "sim-01"]
+    assert [p.problem.id for p in pools][:2] == ["sim-3-00", "sim-3-01"]
+    assert qr.simulate_pools(12, n_paths=3, seed=0).pools()[0].problem.id == "sim-00"
     for row, pool in enumerate(pools):
         assert [-1 if p.answer is None else int(p.answer) for p in pool.paths] == drawn.answers[row].tolist()
         assert pool.problem.gold == (str(drawn.gold[row]),)
