@@ -4,10 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from aiohttp import web
+
+
+@contextmanager
+def serving(milliseconds: int) -> Iterator[str]:
+    """The address of such a server in a process of its own, as long as the block lasts."""
+    with tempfile.TemporaryDirectory() as folder:
+        port_file = Path(folder) / "port"
+        server = subprocess.Popen([sys.executable, __file__, port_file, str(milliseconds)])
+        try:
+            while not port_file.exists() or not port_file.read_text():
+                time.sleep(0.05)
+            yield f"http://127.0.0.1:{port_file.read_text()}/v1"
+        finally:
+            server.terminate()
+            server.wait()
 
 
 def main() -> None:

@@ -75,8 +75,8 @@ def main() -> int:
     def rewards(scorer: Any, of: list[Item]) -> list[float]:
         found = [0.0] * len(of)
         for portion in scorer.portions(of):
-            for position, value in zip(portion, scorer._values([of[at] for at in portion]), strict=True):
-                found[position] = value.value
+            for position, value in zip(portion, scorer._rewards([of[at] for at in portion]), strict=True):
+                found[position] = value
         return found
 
     with tempfile.TemporaryDirectory() as folder:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from claims import at_least, at_most, print_report
+from loopback_model import serving
 
 from quorate.backends import OpenAI
 from quorate.pipeline import Pipeline
@@ -87,26 +88,17 @@ def seconds(work: Callable[[], Any]) -> float:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        port_file = Path(folder) / "port"
-        server = subprocess.Popen([sys.executable, HERE / "loopback_model.py", port_file, str(MILLISECONDS)])
-        try:
-            while not port_file.exists() or not port_file.read_text():
-                time.sleep(0.05)
-            url = f"http://127.0.0.1:{port_file.read_text()}/v1"
-            rounds: dict[str, list[float]] = defaultdict(list)
-            for _ in range(ROUNDS):
-                rounds["bare"].append(seconds(lambda: asyncio.run(bare(url, 1))))
-                rounds["quorate"].append(seconds(lambda: ours(url, 1)))
-                rounds["bare, n = m"].append(seconds(lambda: asyncio.run(bare(url, PATHS))))
-                rounds["quorate, n = m"].append(seconds(lambda: ours(url, PATHS)))
-                its = peer("its", ["its-hub[lm]==1.2.0"], url)
-                if its is not None:
-                    rounds["its"].append(its)
-            inspect = peer("inspect", ["inspect-ai==0.3.285", "openai"], url)
-        finally:
-            server.terminate()
-            server.wait()
+    with serving(MILLISECONDS) as url:
+        rounds: dict[str, list[float]] = defaultdict(list)
+        for _ in range(ROUNDS):
+            rounds["bare"].append(seconds(lambda: asyncio.run(bare(url, 1))))
+            rounds["quorate"].append(seconds(lambda: ours(url, 1)))
+            rounds["bare, n = m"].append(seconds(lambda: asyncio.run(bare(url, PATHS))))
+            rounds["quorate, n = m"].append(seconds(lambda: ours(url, PATHS)))
+            its = peer("its", ["its-hub[lm]==1.2.0"], url)
+            if its is not None:
+                rounds["its"].append(its)
+        inspect = peer("inspect", ["inspect-ai==0.3.285", "openai"], url)
     median = {name: statistics.median(found) for name, found in rounds.items() if found}
     claims = [at_most(1.3, "durable sampling / a bare aiohttp loop", median["quorate"] / median["bare"])]
     if inspect is not None:

@@ -9,8 +9,6 @@ ours read them, check them and save every path in an SQLite run.
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import tempfile
 import time
 from itertools import combinations
@@ -18,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from claims import at_least, at_most, print_report
+from loopback_model import serving
 from stopwatch import alternate
 
 from quorate.records import Path as ReasoningPath
@@ -133,23 +132,14 @@ def bare(url: str, name: str) -> float:
 
 
 def clients() -> tuple[list[dict[str, object]], dict[str, object]]:
-    with tempfile.TemporaryDirectory() as folder:
-        port_file = Path(folder) / "port"
-        server = subprocess.Popen([sys.executable, HERE / "loopback_model.py", port_file, str(MILLISECONDS)])
-        try:
-            while not port_file.exists() or not port_file.read_text():
-                time.sleep(0.05)
-            url = f"http://127.0.0.1:{port_file.read_text()}/v1"
-            claims, figures = [], {}
-            for name in ("judge", "reward"):
-                rounds = [(bare(url, name), ours(url, name)) for _ in range(ROUNDS)]
-                floor, own = (float(np.median(each)) for each in zip(*rounds, strict=True))
-                figures[name] = {"bare_seconds": floor, "quorate_seconds": own, "requests": SCORED * PATHS}
-                claims.append(at_most(1.3, f"the {name} client, its run saved, over a bare aiohttp loop", own / floor))
-            return claims, figures
-        finally:
-            server.terminate()
-            server.wait()
+    claims, figures = [], {}
+    with serving(MILLISECONDS) as url:
+        for name in ("judge", "reward"):
+            rounds = [(bare(url, name), ours(url, name)) for _ in range(ROUNDS)]
+            floor, own = (float(np.median(each)) for each in zip(*rounds, strict=True))
+            figures[name] = {"bare_seconds": floor, "quorate_seconds": own, "requests": SCORED * PATHS}
+            claims.append(at_most(1.3, f"the {name} client, its run saved, over a bare aiohttp loop", own / floor))
+    return claims, figures
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.baselines import best_of_m, oracle, single_path
 from quorate.calibration import Guarantee
 from quorate.errors import InvalidValue
 from quorate.labels import Labels, read_labels, refuse_labels_as_column, refuse_labels_as_score
@@ -19,7 +20,7 @@ from quorate.records import Pool
 from quorate.score_health import ScoreHealth
 from quorate.splits import split, units
 from quorate.tie_breaks import Column, parse_tie_break
-from quorate.voting import Recipe, Votes, vote_again
+from quorate.voting import Recipe, Votes, vote, vote_again
 from quorate.weights import parse_weight
 
 Say = Callable[[str], None]
@@ -69,6 +70,25 @@ class Electorate:
         if self.labels is None:
             raise InvalidValue("these pools were read without labels")
         return self.labels.of_votes(self.votes)
+
+    def accuracies(self, rows: NDArray[np.intp]) -> dict[str, float]:
+        """Accuracy without abstention on some rows, of the vote and of what it is compared with."""
+        if self.labels is None:
+            return {}
+        table, labels = self.table, self.labels
+        every = labels.of_paths(table)
+        paths = [every[row] for row in rows]
+        majority = labels.of_votes(vote(table.answers))[rows]
+        found = {"single_path": single_path(paths), "majority_vote": float(majority.mean())}
+        if table.scores is not None:
+            best = labels.of_answers(best_of_m(table.answers, table.scores).tolist())[rows]
+            found |= {"best_of_m": float(best.mean()), "weighted_vote": float(self.correct()[rows].mean())}
+        return {**found, "oracle": oracle(paths)}
+
+    def touched_by(self, policy: Policy) -> NDArray[np.bool_]:
+        """Rows that calibrated a policy, and whatever belongs with one that did: not new to it either."""
+        unit = self.units()
+        return np.isin(unit, unit[policy.seen.rows(self.table.ids, self.table.questions, self.table.clusters)])
 
     def score_warnings(self) -> list[str]:
         """What is the matter with the score, seen without labels; nothing where nothing is."""

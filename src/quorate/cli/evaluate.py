@@ -122,7 +122,7 @@ def _repeat(
         "splits": splits,
         "seed": seed,
         "pipeline": votes.recipe.describe(),
-        "accuracy": _accuracies(voted, rows),
+        "accuracy": voted.accuracies(rows),
         "auroc": curve.auroc,
         "frontier_auc": curve.auc,
         "frontier_auc_normalised": curve.auc_normalised,
@@ -135,26 +135,6 @@ def _repeat(
         output.emit(facts)
         return
     _show_splits(facts)
-
-
-def _accuracies(voted: Electorate, rows: Any) -> dict[str, float]:
-    """Accuracy without abstention, of the vote and of what it is compared with."""
-    from quorate.baselines import best_of_m, oracle, single_path
-    from quorate.voting import vote
-
-    assert voted.labels is not None
-    table, labels = voted.table, voted.labels
-    path_right = labels.of_paths(table)
-    chosen = [path_right[row] for row in rows]
-    accuracy = {
-        "single_path": single_path(chosen),
-        "majority_vote": float(labels.of_votes(vote(table.answers))[rows].mean()),
-    }
-    if table.scores is not None:
-        accuracy["best_of_m"] = float(labels.of_answers(best_of_m(table.answers, table.scores).tolist())[rows].mean())
-        accuracy["weighted_vote"] = float(voted.correct()[rows].mean())
-    accuracy["oracle"] = oracle(chosen)
-    return accuracy
 
 
 def _point(result: Any) -> dict[str, Any]:
@@ -253,7 +233,6 @@ def _mean_sd(summary: dict[str, float]) -> str:
 def _audit(
     file: str, run_name: str | None, policy_file: Path, correct: str | None, given: list[str], *, json: bool
 ) -> None:
-    import numpy as np
 
     from quorate.audit import audit_policy
     from quorate.errors import CalibrationLeak, InvalidValue
@@ -267,12 +246,10 @@ def _audit(
     policy = Policy.load(policy_file)
     voted = open_by_policy(file, run_name, policy, labelled=True, correct=correct)
     ids, questions, clusters = voted.table.ids, voted.table.questions, voted.table.clusters
-    seen = policy.seen.rows(ids, questions, clusters)
     if policy.seen.hold_out is None:
         policy.refuse_seen(ids, questions, clusters)
-    unit = voted.units()
-    touched = np.isin(unit, unit[seen])  # whole units: what belongs with a seen problem is not new either
-    kept = one_per_unit(ids, unit)
+    touched = voted.touched_by(policy)
+    kept = one_per_unit(ids, voted.units())
     fresh = kept[~touched[kept]]
     left_out = int(touched.sum())
     duplicates = len(ids) - left_out - len(fresh)

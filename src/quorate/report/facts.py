@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.audit import verdict_of
-from quorate.baselines import best_of_m, oracle, single_path
 from quorate.calibration import OperatingPoint, set_point
 from quorate.comparison import compare_scores
 from quorate.electorate import Electorate, Source
@@ -28,7 +27,6 @@ from quorate.records import Pool
 from quorate.separability import AccuracyBand, Hazards, Separability
 from quorate.splits import one_per_unit
 from quorate.version import __version__
-from quorate.voting import vote
 
 GRID = tuple(step / 200 for step in range(1, 101))
 _CURVE = 400
@@ -41,7 +39,7 @@ def report_facts(
     source: Source, voted: Electorate, policy: Policy, *, title: str, texts: bool = True, correct: str | None = None
 ) -> dict[str, Any]:
     """The facts of one set of pools under one policy. Labels may be absent; then nothing is said of what happened."""
-    touched = _touched(voted, policy)
+    touched = voted.touched_by(policy)
     kept = one_per_unit(voted.table.ids, voted.units())
     fresh = kept[~touched[kept]] if voted.labels is not None else kept[:0]
     test = None if not len(fresh) else Evidence.of(voted.votes.key[fresh], voted.correct()[fresh])
@@ -65,19 +63,12 @@ def report_facts(
         "test": None if test is None else _counts(test),
         "frontier": _frontier(Frontier.of(policy.evidence)),
         "scores": scores,
-        "baselines": _baselines(voted),
+        "baselines": {name.replace("_", " "): rate for name, rate in voted.accuracies(kept).items()},
         "unanimous": _unanimous(policy.evidence),
         "warnings": [*voted.score_warnings(), *_doubts(scores, voted)],
         "questions": _questions(voted, policy, touched),
         "paths": _paths(source.pools, voted, texts=texts),
     }
-
-
-def _touched(voted: Electorate, policy: Policy) -> NDArray[np.bool_]:
-    """Rows that calibrated, and whatever belongs with one that did."""
-    unit = voted.units()
-    seen = policy.seen.rows(voted.table.ids, voted.table.questions, voted.table.clusters)
-    return np.isin(unit, unit[seen])
 
 
 def _points(policy: Policy, test: Evidence | None) -> list[dict[str, Any]]:
@@ -167,22 +158,6 @@ def _doubts(scores: Sequence[dict[str, Any]], voted: Electorate) -> list[str]:
     said = set(voted.score_warnings())
     own = [each for each in scores if each["name"] is not None and each["name"] == voted.votes.recipe.score]
     return [warning for each in own for warning in each["warnings"] if warning not in said]
-
-
-def _baselines(voted: Electorate) -> dict[str, float]:
-    if voted.labels is None:
-        return {}
-    table, labels = voted.table, voted.labels
-    kept = one_per_unit(table.ids, voted.units())
-    every = labels.of_paths(table)
-    paths = [every[row] for row in kept]
-    majority = labels.of_votes(vote(table.answers))[kept]
-    found = {"single path": single_path(paths), "majority vote": float(majority.mean())}
-    if table.scores is not None:
-        best = labels.of_answers(best_of_m(table.answers, table.scores).tolist())[kept]
-        found["best of m"] = float(best.mean())
-        found["weighted vote"] = float(voted.correct()[kept].mean())
-    return {**found, "oracle": oracle(paths)}
 
 
 def _unanimous(evidence: Evidence) -> dict[str, float]:

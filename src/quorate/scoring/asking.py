@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from quorate.backends.endpoint import Endpoint
 from quorate.errors import (
     BackendError,
     EndpointRefused,
@@ -56,7 +58,7 @@ def is_too_long(said: str) -> bool:
     return bool(_TOO_LONG.search(said))
 
 
-class Asking:
+class Asking(ABC):
     """Asks about paths in portions. A subclass has `ask`; it may find out what it must know in `prepare`."""
 
     name: str
@@ -77,28 +79,18 @@ class Asking:
         self._worked = False
         self._failed: set[str] = set()
 
-    @property
-    def retries(self) -> int:
-        """Requests that had to be tried again."""
-        return 0
+    @abstractmethod
+    def identity(self) -> dict[str, Any]: ...
 
-    @property
-    def trouble(self) -> str:
-        """Why the last of them had to."""
-        return ""
-
-    def identity(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-    async def prepare(self) -> None:
+    async def prepare(self) -> None:  # noqa: B027 - not every scorer has something to find out
         """Nothing to find out."""
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # noqa: B027 - nor something to close
         """Nothing to close."""
 
+    @abstractmethod
     async def ask(self, items: Sequence[Item]) -> Sequence[Value]:
         """One value per item. Raises TooLong where one does not fit."""
-        raise NotImplementedError
 
     def portions(self, items: Sequence[Item]) -> Iterable[Sequence[int]]:
         """Which items are asked about together."""
@@ -179,3 +171,22 @@ class Asking:
             return ScoringError(f"{error}, even without the path; its question does not fit")
         (outcome,) = await self._ask_each([replace(item, text=item.text[-(3 * len(item.text) // 4) :])])
         return Value(outcome.value, flagged(outcome.flag, CUT)) if isinstance(outcome, Value) else outcome
+
+
+class OnServer(Asking):
+    """Asks a server."""
+
+    endpoint: Endpoint
+
+    @property
+    def retries(self) -> int:
+        """Requests that had to be tried again."""
+        return self.endpoint.retries
+
+    @property
+    def trouble(self) -> str:
+        """Why the last of them had to."""
+        return self.endpoint.trouble
+
+    async def close(self) -> None:
+        await self.endpoint.close()

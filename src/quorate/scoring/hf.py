@@ -6,7 +6,8 @@ Paths of similar length go through the model together, so that little of a batch
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from quorate.backends.protocol import Prompt
@@ -15,10 +16,9 @@ from quorate.prompts import Template
 from quorate.records import Problem
 from quorate.scoring.asking import Asking, Item, TooLong, Value
 from quorate.scoring.hf_model import HfModel
-from quorate.scoring.judge import LOWEST, PROBE, Judge, refuse_prose
+from quorate.scoring.judge import LOWEST, Judge, Verdict
 from quorate.scoring.judge_prompts import JudgePrompt
-from quorate.scoring.perplexity import MEAN, statistic
-from quorate.scoring.protocol import FLOOR
+from quorate.scoring.perplexity import MEAN
 from quorate.scoring.rescoring import Rescored
 from quorate.scoring.reward import Reward
 
@@ -33,28 +33,24 @@ class _InProcess(Asking):
     model: HfModel
 
     async def prepare(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(self.model.thread, self._ready)
+        await self._run(self.model.load)
+        await super().prepare()
 
-    async def ask(self, items: Sequence[Item]) -> Sequence[Value]:
-        return await asyncio.get_running_loop().run_in_executor(self.model.thread, self._values, list(items))
+    async def _run(self, work: Callable[..., Any], *given: Any) -> Any:
+        """In the model's own thread."""
+        return await asyncio.get_running_loop().run_in_executor(self.model.thread, work, *given)
 
     def portions(self, items: Sequence[Item]) -> Iterable[Sequence[int]]:
         lengths = [len(self._ids(item)) for item in items]
         return self.model.batches(lengths, self._most)
 
-    def _ready(self) -> None:
-        self.model.load()
-
     def _most(self, length: int) -> int:
         """Most rows of a length at once, beyond what holds for every model."""
         return self.model.batch
 
-    def _values(self, items: Sequence[Item]) -> list[Value]:
-        raise NotImplementedError
-
+    @abstractmethod
     def _ids(self, item: Item) -> list[int]:
         """The tokens that the model reads for an item."""
-        raise NotImplementedError
 
     def _rows(self, items: Sequence[Item]) -> list[list[int]]:
         rows = [self._ids(item) for item in items]
@@ -76,14 +72,18 @@ class HfReward(_InProcess, Reward):
     def describe_model(self) -> dict[str, Any]:
         return {**self.model.describe(), "route": "sequence classification"}
 
-    def _ready(self) -> None:
-        self._ids(Item(Problem("probe", "What is 2 + 3?"), "5"))  # it must have a chat template
+    async def prepare(self) -> None:
+        await super().prepare()
+        await self._run(self._ids, Item(Problem("probe", "What is 2 + 3?"), "5"))  # it must have a chat template
+
+    async def ask(self, items: Sequence[Item]) -> Sequence[Value]:
+        return [Value(reward) for reward in await self._run(self._rewards, items)]
 
     def _ids(self, item: Item) -> list[int]:
         return self.model.chat_ids(self.chat(item.problem, item.text), to_be_answered=False)
 
-    def _values(self, items: Sequence[Item]) -> list[Value]:
-        return [Value(reward) for reward in self.model.run(self._rows(items))[:, 0].float().tolist()]
+    def _rewards(self, items: Sequence[Item]) -> list[float]:
+        return self.model.run(self._rows(items))[:, 0].float().tolist()  # type: ignore[no-any-return]
 
 
 class HfJudge(_InProcess, Judge):
@@ -96,18 +96,11 @@ class HfJudge(_InProcess, Judge):
     def describe_model(self) -> dict[str, Any]:
         return {**self.model.describe(), "route": "exact", "thinking": "off"}
 
-    def _ready(self) -> None:
-        """See that the model thinks of answering Y or N at all."""
-        (told,) = self._logprobs([self._ids(PROBE)])
-        letters = told[[*self._letter("Y"), *self._letter("N")]].exp().sum().item()
-        refuse_prose(letters, self.model.tokenizer.decode([int(told.argmax())]))
+    async def verdicts(self, items: Sequence[Item]) -> Sequence[Verdict]:
+        return await self._run(self._verdicts, items)  # type: ignore[no-any-return]
 
     def _ids(self, item: Item) -> list[int]:
         return self.model.chat_ids(self.chat(item.problem, item.text), to_be_answered=True, enable_thinking=False)
-
-    def _logprobs(self, rows: Sequence[Sequence[int]]) -> Any:
-        """Of every token, as the next one behind each row."""
-        return self.model.run(rows, left=True, logits_to_keep=1)[:, -1].float().log_softmax(-1)
 
     def _letter(self, letter: str) -> list[int]:
         """Every single token that spells a letter, blanks aside."""
@@ -117,9 +110,18 @@ class HfJudge(_InProcess, Judge):
             raise ScoringError(f"{self.model.name} has no token for {letter!r}")
         return sorted(found)
 
-    def _values(self, items: Sequence[Item]) -> list[Value]:
-        found = self._logprobs(self._rows(items))[:, self._letter("Y")].logsumexp(-1).tolist()
-        return [Value(min(max(value, LOWEST), 0.0), FLOOR if value <= LOWEST else None) for value in found]
+    def _verdicts(self, items: Sequence[Item]) -> list[Verdict]:
+        told = self.model.run(self._rows(items), left=True, logits_to_keep=1)[:, -1].float().log_softmax(-1)
+        yes, letters = self._letter("Y"), [*self._letter("Y"), *self._letter("N")]
+        return [
+            Verdict(
+                value=min(max(row[yes].logsumexp(-1).item(), LOWEST), 0.0),
+                floor=row[yes].logsumexp(-1).item() <= LOWEST,
+                letters=row[letters].exp().sum().item(),
+                likeliest=self.model.tokenizer.decode([int(row.argmax())]),
+            )
+            for row in told
+        ]
 
 
 class HfRescored(_InProcess, Rescored):
@@ -143,7 +145,10 @@ class HfRescored(_InProcess, Rescored):
     def _ids(self, item: Item) -> list[int]:
         return [*self._prompt_ids(self.template.render(item.problem)), *self.model.text_ids(item.text)]
 
-    def _values(self, items: Sequence[Item]) -> list[Value]:
+    async def logprobs(self, items: Sequence[Item]) -> Sequence[Sequence[float]]:
+        return await self._run(self._logprobs, items)  # type: ignore[no-any-return]
+
+    def _logprobs(self, items: Sequence[Item]) -> list[list[float]]:
         import torch
 
         rows = self._rows(items)
@@ -154,5 +159,5 @@ class HfRescored(_InProcess, Rescored):
         for at, (row, length) in enumerate(zip(rows, lengths, strict=True)):
             told = logits[at, -length - 1 : -1].float().log_softmax(-1)
             own = told.gather(1, torch.tensor(row[-length:], device=told.device)[:, None]).squeeze(1)
-            found.append(Value(statistic(self._kind, own.clamp(min=LOWEST).tolist())))
+            found.append(own.clamp(min=LOWEST).tolist())
         return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -82,16 +83,16 @@ class Judge(Asking):
             "too_long": self.too_long,
         }  # fmt: skip
 
+    @abstractmethod
     def describe_model(self) -> dict[str, Any]:
         """The judge, and the way it is asked."""
-        raise NotImplementedError
 
     def chat(self, problem: Problem, draft: str) -> list[dict[str, str]]:
         """What a judge is sent about a path."""
         return (self.prompt or prompt_for(problem)).render(problem, draft)
 
-    async def verdicts(self, items: Sequence[Item]) -> Sequence[Verdict]:
-        raise NotImplementedError
+    @abstractmethod
+    async def verdicts(self, items: Sequence[Item]) -> Sequence[Verdict]: ...
 
     async def prepare(self) -> None:
         """See that the judge gives verdicts at all, on a sum that anybody can check."""

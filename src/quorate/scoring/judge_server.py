@@ -15,7 +15,7 @@ from typing import Any
 from quorate.backends.endpoint import Endpoint, Refused
 from quorate.errors import BackendError, EndpointRefused, NoSuchRoute, ScoringError
 from quorate.records import Problem
-from quorate.scoring.asking import Item, TooLong, is_too_long
+from quorate.scoring.asking import Item, OnServer, TooLong, is_too_long
 from quorate.scoring.judge import LOWEST, PROBE, Judge, Verdict, read_verdict, refuse_prose, top_tokens
 from quorate.scoring.judge_prompts import JudgePrompt
 from quorate.scoring.server_template import MARK, Around, doubled_start, text_around_mark, token_of
@@ -27,7 +27,7 @@ _UNLIKELY = "zebra"
 """A word whose first token no judge says: if it is told of, the server does heed the list of token ids."""
 
 
-class _ServerJudge(Judge):
+class _ServerJudge(OnServer, Judge):
     """What the routes share."""
 
     route: str | None
@@ -43,17 +43,6 @@ class _ServerJudge(Judge):
     ) -> None:
         super().__init__(prompt, too_long=too_long)
         self.endpoint, self.model, self.concurrency = endpoint, model, concurrency
-
-    @property
-    def retries(self) -> int:
-        return self.endpoint.retries
-
-    @property
-    def trouble(self) -> str:
-        return self.endpoint.trouble
-
-    async def close(self) -> None:
-        await self.endpoint.close()
 
 
 class ChatJudge(_ServerJudge):

@@ -7,6 +7,7 @@ own, word for word.
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -36,12 +37,12 @@ class Rescored(Asking):
             "prompt": self.template.describe(), "too_long": self.too_long,
         }  # fmt: skip
 
+    @abstractmethod
     def describe_model(self) -> dict[str, Any]:
         """The model, and the way it is asked."""
-        raise NotImplementedError
 
-    async def logprobs(self, items: Sequence[Item]) -> Sequence[Sequence[float]]:
-        raise NotImplementedError
+    @abstractmethod
+    async def logprobs(self, items: Sequence[Item]) -> Sequence[Sequence[float]]: ...
 
     async def ask(self, items: Sequence[Item]) -> Sequence[Value]:
         found = await self.logprobs(items)

@@ -16,7 +16,7 @@ from quorate.backends.endpoint import Endpoint, Refused
 from quorate.backends.protocol import Prompt
 from quorate.errors import BackendError, InvalidValue, LogprobsMissing, NoSuchRoute, ScoringError
 from quorate.prompts import Template
-from quorate.scoring.asking import Item, TooLong, is_too_long
+from quorate.scoring.asking import Item, OnServer, TooLong, is_too_long
 from quorate.scoring.perplexity import MEAN
 from quorate.scoring.protocol import as_number
 from quorate.scoring.rescoring import Rescored
@@ -38,7 +38,7 @@ class Token:
     text: str | None
 
 
-class ServerRescored(Rescored):
+class ServerRescored(OnServer, Rescored):
     """A server that tells the log-probabilities of what it is given to read."""
 
     def __init__(
@@ -57,14 +57,6 @@ class ServerRescored(Rescored):
             raise InvalidValue("the route echo reads a text; a chat is scored by prompt_logprobs")
         self.endpoint, self.model, self.route, self.concurrency = endpoint, model, route, concurrency
         self._prompts: dict[str, asyncio.Task[list[Token]]] = {}
-
-    @property
-    def retries(self) -> int:
-        return self.endpoint.retries
-
-    @property
-    def trouble(self) -> str:
-        return self.endpoint.trouble
 
     def describe_model(self) -> dict[str, Any]:
         return {"backend": "server", "model": self.model, "route": self.route}
@@ -146,7 +138,7 @@ class ServerRescored(Rescored):
             task.cancel()
         await asyncio.gather(*self._prompts.values(), return_exceptions=True)
         self._prompts.clear()
-        await self.endpoint.close()
+        await super().close()
 
 
 def _of_text(tokens: Sequence[Token], text: str) -> Sequence[Token]:

@@ -7,6 +7,7 @@ refused.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from quorate.backends.endpoint import Endpoint, Refused
 from quorate.errors import BackendError, EndpointRefused, InvalidValue, NoSuchRoute, ScoringError
 from quorate.prompts import Template
 from quorate.records import Problem
-from quorate.scoring.asking import Asking, Item, TooLong, Value, is_too_long
+from quorate.scoring.asking import Asking, Item, OnServer, TooLong, Value, is_too_long
 from quorate.scoring.judge_server import read_results
 from quorate.scoring.protocol import as_number
 from quorate.scoring.server_template import MARK, text_around_mark
@@ -52,9 +53,9 @@ class Reward(Asking):
             "too_long": self.too_long,
         }  # fmt: skip
 
+    @abstractmethod
     def describe_model(self) -> dict[str, Any]:
         """The model, and the way it is asked."""
-        raise NotImplementedError
 
     def chat(self, problem: Problem, text: str) -> list[dict[str, str]]:
         """The conversation that is rewarded: the question, with its passages or options, and the path."""
@@ -69,7 +70,7 @@ class Reward(Asking):
         return [*asked, {"role": "assistant", "content": text.strip()}]
 
 
-class ServerReward(Reward):
+class ServerReward(OnServer, Reward):
     """A reward model that vLLM serves (`--runner pooling`), by /classify or /pooling.
 
     Where the server shows its chat template, many paths go in one request; else each goes as a conversation.
@@ -91,14 +92,6 @@ class ServerReward(Reward):
         self._checked = False
         if raw:
             self.activation = "as served"
-
-    @property
-    def retries(self) -> int:
-        return self.endpoint.retries
-
-    @property
-    def trouble(self) -> str:
-        return self.endpoint.trouble
 
     def describe_model(self) -> dict[str, Any]:
         asked = "templated texts" if self.at_once > 1 else "conversations"
@@ -173,9 +166,6 @@ class ServerReward(Reward):
         return [
             _scalar(value) for value in read_results(document, wanted, "probs" if self.route == CLASSIFY else "data")
         ]
-
-    async def close(self) -> None:
-        await self.endpoint.close()
 
 
 def _scalar(value: Any) -> float:
