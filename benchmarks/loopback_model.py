@@ -55,9 +55,9 @@ def main() -> None:
         await request.read()
         await asyncio.sleep(delay)
         top = [
-            {"token": token, "logprob": -0.3 - k, "bytes": None} for k, token in enumerate(["Y", "N", *"ABCDEFGHIJ"])
+            {"token": token, "logprob": -0.5 - k, "bytes": None} for k, token in enumerate(["Y", "N", *"ABCDEFGHIJ"])
         ]
-        content = [{"token": "Y", "logprob": -0.3, "bytes": None, "top_logprobs": top}]
+        content = [{"token": "Y", "logprob": -0.5, "bytes": None, "top_logprobs": top}]
         said = {"index": 0, "finish_reason": "length", "logprobs": {"content": content}, "message": {"content": "Y"}}
         return web.json_response({"id": "x", "object": "chat.completion", "choices": [said]})
 

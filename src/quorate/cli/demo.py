@@ -154,11 +154,13 @@ def _check(voted: Electorate, policy: Policy, held_out: int) -> None:
 
 def _report(folder: Path, policy: Policy) -> Path:
     """The page about the run and its policy."""
-    from quorate.cli.options import open_texts
-    from quorate.electorate import hold_vote, reading_of_policy
+    from quorate.electorate import Source, hold_vote, reading_of_policy
     from quorate.report import page_of, report_facts
+    from quorate.store import Store
 
-    source = open_texts(str(folder / "run.db"))
+    with Store(folder / "run.db") as store:
+        run = store.run()
+        source = Source(run.pools(with_texts=True), run.pipeline, run.scorers(), run.flags())
     voted = hold_vote(source, reading_of_policy(policy), policy.recipe, labelled=True)
     page = folder / "report.html"
     page.write_text(page_of(report_facts(source, voted, policy, title="quorate demo")), encoding="utf-8")

@@ -106,8 +106,11 @@ def reading_of(
     return Reading(answer_field or "answer", score, tuple(missing or ()), relation)
 
 
-def open_source(place: str, run: str | None = None, *, facts: bool = True) -> Source:
-    """The pools of a file, or those of a run that are whole; without `facts`, only its answers and scores."""
+def open_source(place: str, run: str | None = None, *, facts: bool = True, texts: bool = False) -> Source:
+    """The pools of a file, or those of a run that are whole; without `facts`, only its answers and scores.
+
+    A file's pools have their texts; a run's come if asked for.
+    """
     from quorate.electorate import Source
     from quorate.errors import InvalidValue, StoreError
 
@@ -121,7 +124,7 @@ def open_source(place: str, run: str | None = None, *, facts: bool = True) -> So
 
     with Store(place) as store:
         held = store.run(run)
-        pools = held.pools(facts=facts)
+        pools = held.pools(facts=facts, with_texts=texts)
         if not pools:
             raise StoreError(f"the run {held.name!r} holds no whole pool yet; sample it first")
         lacking = held.describe()["problems"] - len(pools)
@@ -130,19 +133,6 @@ def open_source(place: str, run: str | None = None, *, facts: bool = True) -> So
                 f"note: {lacking} problems of the run {held.name!r} lack paths and are left out; sample them first"
             )
         return Source(pools, held.pipeline, held.scorers(), held.flags())
-
-
-def open_texts(place: str, run: str | None = None, *, texts: bool = True) -> Source:
-    """The pools of a file or a run, with the texts of their paths if asked for."""
-    from dataclasses import replace
-
-    source = open_source(place, run, facts=True)
-    if not texts or ("://" not in place and not _is_store(place)):  # a file's pools have theirs
-        return source
-    from quorate.store import Store
-
-    with Store(place) as store:
-        return replace(source, pools=store.run(run).pools(with_texts=True))
 
 
 def _is_store(place: str) -> bool:

@@ -25,7 +25,7 @@ from quorate.cli.options import (
     TieBreak,
     Weight,
     guarantees_of,
-    open_texts,
+    open_source,
     read_vote,
     reading_of,
     refuse_overwriting,
@@ -78,7 +78,7 @@ def run(
     from quorate.whole_files import whole_file
 
     refuse_overwriting(out, file, *([policy] if policy else []))
-    source = open_texts(file, run_name, texts=texts)
+    source = open_source(file, run_name, texts=texts)
     with_gold = len(labelled_rows(source.pools))
     labelled = correct is not None or with_gold == len(source.pools)
     if policy is not None and with_gold and not labelled:
