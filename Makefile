@@ -14,16 +14,16 @@ setup: $(VENV)/.ready ## Create .venv with everything that demo, test and lint n
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "quorate needs Python 3.11 or newer; point PYTHON at one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	  { echo "demur needs Python 3.11 or newer; point PYTHON at one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
 demo: setup ## Sample a real small model, calibrate it, check it, ask it
-	@$(BIN)/quorate demo --folder demo
+	@$(BIN)/demur demo --folder demo
 
 model: setup ## Fetch the embedded model's weights, once
-	@$(BIN)/quorate models
+	@$(BIN)/demur models
 
 test: setup lint model ## Lint, type-check, check the layers and run the tests
 	$(BIN)/python -m pytest -n auto --ignore=tests/hf $(TESTS)

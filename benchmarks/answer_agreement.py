@@ -3,7 +3,7 @@
     python benchmarks/answer_agreement.py POOLS.jsonl.gz … QUESTIONS.jsonl.gz …
 
 Prints, per file, the share of questions that both partition alike, what lies behind the others, and the accuracy of
-the majority vote by string, by math-verify and by quorate. A file of questions alone makes pools of gold answers.
+the majority vote by string, by math-verify and by demur. A file of questions alone makes pools of gold answers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from claims import at_least, print_report
 from math_verify_peer import MathVerify, Pool, alike, read
 
-from quorate import answers
+from demur import answers
 
 QUESTIONS = 1500
 
@@ -83,7 +83,7 @@ def compare(file: str, peer: MathVerify) -> dict[str, Any]:
         figures["majority accuracy"] = {
             "strings": accuracy(pools, golds, pools, lambda a, b: a.strip() == b.strip()),
             "math-verify": accuracy(pools, golds, theirs, same),
-            "quorate": accuracy(pools, golds, ours, answers.equivalent),
+            "demur": accuracy(pools, golds, ours, answers.equivalent),
         }
     return figures
 
@@ -100,7 +100,7 @@ def main() -> None:
     print_report(
         "answer agreement",
         [at_least(0.985, "questions partitioned as math-verify's closure does", alike_share)],
-        packages=["quorate", "math-verify"],
+        packages=["demur", "math-verify"],
         files=found,
     )
 

@@ -17,8 +17,8 @@ from typing import Any
 from claims import Claim, at_least, at_most, print_report
 from math_verify_peer import PATHS, MathVerify, Pool, read
 
-from quorate import answers
-from quorate.answers.maths import keys
+from demur import answers
+from demur.answers.maths import keys
 
 QUESTIONS = 200
 NAIVE_QUESTIONS = 25
@@ -120,14 +120,14 @@ def main() -> None:
     print_report(
         "answer classes",
         [*claims("MATH", mathematical, 80, 300), *claims("GSM8K", numerical, 60, 200)],
-        packages=["quorate", "math-verify", "mpmath"],
+        packages=["demur", "math-verify", "mpmath"],
         paths=PATHS,
         naive_questions=NAIVE_QUESTIONS,
         math=mathematical,
         gsm8k=numerical,
         files=files,
         imports={
-            "quorate.answers and a root": import_cost("from quorate import answers; answers.classes(['\\\\sqrt{2}'])"),
+            "demur.answers and a root": import_cost("from demur import answers; answers.classes(['\\\\sqrt{2}'])"),
             "math_verify and a root": import_cost("from math_verify import parse; parse('$\\\\sqrt{2}$')"),
         },
     )

@@ -14,7 +14,7 @@ from claims import at_least, print_report
 from mapie.risk_control import BinaryClassificationController, BinaryRisk
 from stopwatch import alternate, peak_bytes
 
-import quorate
+import demur
 
 POOLS, PATHS = 1_000_000, 16
 ALPHA, DELTA = 0.05, 0.1
@@ -27,9 +27,9 @@ CONFIDENT_ERROR = BinaryRisk(
 )
 
 
-def labelled_votes() -> tuple[quorate.Votes, np.ndarray]:
-    pools = quorate.simulate_pools(POOLS, n_paths=PATHS, seed=0)
-    votes = quorate.vote(pools.answers, pools.scores)
+def labelled_votes() -> tuple[demur.Votes, np.ndarray]:
+    pools = demur.simulate_pools(POOLS, n_paths=PATHS, seed=0)
+    votes = demur.vote(pools.answers, pools.scores)
     return votes, votes.answer == pools.gold
 
 
@@ -57,11 +57,11 @@ def describe(answered: np.ndarray, correct: np.ndarray, threshold: float) -> dic
 
 def main() -> None:
     votes, correct = labelled_votes()
-    promise = quorate.HighProbability(ALPHA, delta=DELTA)
+    promise = demur.HighProbability(ALPHA, delta=DELTA)
     # A replaced object has none of the columns that votes remember once they were asked for.
     calls = {
-        "quorate (marginal)": lambda: quorate.calibrate(replace(votes), correct, alpha=ALPHA),
-        "quorate (high probability)": lambda: quorate.calibrate(replace(votes), correct, guarantee=promise),
+        "demur (marginal)": lambda: demur.calibrate(replace(votes), correct, alpha=ALPHA),
+        "demur (high probability)": lambda: demur.calibrate(replace(votes), correct, guarantee=promise),
         "MAPIE": lambda: calibrate_mapie(votes.confidence, correct),
     }
     seconds = alternate(calls, rounds=ROUNDS)
@@ -69,12 +69,12 @@ def main() -> None:
 
     theirs = calls["MAPIE"]()
     found = {"MAPIE": describe(votes.confidence >= theirs.best_predict_param, correct, theirs.best_predict_param)}
-    for name in ("quorate (marginal)", "quorate (high probability)"):
+    for name in ("demur (marginal)", "demur (high probability)"):
         threshold = calls[name]().threshold
         found[name] = describe(votes.confidence > threshold, correct, threshold)
 
     claims = []
-    for name in ("quorate (marginal)", "quorate (high probability)"):
+    for name in ("demur (marginal)", "demur (high probability)"):
         claims += [
             at_least(25, f"MAPIE / {name}, CPU", seconds["MAPIE"].median / seconds[name].median),
             at_least(20, f"MAPIE / {name}, memory", peak["MAPIE"] / peak[name]),
@@ -83,7 +83,7 @@ def main() -> None:
     print_report(
         "calibration speed",
         claims,
-        packages=["quorate", "numpy", "scipy", "mapie", "scikit-learn"],
+        packages=["demur", "numpy", "scipy", "mapie", "scikit-learn"],
         setting={"votes": POOLS, "paths": PATHS, "alpha": ALPHA, "delta": DELTA, "rounds": ROUNDS},
         cpu_seconds=seconds,
         peak_bytes=peak,

@@ -1,4 +1,4 @@
-"""Claim: `quorate --help` answers at once, because it imports nothing heavy."""
+"""Claim: `demur --help` answers at once, because it imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from claims import at_most, print_report
 from stopwatch import Seconds
 
-COMMAND = [str(Path(sys.executable).with_name("quorate")), "--help"]
+COMMAND = [str(Path(sys.executable).with_name("demur")), "--help"]
 HEAVY = ["numpy", "scipy", "sqlalchemy", "torch"]
 ROUNDS = 7
 
@@ -42,13 +42,13 @@ def main() -> None:
     print_report(
         "command-line start",
         [
-            at_most(0.5, "quorate --help, CPU seconds", seconds.median),
-            at_most(0, f"quorate --help, of {', '.join(HEAVY)} imported", len(imported)),
+            at_most(0.5, "demur --help, CPU seconds", seconds.median),
+            at_most(0, f"demur --help, of {', '.join(HEAVY)} imported", len(imported)),
         ],
-        packages=["quorate", "typer", "rich"],
+        packages=["demur", "typer", "rich"],
         setting={"rounds": ROUNDS},
-        cpu_seconds={"quorate --help": seconds},
-        peak_bytes={"quorate --help": largest if sys.platform == "darwin" else 1024 * largest},
+        cpu_seconds={"demur --help": seconds},
+        peak_bytes={"demur --help": largest if sys.platform == "darwin" else 1024 * largest},
         imported=imported,
     )
 

@@ -1,4 +1,4 @@
-"""Claim: all paths of a pool in one batched decode are far cheaper than one by one, and quorate adds next to nothing.
+"""Claim: all paths of a pool in one batched decode are far cheaper than one by one, and demur adds next to nothing.
 
 Tokens per CPU-second of the embedded model: sixteen paths in one batch, sixteen single generations (alone, and with the
 prompt kept by the runtime between them), and the runtime driven directly with the same requests.
@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from claims import at_least, print_report
 
-from quorate.backends import Embedded, Prompt, Settings, Wanted
-from quorate.datasets import load
-from quorate.prompts import FEW_SHOT_MATHEMATICS
+from demur.backends import Embedded, Prompt, Settings, Wanted
+from demur.datasets import load
+from demur.prompts import FEW_SHOT_MATHEMATICS
 
 PATHS, QUESTIONS, TOKENS, ROUNDS = 16, 1, 32, 3
 SETTINGS = Settings(max_tokens=TOKENS)
@@ -81,7 +81,7 @@ def main() -> None:
                 0.9, "batched / the runtime driven directly", median["batched"] / median["runtime driven directly"]
             ),
         ],
-        packages=["quorate", "xllamacpp"],
+        packages=["demur", "xllamacpp"],
         setting={
             "model": model.model,
             "paths": PATHS,

@@ -1,4 +1,4 @@
-"""math-verify as its own documentation uses it, and the pools that it and quorate are compared on."""
+"""math-verify as its own documentation uses it, and the pools that it and demur are compared on."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ import time
 from claims import at_most, print_report
 from stopwatch import alternate, peak_bytes
 
-import quorate
-from quorate.simulate import SimulatedPools
+import demur
+from demur.simulate import SimulatedPools
 
 CELLS, QUESTIONS, PATHS = 10, 1300, 16
 SEPARATIONS = [0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5]  # one score each, from worthless to good
@@ -20,7 +20,7 @@ ROUNDS = 7
 def draw_pools() -> dict[str, SimulatedPools]:
     """Ten cells, as pairs of model and dataset would give, with the same answers under each of the eight scores."""
     return {
-        f"cell {cell}, separation {separation}": quorate.simulate_pools(
+        f"cell {cell}, separation {separation}": demur.simulate_pools(
             QUESTIONS, n_paths=PATHS, seed=cell, separation=separation
         )
         for cell in range(CELLS)
@@ -31,12 +31,12 @@ def draw_pools() -> dict[str, SimulatedPools]:
 def main() -> None:
     pools = draw_pools()
 
-    def vote() -> dict[str, tuple[quorate.Votes, object]]:
-        held = {name: quorate.vote(cell.answers, cell.scores) for name, cell in pools.items()}
+    def vote() -> dict[str, tuple[demur.Votes, object]]:
+        held = {name: demur.vote(cell.answers, cell.scores) for name, cell in pools.items()}
         return {name: (votes, votes.answer == pools[name].gold) for name, votes in held.items()}
 
-    def evaluate(cells: dict[str, tuple[quorate.Votes, object]]) -> object:
-        return quorate.evaluate_splits(cells, alpha=ALPHAS, splits=SPLITS)
+    def evaluate(cells: dict[str, tuple[demur.Votes, object]]) -> object:
+        return demur.evaluate_splits(cells, alpha=ALPHAS, splits=SPLITS)
 
     cells = vote()
     calls = {
@@ -53,7 +53,7 @@ def main() -> None:
             for name in calls
             for clock, seconds in (("CPU", cpu), ("wall", wall))
         ],
-        packages=["quorate", "numpy", "scipy"],
+        packages=["demur", "numpy", "scipy"],
         setting={
             "cells": CELLS,
             "questions": QUESTIONS,

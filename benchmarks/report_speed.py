@@ -15,10 +15,10 @@ from statistics import median
 from claims import at_most, print_report
 from study_speed import pools
 
-from quorate.calibration import Marginal
-from quorate.electorate import Source, hold_vote
-from quorate.pool_table import Reading
-from quorate.report import page_of, report_facts
+from demur.calibration import Marginal
+from demur.electorate import Source, hold_vote
+from demur.pool_table import Reading
+from demur.report import page_of, report_facts
 
 MOVE = """async () => {
   const slider = document.getElementById('alpha'), taken = [];

@@ -62,9 +62,9 @@ def main() -> int:
         import torch
     except ImportError:
         return elsewhere()
-    from quorate.records import Problem
-    from quorate.scoring.asking import Item
-    from quorate.scoring.families import ScorerSettings, make_scorer
+    from demur.records import Problem
+    from demur.scoring.asking import Item
+    from demur.scoring.families import ScorerSettings, make_scorer
 
     rng = np.random.default_rng(0)
 

@@ -1,7 +1,7 @@
 """Claim: sampling that survives anything costs little more than sampling at all.
 
 The same loopback server, 100 ms per request, the same concurrency, one path per request on all sides (n = m apart):
-a bare aiohttp loop, quorate into a SQLite run, its-hub's self-consistency in memory, inspect-ai with epochs (durable).
+a bare aiohttp loop, demur into a SQLite run, its-hub's self-consistency in memory, inspect-ai with epochs (durable).
 Peers live in environments of their own; those that cannot be installed are left out, and said so.
 """
 
@@ -23,9 +23,9 @@ from typing import Any
 from claims import at_least, at_most, print_report
 from loopback_model import serving
 
-from quorate.backends import OpenAI
-from quorate.pipeline import Pipeline
-from quorate.records import Problem
+from demur.backends import OpenAI
+from demur.pipeline import Pipeline
+from demur.records import Problem
 
 QUESTIONS, PATHS, MILLISECONDS, CONCURRENCY, ROUNDS = 200, 16, 100, 64, 5
 HERE = Path(__file__).resolve().parent
@@ -92,23 +92,23 @@ def main() -> None:
         rounds: dict[str, list[float]] = defaultdict(list)
         for _ in range(ROUNDS):
             rounds["bare"].append(seconds(lambda: asyncio.run(bare(url, 1))))
-            rounds["quorate"].append(seconds(lambda: ours(url, 1)))
+            rounds["demur"].append(seconds(lambda: ours(url, 1)))
             rounds["bare, n = m"].append(seconds(lambda: asyncio.run(bare(url, PATHS))))
-            rounds["quorate, n = m"].append(seconds(lambda: ours(url, PATHS)))
+            rounds["demur, n = m"].append(seconds(lambda: ours(url, PATHS)))
             its = peer("its", ["its-hub[lm]==1.2.0"], url)
             if its is not None:
                 rounds["its"].append(its)
         inspect = peer("inspect", ["inspect-ai==0.3.285", "openai"], url)
     median = {name: statistics.median(found) for name, found in rounds.items() if found}
-    claims = [at_most(1.3, "durable sampling / a bare aiohttp loop", median["quorate"] / median["bare"])]
+    claims = [at_most(1.3, "durable sampling / a bare aiohttp loop", median["demur"] / median["bare"])]
     if inspect is not None:
-        claims.append(at_least(10, "inspect-ai with epochs / durable sampling", inspect / median["quorate"]))
+        claims.append(at_least(10, "inspect-ai with epochs / durable sampling", inspect / median["demur"]))
     if "its" in median:
-        claims.append(at_least(1, "its-hub in memory / durable sampling", median["its"] / median["quorate"]))
+        claims.append(at_least(1, "its-hub in memory / durable sampling", median["its"] / median["demur"]))
     print_report(
         "sampling",
         claims,
-        packages=["quorate", "aiohttp", "sqlalchemy"],
+        packages=["demur", "aiohttp", "sqlalchemy"],
         peers={"its-hub": version_of("its", "its-hub"), "inspect-ai": version_of("inspect", "inspect-ai")},
         setting={"questions": QUESTIONS, "paths": PATHS, "milliseconds": MILLISECONDS, "concurrency": CONCURRENCY},
         wall_seconds={name: {"median": median[name], "rounds": found} for name, found in rounds.items() if found},

@@ -19,13 +19,13 @@ from claims import at_least, at_most, print_report
 from loopback_model import serving
 from stopwatch import alternate
 
-from quorate.records import Path as ReasoningPath
-from quorate.records import Problem
-from quorate.scoring.families import ScorerSettings, make_scorer
-from quorate.scoring.runs import score_run
-from quorate.scoring.self_consistency import TOKENISER, mean_jaccard, number_words, words
-from quorate.store import Store
-from quorate.store.rows import saved
+from demur.records import Path as ReasoningPath
+from demur.records import Problem
+from demur.scoring.families import ScorerSettings, make_scorer
+from demur.scoring.runs import score_run
+from demur.scoring.self_consistency import TOKENISER, mean_jaccard, number_words, words
+from demur.store import Store
+from demur.store.rows import saved
 
 POOLS, PATHS = 1300, 16
 SCORED, CONCURRENCY, MILLISECONDS, ROUNDS = 200, 64, 100, 3
@@ -137,7 +137,7 @@ def clients() -> tuple[list[dict[str, object]], dict[str, object]]:
         for name in ("judge", "reward"):
             rounds = [(bare(url, name), ours(url, name)) for _ in range(ROUNDS)]
             floor, own = (float(np.median(each)) for each in zip(*rounds, strict=True))
-            figures[name] = {"bare_seconds": floor, "quorate_seconds": own, "requests": SCORED * PATHS}
+            figures[name] = {"bare_seconds": floor, "demur_seconds": own, "requests": SCORED * PATHS}
             claims.append(at_most(1.3, f"the {name} client, its run saved, over a bare aiohttp loop", own / floor))
     return claims, figures
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from claims import at_most, print_report
 
-from quorate.pool_table import Reading, read_table
-from quorate.records import Problem
-from quorate.store import SavedPath, Store
+from demur.pool_table import Reading, read_table
+from demur.records import Problem
+from demur.store import SavedPath, Store
 
 POOLS, PATHS, LETTERS = 10_000, 16, 2_000
 STEMS = ("reason", "number", "equal", "there", "fore", "sum")
@@ -62,7 +62,7 @@ def main() -> None:
             at_most(2.0, "CPU milliseconds to save a pool of 16 paths of 2 KB", 1e3 * write / POOLS),
             at_most(1.0, "CPU seconds to read answers and scores of 100,000 paths", read * 100_000 / (POOLS * PATHS)),
         ],
-        packages=["quorate", "sqlalchemy"],
+        packages=["demur", "sqlalchemy"],
         write={"cpu_seconds": write, "wall_seconds": write_wall},
         read={"cpu_seconds": read, "with_texts": read_texts},
         file_megabytes=megabytes,

@@ -11,14 +11,14 @@ import time
 import numpy as np
 from claims import at_most, print_report
 
-from quorate.electorate import Source
-from quorate.records import Path, Pool, Problem
-from quorate.simulate import simulate_pools
-from quorate.study.cells import read_cell
-from quorate.study.description import Ablations, CellDescription, StudyDescription
-from quorate.study.figures import figures_of
-from quorate.study.protocol import evaluate_cell
-from quorate.study.tables import tables_of
+from demur.electorate import Source
+from demur.records import Path, Pool, Problem
+from demur.simulate import simulate_pools
+from demur.study.cells import read_cell
+from demur.study.description import Ablations, CellDescription, StudyDescription
+from demur.study.figures import figures_of
+from demur.study.protocol import evaluate_cell
+from demur.study.tables import tables_of
 
 CELLS, QUESTIONS, PATHS, SCORES = 10, 1300, 16, 8
 

@@ -15,7 +15,7 @@ import numpy as np
 from claims import Claim, at_least, at_most, print_report
 from stopwatch import Seconds, alternate, peak_bytes
 
-import quorate
+import demur
 
 POOLS, PATHS = 1_000_000, 16
 LOOP_POOLS = 20_000  # the loop runs on this many of them, and its time is scaled by rows
@@ -81,11 +81,11 @@ def time_codes(answers: np.ndarray, scores: np.ndarray) -> dict[str, Seconds]:
     return alternate(
         {
             "bincount": lambda: np.bincount(clipped.ravel(), weights=scores.ravel()),
-            "vote, uniform": lambda: quorate.vote(answers),
+            "vote, uniform": lambda: demur.vote(answers),
             "exp": lambda: np.exp(scores),
             # Without the first touch of new memory, which is the larger and noisier part of the line above.
             "exp into a buffer": lambda: np.exp(scores, out=buffer),
-            "vote, exponential": lambda: quorate.vote(answers, scores),
+            "vote, exponential": lambda: demur.vote(answers, scores),
             "loop, weights 1": lambda: weighted_majority(some, ones),
             "loop, exponential": lambda: exponential_majority(some, some_scores),
         },
@@ -97,9 +97,9 @@ def time_strings(strings: Pools, scores: np.ndarray) -> dict[str, Seconds]:
     ones, score_lists = np.ones_like(scores).tolist(), scores.tolist()
     return alternate(
         {
-            "vote, uniform": lambda: quorate.vote(strings),
+            "vote, uniform": lambda: demur.vote(strings),
             "loop, weights 1": lambda: weighted_majority(strings, ones),
-            "vote, exponential": lambda: quorate.vote(strings, scores),
+            "vote, exponential": lambda: demur.vote(strings, scores),
             "loop, exponential": lambda: exponential_majority(strings, score_lists),
         },
         rounds=ROUNDS,
@@ -129,8 +129,8 @@ def main() -> None:
     codes = time_codes(answers, scores)
     shared = time_strings(as_shared_strings(answers[:SHARED_STRING_POOLS]), scores[:SHARED_STRING_POOLS])
     own = time_strings(as_own_strings(answers[:OWN_STRING_POOLS]), scores[:OWN_STRING_POOLS])
-    peak_uniform = peak_bytes(lambda: quorate.vote(answers))
-    peak_exponential = peak_bytes(lambda: quorate.vote(answers, scores))
+    peak_uniform = peak_bytes(lambda: demur.vote(answers))
+    peak_exponential = peak_bytes(lambda: demur.vote(answers, scores))
 
     uniform, exponential = codes["vote, uniform"].median, codes["vote, exponential"].median
     loop_scale = POOLS / LOOP_POOLS
@@ -152,7 +152,7 @@ def main() -> None:
             *string_claims("shared", 2, shared),
             *string_claims("own", 1, own),
         ],
-        packages=["quorate", "numpy"],
+        packages=["demur", "numpy"],
         setting={
             "pools": POOLS,
             "paths": PATHS,

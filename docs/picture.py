@@ -7,24 +7,24 @@ from pathlib import Path
 
 import altair as alt
 
-import quorate as qr
+import demur as dm
 
-table = qr.simulate_pools(1000, seed=7)
+table = dm.simulate_pools(1000, seed=7)
 votes = {
-    "score-weighted vote": qr.vote(table.answers, table.scores),
-    "majority vote": qr.vote(table.answers),
+    "score-weighted vote": dm.vote(table.answers, table.scores),
+    "majority vote": dm.vote(table.answers),
 }
 curve_rows, point_rows = [], []
 for name, each in votes.items():
     correct = each.answer == table.gold
-    evidence = qr.Evidence.of(each.key, correct)
-    curve = qr.Frontier.of(evidence)
+    evidence = dm.Evidence.of(each.key, correct)
+    curve = dm.Frontier.of(evidence)
     curve_rows += [
         {"vote": name, "yield": x, "accuracy": y}
         for x, y in zip(curve.answered.tolist(), curve.selective_accuracy.tolist(), strict=True)
         if x >= 0.05
     ]
-    policy = qr.calibrate(each, correct, alpha=[0.02, 0.05, 0.1])
+    policy = dm.calibrate(each, correct, alpha=[0.02, 0.05, 0.1])
     for point in policy.points:
         expected = policy.forecast(point.alpha)
         point_rows.append(

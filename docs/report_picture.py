@@ -9,13 +9,13 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from quorate.calibration import Marginal
-from quorate.electorate import Source, hold_vote
-from quorate.pool_table import Reading
-from quorate.records import Path as ReasoningPath
-from quorate.records import Pool, Problem
-from quorate.report import page_of, report_facts
-from quorate.simulate import simulate_pools
+from demur.calibration import Marginal
+from demur.electorate import Source, hold_vote
+from demur.pool_table import Reading
+from demur.records import Path as ReasoningPath
+from demur.records import Pool, Problem
+from demur.report import page_of, report_facts
+from demur.simulate import simulate_pools
 
 
 def main() -> None:

@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from quorate.comparison import JITTERED, MAJORITY, compare_scores
-from quorate.electorate import Source
-from quorate.files import read_pools
-from quorate.pool_table import Reading
-from quorate.records import Pool
-from quorate.scoring import Perplexity, SelfConsistency
-from quorate.scoring.protocol import Scorer, full_identity
-from quorate.study.cells import TIED, read_cell
-from quorate.study.description import Ablations, CellDescription, StudyDescription
-from quorate.study.protocol import CHECKS, CellResult, comparisons, evaluate_cell, inconsistent
-from quorate.study.tables import Table, Value, jitter_gain, tables_of
+from demur.comparison import JITTERED, MAJORITY, compare_scores
+from demur.electorate import Source
+from demur.files import read_pools
+from demur.pool_table import Reading
+from demur.records import Pool
+from demur.scoring import Perplexity, SelfConsistency
+from demur.scoring.protocol import Scorer, full_identity
+from demur.study.cells import TIED, read_cell
+from demur.study.description import Ablations, CellDescription, StudyDescription
+from demur.study.protocol import CHECKS, CellResult, comparisons, evaluate_cell, inconsistent
+from demur.study.tables import Table, Value, jitter_gain, tables_of
 
 PERPLEXITIES = ("perplexity", "perplexity-std", "perplexity-std-negated")
 
@@ -53,10 +53,10 @@ FILES = (
     Recorded("mmlupro_text_1in8", "MMLU-Pro", "28 models", "MMLU-Pro", "Apache-2.0 (data MIT)"),
     Recorded("verifycot_gpt35_date", "dates", "GPT-3.5, 10 paths", "VerifyCoT", "CC-BY-4.0", missing=("No answer!",),
              n_cal=100),
-    Recorded("smollm2_add1", "addition", "SmolLM2-135M", "sampled by quorate", "own", n_cal=100, logprobs=True),
-    Recorded("smollm2_word1", "word problems", "SmolLM2-135M", "sampled by quorate", "own", n_cal=40, logprobs=True),
+    Recorded("smollm2_add1", "addition", "SmolLM2-135M", "sampled by demur", "own", n_cal=100, logprobs=True),
+    Recorded("smollm2_word1", "word problems", "SmolLM2-135M", "sampled by demur", "own", n_cal=40, logprobs=True),
     Recorded("mmlupro_answers_all", "MMLU-Pro, all", "28 models, answers only", "MMLU-Pro", "Apache-2.0 (data MIT)"),
-    Recorded("smollm2_cap", "capitals", "SmolLM2-135M", "sampled by quorate", "own", n_cal=50, logprobs=True),
+    Recorded("smollm2_cap", "capitals", "SmolLM2-135M", "sampled by demur", "own", n_cal=50, logprobs=True),
 )  # fmt: skip
 STUDY = StudyDescription(
     "recorded", [], alphas=[0.1, 0.05], ablations=Ablations(n_cal=[20, 50, 100, 200, 500], m=[2, 4, 8, 16])
@@ -180,7 +180,7 @@ def page(results: Sequence[CellResult]) -> str:
         sources.markdown(), tables["grid"].markdown(),
         "## Does the promise hold?", "", held + f" The largest distance is {worst:.1f} standard errors.", "",
         "That is a check of the code: random splits of one file are exchangeable by construction, so their mean cannot "
-        "fail. What can fail is a new source of questions, and `quorate evaluate --policy` is the test for that.", "",
+        "fail. What can fail is a new source of questions, and `demur evaluate --policy` is the test for that.", "",
         *(table.markdown() for table in errors),
         "## What weighting, jitter and tie-breaking each change", "", changes(results), "",
         jitter_gain(results).markdown(),

@@ -1,6 +1,6 @@
 """Answers as models write them: extract, class, grade, and ask why."""
 
-from quorate import answers
+from demur import answers
 
 paths = [
     "Half of the cake is left, so the answer is \\boxed{\\frac{1}{2}}.",

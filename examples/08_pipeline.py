@@ -3,8 +3,8 @@
 import tempfile
 from pathlib import Path
 
-import quorate as qr
-from quorate.backends import Completion, Scripted
+import demur as dm
+from demur.backends import Completion, Scripted
 
 
 def model(prompt, wanted):
@@ -15,8 +15,8 @@ def model(prompt, wanted):
     return Completion(wanted.path, f"It is \\boxed{{{a + b + guess * (1 + wanted.seed % 2)}}}", "stop", (-surprise,))
 
 
-pipeline = qr.Pipeline(Scripted(model), n_paths=8)
-questions = qr.datasets.load("builtin:addition")
+pipeline = dm.Pipeline(Scripted(model), n_paths=8)
+questions = dm.datasets.load("builtin:addition")
 
 with tempfile.TemporaryDirectory() as folder:
     run = pipeline.run(questions[:300], store=Path(folder) / "run.db")

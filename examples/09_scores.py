@@ -4,11 +4,11 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-import quorate as qr
-from quorate.backends import Completion, Scripted
-from quorate.comparison import compare_scores
-from quorate.electorate import Source
-from quorate.scoring import OwnScore, SelfConsistency, score_run
+import demur as dm
+from demur.backends import Completion, Scripted
+from demur.comparison import compare_scores
+from demur.electorate import Source
+from demur.scoring import OwnScore, SelfConsistency, score_run
 
 
 def model(prompt, wanted):
@@ -26,8 +26,8 @@ def brevity(pool):
 
 with tempfile.TemporaryDirectory() as folder:
     place = Path(folder) / "run.db"
-    qr.Pipeline(Scripted(model), n_paths=8, score=brevity).run(qr.datasets.load("builtin:addition")[:200], store=place)
-    with qr.Store(place) as store:
+    dm.Pipeline(Scripted(model), n_paths=8, score=brevity).run(dm.datasets.load("builtin:addition")[:200], store=place)
+    with dm.Store(place) as store:
         run = store.run()
         for scorer in (SelfConsistency(), OwnScore(lambda pool: [0.0] * len(pool.paths), "nothing")):
             print(f"{scorer.name}: {asyncio.run(score_run(run, scorer)).saved} paths scored")

@@ -3,17 +3,17 @@
 import tempfile
 from pathlib import Path
 
-import quorate as qr
-from quorate.electorate import Source, hold_vote
-from quorate.pool_table import Reading
-from quorate.report import page_of, report_facts
+import demur as dm
+from demur.electorate import Source, hold_vote
+from demur.pool_table import Reading
+from demur.report import page_of, report_facts
 
-table = qr.simulate_pools(400, seed=11)
+table = dm.simulate_pools(400, seed=11)
 pools = [
-    qr.Pool(
-        qr.Problem(f"q{row}", f"Simulated question {row}", (str(gold),)),
+    dm.Pool(
+        dm.Problem(f"q{row}", f"Simulated question {row}", (str(gold),)),
         tuple(
-            qr.Path(None if a is None else str(a), scores={"simulated": float(q)})
+            dm.Path(None if a is None else str(a), scores={"simulated": float(q)})
             for a, q in zip(answers, scores, strict=True)
         ),
     )
@@ -21,14 +21,14 @@ pools = [
 ]
 source, reading = Source(pools), Reading(score="simulated")
 voted = hold_vote(source, reading, source.recipe(reading), labelled=True)
-policy, held_out = voted.calibrate([qr.Marginal(0.05), qr.Marginal(0.1)], hold_out=0.5)
+policy, held_out = voted.calibrate([dm.Marginal(0.05), dm.Marginal(0.1)], hold_out=0.5)
 facts = report_facts(source, voted, policy, title="Simulated pools")
 
 with tempfile.TemporaryDirectory() as folder:
     page = Path(folder) / "report.html"
     page.write_text(page_of(facts), encoding="utf-8")
     print(
-        f"a page of {page.stat().st_size / 1e6:.1f} MB; open one of your own with: quorate report pools.jsonl --score …"
+        f"a page of {page.stat().st_size / 1e6:.1f} MB; open one of your own with: demur report pools.jsonl --score …"
     )
 
 for point in facts["points"]:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import settings
 
 # Derandomised, so that a run is the same everywhere; no deadline, so that a busy machine changes nothing.
-settings.register_profile("quorate", derandomize=True, deadline=None, max_examples=150, print_blob=True)
-settings.load_profile("quorate")
+settings.register_profile("demur", derandomize=True, deadline=None, max_examples=150, print_blob=True)
+settings.load_profile("demur")
 
 RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "pools"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import quorate as qr
+import demur as dm
 
-SOURCE = Path(qr.__file__).parent
+SOURCE = Path(dm.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 MAY_READ_GOLD = {
@@ -33,16 +33,16 @@ def test_the_check_on_gold_can_fail():
 
 
 def test_every_public_name_exists_and_is_listed():
-    for name in qr.__all__:
-        assert getattr(qr, name) is not None
-    assert set(dir(qr)) == set(qr.__all__)
+    for name in dm.__all__:
+        assert getattr(dm, name) is not None
+    assert set(dir(dm)) == set(dm.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = qr.nothing
+        _ = dm.nothing
 
 
 def test_public_functions_never_hide_behind_a_module_of_the_same_name():
     modules = {entry.stem for entry in SOURCE.iterdir()}
-    assert not (set(qr._MODULE_OF) & modules)
+    assert not (set(dm._MODULE_OF) & modules)
 
 
 def test_no_junk_drawers_and_no_file_that_holds_two_ideas():

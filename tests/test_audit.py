@@ -6,25 +6,25 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import quorate as qr
-from quorate.errors import CalibrationLeak, InfeasibleWarning, InvalidValue
+import demur as dm
+from demur.errors import CalibrationLeak, InfeasibleWarning, InvalidValue
 
 
 def binary_votes(confident, ids=None):
     """Pools of ten paths with a given number of votes for the winner."""
-    return qr.vote([["a"] * k + ["b"] * (10 - k) for k in confident], ids=ids)
+    return dm.vote([["a"] * k + ["b"] * (10 - k) for k in confident], ids=ids)
 
 
 @pytest.fixture
 def policy():
     confident = np.tile([6, 7, 8, 9, 10], 40)
     votes = binary_votes(confident, ids=[f"c{i}" for i in range(200)])
-    return qr.calibrate(votes, np.tile([False, True, True, True, True], 40), alpha=[0.1, 0.3])
+    return dm.calibrate(votes, np.tile([False, True, True, True, True], 40), alpha=[0.1, 0.3])
 
 
 def test_rates_by_hand(policy):
     votes = binary_votes([6, 6, 10, 10, 10], ids=list("vwxyz"))
-    audit = qr.audit_policy(policy, votes, [True, False, True, True, False])[0]
+    audit = dm.audit_policy(policy, votes, [True, False, True, True, False])[0]
     assert policy.threshold == 0.6
     assert (audit.n, audit.errors) == (5, 1)
     assert audit.answered == 0.6
@@ -33,36 +33,36 @@ def test_rates_by_hand(policy):
     assert audit.false_abstention == 0.2
     assert audit.expected == 20 / 201
     assert audit.p_value == pytest.approx(stats.betabinom.sf(0, 5, 20, 181))
-    many = qr.audit_policy(policy, binary_votes([10] * 400), [True] * 400)[0]
+    many = dm.audit_policy(policy, binary_votes([10] * 400), [True] * 400)[0]
     assert many.interval == tuple(stats.betabinom.ppf([0.025, 0.975], 400, 20, 181) / 400)
     assert "Consistent" in audit.verdict
 
 
 def test_too_many_errors_are_called_inconsistent_and_calibration_problems_refused(policy):
     votes = binary_votes([10] * 100)
-    audit = qr.audit_policy(policy, votes, np.arange(100) >= 40)[0]
+    audit = dm.audit_policy(policy, votes, np.arange(100) >= 40)[0]
     assert not audit.consistent
     assert "probably not exchangeable" in audit.verdict
     with pytest.raises(CalibrationLeak, match="'c3'"):
-        qr.audit_policy(policy, binary_votes([10, 10], ids=["c3", "new"]), [True, True])
+        dm.audit_policy(policy, binary_votes([10, 10], ids=["c3", "new"]), [True, True])
 
 
 def test_calibration_questions_and_clusters_are_known_under_other_ids():
     votes = binary_votes([10] * 30)
-    policy = qr.calibrate(
+    policy = dm.calibrate(
         votes, [True] * 30, alpha=0.1, questions=[f"Q{i}" for i in range(30)], clusters=["c"] + [None] * 29
     )
     fresh = binary_votes([10], ids=["new"])
     with pytest.raises(CalibrationLeak):
-        qr.audit_policy(policy, fresh, [True], questions=["Q7"])
+        dm.audit_policy(policy, fresh, [True], questions=["Q7"])
     with pytest.raises(CalibrationLeak):
-        qr.audit_policy(policy, fresh, [True], clusters=["c"])
-    qr.audit_policy(policy, fresh, [True], questions=["Q99"], clusters=["d"])
+        dm.audit_policy(policy, fresh, [True], clusters=["c"])
+    dm.audit_policy(policy, fresh, [True], questions=["Q99"], clusters=["d"])
 
 
 def test_the_verdict_between_luck_and_evidence_says_so(policy):
     labels = np.arange(100) >= 19
-    audit = qr.audit_policy(policy, binary_votes([10] * 100), labels)[0]
+    audit = dm.audit_policy(policy, binary_votes([10] * 100), labels)[0]
     assert 0.005 < audit.p_value < 0.05
     assert audit.consistent
     assert "More errors than usual" in audit.verdict
@@ -71,7 +71,7 @@ def test_the_verdict_between_luck_and_evidence_says_so(policy):
 def test_the_level_is_shared_among_operating_points(policy):
     """Two alphas: suspicion starts at 0.005 each, not at 0.01."""
     for errors in range(10, 40):
-        audit = qr.audit_policy(policy, binary_votes([10] * 100), np.arange(100) >= errors)[0]
+        audit = dm.audit_policy(policy, binary_votes([10] * 100), np.arange(100) >= errors)[0]
         if 0.005 < audit.p_value < 0.01:
             assert audit.consistent
             return
@@ -79,22 +79,22 @@ def test_the_level_is_shared_among_operating_points(policy):
 
 
 def test_nothing_answered_has_no_accuracy(policy):
-    audit = qr.audit_policy(policy, binary_votes([6]), [True])[0]
+    audit = dm.audit_policy(policy, binary_votes([6]), [True])[0]
     assert np.isnan(audit.selective_accuracy)
     assert audit.p_value == 1.0
 
 
 def test_an_infeasible_policy_is_audited_as_abstaining():
     with pytest.warns(InfeasibleWarning):
-        policy = qr.calibrate(binary_votes([10]), [True], alpha=0.1)
-    audit = qr.audit_policy(policy, binary_votes([10]), [False])[0]
+        policy = dm.calibrate(binary_votes([10]), [True], alpha=0.1)
+    audit = dm.audit_policy(policy, binary_votes([10]), [False])[0]
     assert (audit.errors, audit.p_value) == (0, 1.0)
     assert "Abstains always" in audit.verdict
 
 
 def test_labels_must_be_booleans(policy):
     with pytest.raises(InvalidValue, match="booleans"):
-        qr.audit_policy(policy, binary_votes([10]), [1])
+        dm.audit_policy(policy, binary_votes([10]), [1])
 
 
 def test_p_values_of_honest_audits_are_rarely_small_and_those_of_shifted_data_are():
@@ -103,9 +103,9 @@ def test_p_values_of_honest_audits_are_rarely_small_and_those_of_shifted_data_ar
     honest, shifted = [], []
     for _ in range(300):
         nu, fresh = rng.integers(500, 1001, 100), rng.integers(500, 1001, 200)
-        policy = qr.calibrate(_votes(nu), rng.random(100) < nu / 1000, alpha=0.1)
-        honest.append(qr.audit_policy(policy, _votes(fresh), rng.random(200) < fresh / 1000)[0].p_value)
-        shifted.append(qr.audit_policy(policy, _votes(fresh), rng.random(200) < 0.5)[0].p_value)
+        policy = dm.calibrate(_votes(nu), rng.random(100) < nu / 1000, alpha=0.1)
+        honest.append(dm.audit_policy(policy, _votes(fresh), rng.random(200) < fresh / 1000)[0].p_value)
+        shifted.append(dm.audit_policy(policy, _votes(fresh), rng.random(200) < 0.5)[0].p_value)
     assert np.mean(np.array(honest) <= 0.05) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 300)
     assert np.mean(np.array(shifted) <= 0.05) > 0.8
 
@@ -113,4 +113,4 @@ def test_p_values_of_honest_audits_are_rarely_small_and_those_of_shifted_data_ar
 def _votes(thousandths):
     """Votes of any confidence: two paths with linear weights."""
     share = np.asarray(thousandths, dtype=float)
-    return qr.vote(np.tile([0, 1], (len(share), 1)), np.stack([share, 1000 - share + 1e-9], axis=1), weight=qr.linear())
+    return dm.vote(np.tile([0, 1], (len(share), 1)), np.stack([share, 1000 - share + 1e-9], axis=1), weight=dm.linear())

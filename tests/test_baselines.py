@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import quorate as qr
-from quorate.baselines import best_of_m, oracle, single_path
-from quorate.errors import InvalidValue
+import demur as dm
+from demur.baselines import best_of_m, oracle, single_path
+from demur.errors import InvalidValue
 
 
 def test_best_of_m_takes_the_highest_score_among_paths_with_an_answer():
@@ -26,8 +26,8 @@ def test_best_of_m_breaks_ties_by_paths_then_key_and_ignores_their_order():
 
 
 def test_best_of_m_is_what_exponential_voting_becomes_for_steep_weights():
-    drawn = qr.simulate_pools(300, n_paths=6, seed=0, missing=0.0)
-    steep = qr.vote(drawn.answers, drawn.scores, weight=qr.exponential(1e4))
+    drawn = dm.simulate_pools(300, n_paths=6, seed=0, missing=0.0)
+    steep = dm.vote(drawn.answers, drawn.scores, weight=dm.exponential(1e4))
     np.testing.assert_array_equal(steep.answer, best_of_m(drawn.answers, drawn.scores))
 
 

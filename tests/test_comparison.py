@@ -6,12 +6,12 @@ import math
 
 import pytest
 
-import quorate as qr
-from quorate.comparison import compare_scores
-from quorate.electorate import Source
-from quorate.evidence import Evidence
-from quorate.frontier import Frontier
-from quorate.records import Path, Pool, Problem
+import demur as dm
+from demur.comparison import compare_scores
+from demur.electorate import Source
+from demur.evidence import Evidence
+from demur.frontier import Frontier
+from demur.records import Path, Pool, Problem
 
 
 def pools(scores, answers, gold="1"):
@@ -37,11 +37,11 @@ def test_path_auroc_counts_pairs_and_ties_by_half():
 
 def test_vote_and_frontier_are_those_of_the_vote_itself():
     found = compare_scores(Source(pools(SCORES, ANSWERS)))
-    votes = qr.vote(ANSWERS, SCORES)
+    votes = dm.vote(ANSWERS, SCORES)
     correct = [answer == "1" for answer in votes.answer]
     assert found[2].vote_accuracy == pytest.approx(sum(correct) / 4)
     assert found[2].frontier_auc == pytest.approx(Frontier.of(Evidence.of(votes.key, correct)).auc)
-    majority = [answer == "1" for answer in qr.vote(ANSWERS).answer]
+    majority = [answer == "1" for answer in dm.vote(ANSWERS).answer]
     assert found[0].vote_accuracy == pytest.approx(sum(majority) / 4)
     assert (found[2].paths, found[2].low, found[2].high) == (12, 0.0, 3.0)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from quorate import answers
-from quorate.datasets import load, task_of
-from quorate.errors import DatasetError, MissingExtra
+from demur import answers
+from demur.datasets import load, task_of
+from demur.errors import DatasetError, MissingExtra
 
 GSM8K = {"question": "How many?", "answer": "2+2=<<2+2=4>>4\n#### 1,234"}
 MATH = {"problem": "Find $x$.", "level": "Level 5", "type": "Algebra", "solution": "So $x=\\boxed{\\frac{1}{2}}$."}
@@ -162,7 +162,7 @@ def test_the_hub_needs_its_library_and_says_so(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingExtra, match=r"quorate\[hf\]"):
+    with pytest.raises(MissingExtra, match=r"demur\[hf\]"):
         load("gsm8k")
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import quorate as qr
-from quorate.errors import InvalidValue
-from quorate.evidence import Evidence, exceeds
+import demur as dm
+from demur.errors import InvalidValue
+from demur.evidence import Evidence, exceeds
 
 NU = [0.95, 0.9, 0.8, 0.7, 0.65, 0.6, 0.5, 0.45, 0.3]
 WRONG = np.array([0, 1, 0, 0, 1, 0, 0, 1, 1], dtype=bool)
@@ -126,4 +126,4 @@ def test_empty_calibration_and_confidences_outside_the_unit_interval_are_refused
         Evidence.of([], np.array([], dtype=bool))
     for bad in (1.5, -0.1, float("nan")):
         with pytest.raises(InvalidValue, match=r"lie in \[0, 1\]"):
-            qr.Evidence.of([bad], [True])
+            dm.Evidence.of([bad], [True])

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.errors import PoolFileError
-from quorate.files import read_pools, write_pools
+from demur.errors import PoolFileError
+from demur.files import read_pools, write_pools
 
 GOOD = {"id": "q1", "gold": "4", "paths": [{"answer": "4"}]}
 

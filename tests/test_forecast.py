@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from quorate.calibration import Marginal, set_point
-from quorate.evidence import Evidence
-from quorate.forecast import forecast
+from demur.calibration import Marginal, set_point
+from demur.evidence import Evidence
+from demur.forecast import forecast
 
 NU = [0.95, 0.9, 0.8, 0.7, 0.65, 0.6, 0.5, 0.45, 0.3]
 WRONG = np.array([0, 1, 0, 0, 1, 0, 0, 1, 1], dtype=bool)

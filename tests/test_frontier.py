@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.errors import InvalidValue
-from quorate.evidence import Evidence
-from quorate.frontier import Frontier, common_auc
+from demur.errors import InvalidValue
+from demur.evidence import Evidence
+from demur.frontier import Frontier, common_auc
 
 NU = np.array([0.95, 0.9, 0.8, 0.7, 0.65, 0.6, 0.5, 0.45, 0.3])
 WRONG = np.array([0, 1, 0, 0, 1, 0, 0, 1, 1], dtype=bool)

@@ -1,4 +1,4 @@
-"""`kill -9` at random moments of `quorate sample`: the same command finishes, nothing is lost or there twice."""
+"""`kill -9` at random moments of `demur sample`: the same command finishes, nothing is lost or there twice."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import time
 
 import pytest
 
-from quorate.errors import StoreError
-from quorate.store import Store
+from demur.errors import StoreError
+from demur.store import Store
 
 PROBLEMS, PATHS, KILLS = 30, 6, 8
 
 
 def command(server, place):
     return [
-        sys.executable, "-m", "quorate", "sample", "builtin:addition", "--limit", str(PROBLEMS), "-m", str(PATHS),
+        sys.executable, "-m", "demur", "sample", "builtin:addition", "--limit", str(PROBLEMS), "-m", str(PATHS),
         "--base-url", server.url, "--model", "m", "--concurrency", "4", "-o", place,
     ]  # fmt: skip
 

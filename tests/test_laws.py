@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from quorate.errors import InvalidValue
-from quorate.evidence import Evidence
-from quorate.laws import error_count_interval, error_count_law, split_expectation, upper_tail
+from demur.errors import InvalidValue
+from demur.evidence import Evidence
+from demur.laws import error_count_interval, error_count_law, split_expectation, upper_tail
 
 
 def test_the_error_count_is_beta_binomial():

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-import quorate as qr
-from quorate.errors import CalibrationLeak, InvalidValue
-from quorate.normalisers import (
+import demur as dm
+from demur.errors import CalibrationLeak, InvalidValue
+from demur.normalisers import (
     FixedAffine,
     FixedSigmoid,
     none,
@@ -75,7 +75,7 @@ def test_a_description_reads_back_as_the_same_object(normaliser):
     ("text", "rule"),
     [
         ("zscore", "unknown normaliser 'zscore'"),
-        ("pool_z@9", "this quorate has version 1"),
+        ("pool_z@9", "this demur has version 1"),
         ("pool_z:0.5", "takes no constants"),
         ("fixed_affine", "needs two numbers"),
         ("fixed_affine:1", "needs two numbers"),
@@ -93,13 +93,13 @@ def test_constants_fitted_on_a_tune_split_are_used_and_its_problems_refused_in_c
     answers = [["a", "b"], ["a", "a"], ["b", "b"]]
     fitted = FixedAffine.fit(scores[:1], ids=["t1"])
     assert (fitted.center, fitted.scale) == (1.0, 1.0)
-    unseen = qr.vote(answers[1:], scores[1:], normaliser=fitted, ids=["c1", "c2"])
+    unseen = dm.vote(answers[1:], scores[1:], normaliser=fitted, ids=["c1", "c2"])
     with pytest.warns(UserWarning, match="too few"):
-        policy = qr.calibrate(unseen, [True, False], alpha=0.1)
+        policy = dm.calibrate(unseen, [True, False], alpha=0.1)
     assert policy.seen.rows(["t1", "c1", "new"]) == [0, 1]
-    leaked = qr.vote(answers, scores, normaliser=fitted, ids=["t1", "c1", "c2"])
+    leaked = dm.vote(answers, scores, normaliser=fitted, ids=["t1", "c1", "c2"])
     with pytest.raises(CalibrationLeak, match=r"'t1'.*tune split"):
-        qr.calibrate(leaked, [True, True, False], alpha=0.1)
+        dm.calibrate(leaked, [True, True, False], alpha=0.1)
 
 
 def test_fitting_needs_scores_and_ids():

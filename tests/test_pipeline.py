@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-import quorate as qr
-from quorate.backends import Completion, Prompt, Replay, Scripted, Settings, Wanted
-from quorate.errors import BackendError, InvalidValue, LogprobsMissing, PipelineMismatch, StoreError
-from quorate.pipeline import Pipeline, of_policy
-from quorate.prompts import MATHEMATICS, Template
-from quorate.records import Path, Pool, Problem
-from quorate.scoring import Perplexity
+import demur as dm
+from demur.backends import Completion, Prompt, Replay, Scripted, Settings, Wanted
+from demur.errors import BackendError, InvalidValue, LogprobsMissing, PipelineMismatch, StoreError
+from demur.pipeline import Pipeline, of_policy
+from demur.prompts import MATHEMATICS, Template
+from demur.records import Path, Pool, Problem
+from demur.scoring import Perplexity
 
 PROBLEMS = [Problem(f"q{k}", f"What is {k} + 1?", (str(k + 1),), extra={"task": "math"}) for k in range(60)]
 
@@ -53,7 +53,7 @@ def test_asking_votes_as_the_policy_was_calibrated(policy):
 
 def test_the_policy_alone_says_how_to_ask(policy, tmp_path):
     policy.save(tmp_path / "policy.json")
-    loaded = qr.Policy.load(tmp_path / "policy.json")
+    loaded = dm.Policy.load(tmp_path / "policy.json")
     again = of_policy(loaded, Scripted(say))
     assert again.n_paths == 6
     assert again.template == MATHEMATICS
@@ -76,8 +76,8 @@ def test_a_pipeline_made_another_way_is_refused(policy, change, said):
 
 
 def test_a_policy_of_a_file_cannot_ask():
-    votes = qr.vote([["a", "a"], ["b", "a"]] * 20)
-    policy = qr.calibrate(votes, [True, False] * 20, alpha=0.2)
+    votes = dm.vote([["a", "a"], ["b", "a"]] * 20)
+    policy = dm.calibrate(votes, [True, False] * 20, alpha=0.2)
     with pytest.raises(InvalidValue, match="does not say how its paths were sampled"):
         of_policy(policy, Scripted(say))
 

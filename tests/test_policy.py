@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import quorate as qr
-from quorate import policy_file, whole_files
-from quorate.errors import (
+import demur as dm
+from demur import policy_file, whole_files
+from demur.errors import (
     CalibrationLeak,
     InfeasibleWarning,
     InsufficientCalibration,
@@ -24,13 +24,13 @@ from quorate.errors import (
 
 @pytest.fixture
 def drawn():
-    return qr.simulate_pools(400, n_paths=8, seed=1)
+    return dm.simulate_pools(400, n_paths=8, seed=1)
 
 
 @pytest.fixture
 def policy(drawn):
-    votes = qr.vote(drawn.answers, drawn.scores, ids=range(400), score="judge", tie_break=qr.mean_score())
-    return qr.calibrate(votes, votes.answer == drawn.gold, alpha=[0.1, 0.05])
+    votes = dm.vote(drawn.answers, drawn.scores, ids=range(400), score="judge", tie_break=dm.mean_score())
+    return dm.calibrate(votes, votes.answer == drawn.gold, alpha=[0.1, 0.05])
 
 
 def reseal(path, change):
@@ -43,8 +43,8 @@ def reseal(path, change):
 
 
 def test_deciding_one_pool_is_deciding_it_within_a_table(policy, drawn):
-    fresh = qr.simulate_pools(60, n_paths=8, seed=2)
-    votes = qr.vote(fresh.answers, fresh.scores, score="judge", tie_break=qr.mean_score())
+    fresh = dm.simulate_pools(60, n_paths=8, seed=2)
+    votes = dm.vote(fresh.answers, fresh.scores, score="judge", tie_break=dm.mean_score())
     for alpha in (0.05, 0.1):
         table = policy.decide_votes(votes, alpha=alpha)
         for row, expected in enumerate(table):
@@ -78,7 +78,7 @@ def test_the_strictest_alpha_is_the_default_and_others_must_be_held(policy):
 
 
 def test_votes_made_another_way_are_refused_with_the_list_of_differences(policy, drawn):
-    other = qr.vote(drawn.answers[:, :4], drawn.scores[:, :4], weight=qr.exponential(2), score="reward")
+    other = dm.vote(drawn.answers[:, :4], drawn.scores[:, :4], weight=dm.exponential(2), score="reward")
     with pytest.raises(PipelineMismatch) as refused:
         policy.decide_votes(other)
     text = str(refused.value)
@@ -94,20 +94,20 @@ def test_votes_made_another_way_are_refused_with_the_list_of_differences(policy,
 
 @pytest.mark.parametrize(
     ("field", "other"),
-    [("normaliser", {"normaliser": qr.normalisers.pool_z}), ("weight", {"weight": qr.exponential(3)}),
-     ("tie_break", {"tie_break": qr.jitter(1)}), ("score", {"score": "other"}),
+    [("normaliser", {"normaliser": dm.normalisers.pool_z}), ("weight", {"weight": dm.exponential(3)}),
+     ("tie_break", {"tie_break": dm.jitter(1)}), ("score", {"score": "other"}),
      ("prompt", {"upstream": {"prompt": "x"}})],
 )  # fmt: skip
 def test_each_part_of_the_pipeline_is_compared(policy, drawn, field, other):
-    how = {"score": "judge", "tie_break": qr.mean_score(), **other}
-    votes = qr.vote(drawn.answers, drawn.scores, ids=range(400), **how)
+    how = {"score": "judge", "tie_break": dm.mean_score(), **other}
+    votes = dm.vote(drawn.answers, drawn.scores, ids=range(400), **how)
     for use in (policy.decide_votes, policy.p_value, policy.check):
         with pytest.raises(PipelineMismatch, match=f"{field} is"):
             use(votes)
 
 
 def test_the_tie_rule_is_compared(policy, drawn):
-    from quorate.policy import describe_differences
+    from demur.policy import describe_differences
 
     here = policy.recipe.describe()
     found = describe_differences(here, {**here, "tie_rule": "coin@1"})
@@ -122,7 +122,7 @@ def test_pools_with_fewer_or_more_paths_than_calibrated_are_refused(policy, path
 
 def test_ragged_calibration_allows_its_own_range_of_pool_sizes():
     answers = [["a"] * 4, ["a"] * 5, ["b", "a", "a"]] * 10
-    policy = qr.calibrate(qr.vote(answers), [True, True, False] * 10, alpha=0.2)
+    policy = dm.calibrate(dm.vote(answers), [True, True, False] * 10, alpha=0.2)
     assert policy.n_paths == (3, 5)
     policy.decide(["a"] * 4)
     with pytest.raises(PipelineMismatch, match="n_paths is 3 to 5 in the policy, 6 in pool 0"):
@@ -130,11 +130,11 @@ def test_ragged_calibration_allows_its_own_range_of_pool_sizes():
 
 
 def test_the_range_of_pool_sizes_may_be_declared_and_must_hold_what_was_calibrated():
-    votes = qr.vote([["a"] * 4] * 30)
-    policy = qr.calibrate(votes, [True] * 30, alpha=0.2, n_paths=(3, 4))
+    votes = dm.vote([["a"] * 4] * 30)
+    policy = dm.calibrate(votes, [True] * 30, alpha=0.2, n_paths=(3, 4))
     assert policy.decide(["a"] * 3).answer == "a"
     with pytest.raises(InvalidValue, match="n_paths must include every calibrated pool"):
-        qr.calibrate(votes, [True] * 30, alpha=0.2, n_paths=(5, 6))
+        dm.calibrate(votes, [True] * 30, alpha=0.2, n_paths=(5, 6))
 
 
 def test_alpha_may_be_given_in_any_form_that_prints_alike(policy):
@@ -151,29 +151,29 @@ def test_alpha_may_be_given_in_any_form_that_prints_alike(policy):
     ],
 )
 def test_misuse_of_calibrate_is_named(wrong, rule):
-    votes = qr.vote([["a"]] * 30)
+    votes = dm.vote([["a"]] * 30)
     with pytest.raises(InvalidValue, match=rule):
-        qr.calibrate(votes, [True] * 30, **{"alpha": 0.1, **wrong})
+        dm.calibrate(votes, [True] * 30, **{"alpha": 0.1, **wrong})
 
 
 def test_a_fitted_normaliser_needs_ids_to_be_checked():
-    fitted = qr.normalisers.FixedAffine.fit([1.0, 2.0], ids=["t"])
-    votes = qr.vote([["a"]] * 30, [[1.0]] * 30, normaliser=fitted)
+    fitted = dm.normalisers.FixedAffine.fit([1.0, 2.0], ids=["t"])
+    votes = dm.vote([["a"]] * 30, [[1.0]] * 30, normaliser=fitted)
     with pytest.raises(InvalidValue, match="needs votes with ids"):
-        qr.calibrate(votes, [True] * 30, alpha=0.1)
+        dm.calibrate(votes, [True] * 30, alpha=0.1)
 
 
 def test_another_model_is_refused_where_both_sides_name_one():
-    votes = qr.vote([["a"]] * 30, upstream={"model": "x", "temperature": 1})
-    policy = qr.calibrate(votes, [True] * 30, alpha=0.1)
-    policy.check(qr.vote([["a"]]))
+    votes = dm.vote([["a"]] * 30, upstream={"model": "x", "temperature": 1})
+    policy = dm.calibrate(votes, [True] * 30, alpha=0.1)
+    policy.check(dm.vote([["a"]]))
     with pytest.raises(PipelineMismatch, match="model is 'x' in the policy, 'y' here"):
-        policy.check(qr.vote([["a"]], upstream={"model": "y"}))
+        policy.check(dm.vote([["a"]], upstream={"model": "y"}))
 
 
 def test_keys_in_place_of_codes_are_refused():
-    votes = qr.vote(np.zeros((20, 3), int))
-    policy = qr.calibrate(votes, np.ones(20, bool), alpha=0.1)
+    votes = dm.vote(np.zeros((20, 3), int))
+    policy = dm.calibrate(votes, np.ones(20, bool), alpha=0.1)
     with pytest.raises((PipelineMismatch, InvalidValue)):
         policy.decide(["a", "b", "c"])
 
@@ -181,7 +181,7 @@ def test_keys_in_place_of_codes_are_refused():
 def test_a_column_breaks_ties_when_deciding_too():
     answers = [["a", "a"]] * 30
     column = np.linspace(0, 1, 30)
-    policy = qr.calibrate(qr.vote(answers, tie_break=column), column > 0.2, alpha=0.1)
+    policy = dm.calibrate(dm.vote(answers, tie_break=column), column > 0.2, alpha=0.1)
     assert policy.point().threshold == 1.0  # all votes tie at full confidence, and the column decides among them
     assert policy.decide(["a", "a"], tie_break=0.9).answer == "a"
     assert policy.decide(["a", "a"], tie_break=0.01).abstained
@@ -191,9 +191,9 @@ def test_a_column_breaks_ties_when_deciding_too():
 
 
 def test_too_few_labels_give_a_policy_that_abstains_always_and_says_what_it_needs():
-    votes = qr.vote([["a", "a"]] * 5)
+    votes = dm.vote([["a", "a"]] * 5)
     with pytest.warns(InfeasibleWarning, match="5 calibration questions are too few for alpha = 0.05.*needs 19"):
-        policy = qr.calibrate(votes, [True] * 5, alpha=0.05)
+        policy = dm.calibrate(votes, [True] * 5, alpha=0.05)
     assert not policy.feasible
     assert policy.threshold == 1.0
     decision = policy.decide(["a", "a"])
@@ -201,15 +201,15 @@ def test_too_few_labels_give_a_policy_that_abstains_always_and_says_what_it_need
     assert "needs 19" in decision.explanation
     assert "abstains always" in policy.summary()
     with pytest.raises(InsufficientCalibration, match="needs 19"):
-        qr.calibrate(votes, [True] * 5, alpha=0.05, strict=True)
+        dm.calibrate(votes, [True] * 5, alpha=0.05, strict=True)
 
 
 def test_sets_that_are_all_right_or_all_wrong_are_valid_input():
-    votes = qr.vote([["a", "a"]] * 30)
-    sure = qr.calibrate(votes, [True] * 30, alpha=0.1)
+    votes = dm.vote([["a", "a"]] * 30)
+    sure = dm.calibrate(votes, [True] * 30, alpha=0.1)
     assert sure.decide(["a", "a"]).answer == "a"
     assert sure.threshold == 0.0
-    hopeless = qr.calibrate(votes, [False] * 30, alpha=0.1)
+    hopeless = dm.calibrate(votes, [False] * 30, alpha=0.1)
     assert hopeless.decide(["a", "a"]).abstained
     assert "–" in hopeless.summary()
 
@@ -218,9 +218,9 @@ def test_high_probability_and_smoothed_policies_say_when_the_p_value_alone_would
     rng = np.random.default_rng(0)
     answers = [["a"] * k + ["b"] * (40 - k) for k in rng.integers(21, 41, 200)]
     correct = rng.random(200) < 0.6
-    votes = qr.vote(answers)
-    strict = qr.calibrate(votes, correct, guarantee=qr.HighProbability(0.2, 0.05))
-    loose = qr.calibrate(votes, correct, alpha=0.2)
+    votes = dm.vote(answers)
+    strict = dm.calibrate(votes, correct, guarantee=dm.HighProbability(0.2, 0.05))
+    loose = dm.calibrate(votes, correct, alpha=0.2)
     assert strict.threshold > loose.threshold
     between = int(40 * strict.threshold)
     decision = strict.decide(["a"] * between + ["b"] * (40 - between))
@@ -231,9 +231,9 @@ def test_high_probability_and_smoothed_policies_say_when_the_p_value_alone_would
 
 
 def test_clusters_and_repeated_questions_count_once():
-    votes = qr.vote([["a", "a"]] * 6, ids=list("uvwxyz"))
+    votes = dm.vote([["a", "a"]] * 6, ids=list("uvwxyz"))
     with pytest.warns(InfeasibleWarning):
-        policy = qr.calibrate(
+        policy = dm.calibrate(
             votes, [True] * 6, alpha=0.1, clusters=["c", "c", None, None, None, None],
             questions=[None, None, "Q?", "Q? ", "R?", ""],
         )  # fmt: skip
@@ -246,19 +246,19 @@ def test_clusters_and_repeated_questions_count_once():
 
 
 def test_a_policy_holds_one_guarantee_per_alpha_and_needs_one():
-    votes = qr.vote([["a"]] * 30)
+    votes = dm.vote([["a"]] * 30)
     with pytest.raises(InvalidValue, match=r"alpha = 0.1 occurs twice"):
-        qr.calibrate(votes, [True] * 30, guarantee=[qr.Marginal(0.1), qr.HighProbability(0.1, 0.1)])
-    for wrong in ({}, {"alpha": 0.1, "guarantee": qr.Marginal(0.1)}):
+        dm.calibrate(votes, [True] * 30, guarantee=[dm.Marginal(0.1), dm.HighProbability(0.1, 0.1)])
+    for wrong in ({}, {"alpha": 0.1, "guarantee": dm.Marginal(0.1)}):
         with pytest.raises(InvalidValue, match="either alpha or guarantee"):
-            qr.calibrate(votes, [True] * 30, **wrong)
+            dm.calibrate(votes, [True] * 30, **wrong)
     with pytest.raises(InvalidValue, match="at least one alpha"):
-        qr.calibrate(votes, [True] * 30, alpha=[])
+        dm.calibrate(votes, [True] * 30, alpha=[])
 
 
 def test_a_vote_without_an_answer_cannot_be_labelled_correct():
     with pytest.raises(InvalidValue, match="vote 1 has no answer"):
-        qr.calibrate(qr.vote([["a"], [None]]), [True, True], alpha=0.1)
+        dm.calibrate(dm.vote([["a"], [None]]), [True, True], alpha=0.1)
 
 
 # --- files -------------------------------------------------------------------------------------------------------
@@ -266,27 +266,27 @@ def test_a_vote_without_an_answer_cannot_be_labelled_correct():
 
 @given(
     st.integers(0, 1000),
-    st.sampled_from([qr.Marginal(0.1), qr.Smoothed(0.13, 3), qr.HighProbability(0.2, 0.1)]),
-    st.sampled_from([None, qr.mean_score(), qr.jitter(4)]),
-    st.sampled_from([qr.normalisers.none, qr.normalisers.pool_z, qr.normalisers.FixedAffine(0.1, 0.3)]),
+    st.sampled_from([dm.Marginal(0.1), dm.Smoothed(0.13, 3), dm.HighProbability(0.2, 0.1)]),
+    st.sampled_from([None, dm.mean_score(), dm.jitter(4)]),
+    st.sampled_from([dm.normalisers.none, dm.normalisers.pool_z, dm.normalisers.FixedAffine(0.1, 0.3)]),
 )
 def test_a_policy_survives_its_file(tmp_path_factory, seed, guarantee, tie_break, normaliser):
-    drawn = qr.simulate_pools(40, n_paths=4, seed=seed, missing=0.3)
-    votes = qr.vote(drawn.answers, drawn.scores, ids=range(40), tie_break=tie_break, normaliser=normaliser)
+    drawn = dm.simulate_pools(40, n_paths=4, seed=seed, missing=0.3)
+    votes = dm.vote(drawn.answers, drawn.scores, ids=range(40), tie_break=tie_break, normaliser=normaliser)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InfeasibleWarning)
-        policy = qr.calibrate(
+        policy = dm.calibrate(
             votes, votes.answer == drawn.gold, guarantee=guarantee, questions=[f"Q{i}" for i in range(40)]
         )
     path = tmp_path_factory.mktemp("policy") / "policy.json"
     policy.save(path)
-    loaded = qr.Policy.load(path)
+    loaded = dm.Policy.load(path)
     assert loaded.points == policy.points
     assert loaded.pipeline == policy.pipeline
     assert loaded.fingerprint == policy.fingerprint
     assert loaded.seen == policy.seen
     np.testing.assert_array_equal(loaded.evidence.levels, policy.evidence.levels)
-    fresh = qr.simulate_pools(20, n_paths=4, seed=seed + 1)
+    fresh = dm.simulate_pools(20, n_paths=4, seed=seed + 1)
     for row in range(20):
         one = policy.decide(fresh.answers[row], fresh.scores[row], id=f"n{row}")
         assert loaded.decide(fresh.answers[row], fresh.scores[row], id=f"n{row}") == one
@@ -294,7 +294,7 @@ def test_a_policy_survives_its_file(tmp_path_factory, seed, guarantee, tie_break
 
 def test_saving_twice_gives_the_same_bytes(policy, tmp_path):
     policy.save(tmp_path / "a.json")
-    qr.Policy.load(tmp_path / "a.json").save(tmp_path / "b.json")
+    dm.Policy.load(tmp_path / "a.json").save(tmp_path / "b.json")
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
 
 
@@ -310,9 +310,9 @@ def test_the_evidence_is_inside(policy, tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda d: d.update(schema=2), "has schema 2.*upgrade quorate"),
+        (lambda d: d.update(schema=2), "has schema 2.*upgrade demur"),
         (lambda d: d.update(schema="x"), "has schema 'x'"),
-        (lambda d: d.update(format="other"), "not a quorate policy file"),
+        (lambda d: d.update(format="other"), "not a demur policy file"),
         (lambda d: d["points"][0].update(threshold=[0.0, None]), "does not follow from its evidence"),
         (lambda d: d["points"][0].update(k=99), "does not follow from its evidence"),
         (lambda d: d["points"][0].update(alpha=0.5), "does not follow from its evidence"),
@@ -350,7 +350,7 @@ def test_edited_files_are_refused_even_with_a_fresh_digest(policy, tmp_path, cha
     policy.save(path)
     reseal(path, change)
     with pytest.raises(PolicyFileError, match=complaint) as refused:
-        qr.Policy.load(path)
+        dm.Policy.load(path)
     assert "\n" not in str(refused.value)
 
 
@@ -359,30 +359,30 @@ def test_a_file_edited_by_hand_is_refused(policy, tmp_path):
     policy.save(path)
     path.write_text(path.read_text().replace('"alpha": 0.05', '"alpha": 0.04'))
     with pytest.raises(PolicyFileError, match="changed after it was written"):
-        qr.Policy.load(path)
+        dm.Policy.load(path)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '{"a": NaN}', "not json", '{"format": "quorate-policy"}', "[" * 100_000]
+    "text", ["", "{", "[]", "null", '{"a": NaN}', "not json", '{"format": "demur-policy"}', "[" * 100_000]
 )
 def test_what_is_no_policy_is_refused_in_one_line(tmp_path, text):
     path = tmp_path / "policy.json"
     path.write_text(text)
     with pytest.raises(PolicyFileError) as refused:
-        qr.Policy.load(path)
+        dm.Policy.load(path)
     assert "\n" not in str(refused.value)
 
 
 def test_missing_and_unreadable_files_and_folders_are_named(policy, tmp_path):
     with pytest.raises(PolicyFileError, match="there is no file"):
-        qr.Policy.load(tmp_path / "none.json")
+        dm.Policy.load(tmp_path / "none.json")
     with pytest.raises(PolicyFileError, match="cannot read"):
-        qr.Policy.load(tmp_path)
+        dm.Policy.load(tmp_path)
     with pytest.raises(PolicyFileError, match="cannot write"):
         policy.save(tmp_path / "nowhere" / "policy.json")
     (tmp_path / "latin.json").write_bytes(b"\xff\xfe")
     with pytest.raises(PolicyFileError, match="cannot read"):
-        qr.Policy.load(tmp_path / "latin.json")
+        dm.Policy.load(tmp_path / "latin.json")
 
 
 def test_long_lists_of_problems_go_to_a_sidecar_that_is_checked(policy, tmp_path, monkeypatch):
@@ -390,14 +390,14 @@ def test_long_lists_of_problems_go_to_a_sidecar_that_is_checked(policy, tmp_path
     path = tmp_path / "policy.json"
     policy.save(path)
     assert "ids" not in json.loads(path.read_text())["calibration"]
-    assert qr.Policy.load(path).seen == policy.seen
+    assert dm.Policy.load(path).seen == policy.seen
     sidecar = tmp_path / "policy.json.calibration"
     sidecar.write_text(sidecar.read_text().replace('"17"', '"1700"'))
     with pytest.raises(PolicyFileError, match="does not belong"):
-        qr.Policy.load(path)
+        dm.Policy.load(path)
     sidecar.unlink()
     with pytest.raises(PolicyFileError, match="there is no file"):
-        qr.Policy.load(path)
+        dm.Policy.load(path)
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "", "a\0b"])
@@ -406,7 +406,7 @@ def test_a_sidecar_outside_the_folder_is_never_opened(policy, tmp_path, name):
     policy.save(path)
     reseal(path, lambda d: d.update(calibration={"file": name, "sha256": "0"}))
     with pytest.raises(PolicyFileError, match="outside its folder"):
-        qr.Policy.load(path)
+        dm.Policy.load(path)
 
 
 def test_a_number_beyond_json_is_an_edit(policy, tmp_path):
@@ -414,7 +414,7 @@ def test_a_number_beyond_json_is_an_edit(policy, tmp_path):
     policy.save(path)
     path.write_text(path.read_text().replace('"n": 400', '"n": 1e999'))
     with pytest.raises(PolicyFileError, match="changed after it was written"):
-        qr.Policy.load(path)
+        dm.Policy.load(path)
 
 
 def test_an_interrupted_write_leaves_the_old_policy(policy, tmp_path, monkeypatch):

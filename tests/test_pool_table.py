@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import quorate as qr
-from quorate.errors import InvalidValue, PoolFileError
-from quorate.labels import read_labels, refuse_labels_as_column, refuse_labels_as_score
-from quorate.pool_table import Reading, named_pipeline, read_column, read_scores, read_table
-from quorate.records import Path, Pool, Problem
+import demur as dm
+from demur.errors import InvalidValue, PoolFileError
+from demur.labels import read_labels, refuse_labels_as_column, refuse_labels_as_score
+from demur.pool_table import Reading, named_pipeline, read_column, read_scores, read_table
+from demur.records import Path, Pool, Problem
 
 
 def pool(name, *paths, gold=(), **problem):
@@ -157,7 +157,7 @@ def test_gold_may_be_a_list_and_is_compared_like_answers():
     table = read_table(pools, Reading())
     labels = read_labels(pools, table)
     assert labels.of_paths(table) == [[True, False], [True], [False]]
-    assert labels.of_votes(qr.vote(table.answers)).tolist() == [True, True, False]
+    assert labels.of_votes(dm.vote(table.answers)).tolist() == [True, True, False]
 
 
 def test_a_problem_without_gold_is_named():
@@ -179,7 +179,7 @@ def test_ready_made_labels_go_with_the_answer_and_conflicts_count_as_wrong():
     table = read_table(pools, Reading())
     labels = read_labels(pools, table, "ok")
     assert labels.conflicts == 1
-    assert labels.of_votes(qr.vote(table.answers)).tolist() == [True, False, False]
+    assert labels.of_votes(dm.vote(table.answers)).tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize("label", [1, "true", None])
@@ -200,6 +200,6 @@ def test_labels_never_change_a_vote():
             for i, (row, g) in enumerate(zip(answers, golds, strict=True))
         ]
         table = read_table(pools, Reading(score="s"))
-        votes.append(qr.vote(table.answers, table.scores))
+        votes.append(dm.vote(table.answers, table.scores))
     np.testing.assert_array_equal(votes[0].answer, votes[1].answer)
     np.testing.assert_array_equal(votes[0].confidence, votes[1].confidence)

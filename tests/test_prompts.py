@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from quorate.errors import InvalidValue
-from quorate.prompts import NAMED, Template, read_template, template_for
-from quorate.records import Problem
+from demur.errors import InvalidValue
+from demur.prompts import NAMED, Template, read_template, template_for
+from demur.records import Problem
 
 PROBLEM = Problem("q", "Who wrote {options} and {question}?", ("secret gold",), extra={"task": "qa"})
 

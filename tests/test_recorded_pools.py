@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-import quorate as qr
-from quorate.files import read_pools
-from quorate.labels import read_labels
-from quorate.pool_table import Reading, read_table
-from quorate.separability import predicted_accuracy
-from quorate.splits import one_per_unit, units
+import demur as dm
+from demur.files import read_pools
+from demur.labels import read_labels
+from demur.pool_table import Reading, read_table
+from demur.separability import predicted_accuracy
+from demur.splits import one_per_unit, units
 
 MISSING = ("None", "No answer!", "___")
 
@@ -42,15 +42,15 @@ def test_mean_confident_error_agrees_with_the_finite_population_law(recorded_poo
     table = read_table(pools, Reading(field, score, MISSING))
     rows = one_per_unit(table.ids, units(table.ids, table.clusters, table.questions))
     labels = read_labels(pools, table)
-    recipes = {"plain": {}, "jitter": {"tie_break": qr.jitter(1)}}
+    recipes = {"plain": {}, "jitter": {"tie_break": dm.jitter(1)}}
     if score is not None:
-        recipes["secondary"] = {"tie_break": qr.mean_score(), "normaliser": qr.normalisers.pool_z}
+        recipes["secondary"] = {"tie_break": dm.mean_score(), "normaliser": dm.normalisers.pool_z}
     cells = {}
     for recipe, how in recipes.items():
-        votes = qr.vote(table.answers, table.scores, ids=table.ids, **how)
+        votes = dm.vote(table.answers, table.scores, ids=table.ids, **how)
         cells[recipe] = (votes.take(rows), labels.of_votes(votes)[rows])
     n_cal = min(200, len(rows) // 2)
-    for result in qr.evaluate_splits(cells, alpha=[0.05, 0.1, 0.2], n_cal=n_cal, splits=400, seed=1):
+    for result in dm.evaluate_splits(cells, alpha=[0.05, 0.1, 0.2], n_cal=n_cal, splits=400, seed=1):
         where = (result.cell, result.alpha)
         assert result.expected_confident_error <= result.alpha, where
         if math.isnan(result.z):
@@ -64,13 +64,13 @@ def test_mean_confident_error_agrees_with_the_finite_population_law(recorded_poo
 def test_the_predictor_is_the_empirical_accuracy_and_hazards_recover_survival(recorded_pools, name, field, score):
     pools = read_pools(recorded_pools / f"{name}.jsonl.gz")
     table = read_table(pools, Reading(field, score, MISSING))
-    votes = qr.vote(table.answers, table.scores)
-    evidence = qr.Evidence.of(votes.key, read_labels(pools, table).of_votes(votes))
-    at = qr.Separability.of(evidence)
+    votes = dm.vote(table.answers, table.scores)
+    evidence = dm.Evidence.of(votes.key, read_labels(pools, table).of_votes(votes))
+    at = dm.Separability.of(evidence)
     closed = predicted_accuracy(at.vote_accuracy, at.survival_right, at.survival_wrong)
     np.testing.assert_allclose(closed, at.selective_accuracy, atol=1e-12)
-    hazard = qr.Hazards.of(evidence)
-    here = qr.Separability.of(evidence, hazard.edges)
+    hazard = dm.Hazards.of(evidence)
+    here = dm.Separability.of(evidence, hazard.edges)
     for rate, survival in ((hazard.hazard_right, here.survival_right), (hazard.hazard_wrong, here.survival_wrong)):
         np.testing.assert_allclose(np.cumprod(1 - np.nan_to_num(rate)), survival, atol=1e-12)
 

@@ -8,14 +8,14 @@ from fractions import Fraction
 
 import pytest
 
-from quorate import datasets
-from quorate.backends import Completion, Scripted, Settings
-from quorate.backends.protocol import Wanted
-from quorate.errors import BackendError, EndpointRefused, StoreError
-from quorate.pipeline import Pipeline
-from quorate.records import Problem
-from quorate.sampling import sample, seed_of
-from quorate.store import Store
+from demur import datasets
+from demur.backends import Completion, Scripted, Settings
+from demur.backends.protocol import Wanted
+from demur.errors import BackendError, EndpointRefused, StoreError
+from demur.pipeline import Pipeline
+from demur.records import Problem
+from demur.sampling import sample, seed_of
+from demur.store import Store
 
 PROBLEMS = [Problem(f"q{k}", f"What is {k} + 1?", (str(k + 1),), extra={"task": "math"}) for k in range(12)]
 
@@ -51,8 +51,8 @@ def test_every_pool_is_whole_and_a_second_run_asks_for_nothing(run):
 def test_only_the_missing_paths_are_asked_for_with_their_own_seeds(run):
     progress, _ = go(run)
     with run.engine.begin() as connection:
-        connection.exec_driver_sql("DELETE FROM quorate_paths WHERE number = 3 AND path IN (1, 3)")
-        connection.exec_driver_sql("DELETE FROM quorate_pools WHERE number = 3")
+        connection.exec_driver_sql("DELETE FROM demur_paths WHERE number = 3 AND path IN (1, 3)")
+        connection.exec_driver_sql("DELETE FROM demur_pools WHERE number = 3")
     progress, backend = go(run)
     assert progress.saved == 2
     first = seed_of(0, "q3", 4)

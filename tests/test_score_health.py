@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from quorate import normalisers
-from quorate.score_health import ScoreHealth
-from quorate.voting import Recipe
-from quorate.weights import exponential, uniform
+from demur import normalisers
+from demur.score_health import ScoreHealth
+from demur.voting import Recipe
+from demur.weights import exponential, uniform
 
 RNG = np.random.default_rng(0)
 

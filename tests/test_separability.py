@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.errors import InvalidValue
-from quorate.evidence import Evidence
-from quorate.separability import AccuracyBand, Hazards, Interval, Separability, predicted_accuracy
+from demur.errors import InvalidValue
+from demur.evidence import Evidence
+from demur.separability import AccuracyBand, Hazards, Interval, Separability, predicted_accuracy
 
 NU = np.array([0.95, 0.9, 0.8, 0.7, 0.65, 0.6, 0.5, 0.45, 0.3])
 WRONG = np.array([0, 1, 0, 0, 1, 0, 0, 1, 1], dtype=bool)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.errors import InvalidValue
-from quorate.splits import in_drawn_order, one_per_unit, question_digest, repeated, split, units
+from demur.errors import InvalidValue
+from demur.splits import in_drawn_order, one_per_unit, question_digest, repeated, split, units
 
 rows = st.lists(
     st.tuples(st.sampled_from([None, "", "c1", "c2"]), st.sampled_from([None, " ", "Q?", "Q ?", "R?"])),

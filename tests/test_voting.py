@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import quorate as qr
+import demur as dm
 from brute_force import literal_vote
-from quorate.errors import InvalidValue
-from quorate.normalisers import none, pool_minmax, pool_z, rank
+from demur.errors import InvalidValue
+from demur.normalisers import none, pool_minmax, pool_z, rank
 
 A, B, C = "A", "B", "C"
 
@@ -24,7 +24,7 @@ def pools(min_paths: int = 1, max_paths: int = 9):
 
 
 def vote_one(answers, scores=None, **how):
-    return qr.vote([list(answers)], None if scores is None else [list(scores)], **how)[0]
+    return dm.vote([list(answers)], None if scores is None else [list(scores)], **how)[0]
 
 
 def test_the_fixture_of_the_theory_weighted():
@@ -64,7 +64,7 @@ def test_linear_votes_agree_with_the_definition_in_fractions(pool):
     if not any(weights):
         weights = [Fraction(1)] * len(weights)  # a pool of equal scores votes uniformly, zeros included
     literal = literal_vote(answers, weights)
-    vote = vote_one(answers, scores, weight=qr.linear())
+    vote = vote_one(answers, scores, weight=dm.linear())
     assert vote.answer == literal.answer
     assert vote.confidence == pytest.approx(float(literal.confidence), abs=1e-12)
 
@@ -73,7 +73,7 @@ def test_linear_votes_agree_with_the_definition_in_fractions(pool):
 def test_exponential_votes_agree_with_the_definition_for_weights_that_are_powers_of_two(pool):
     answers, scores = [a for a, _ in pool], [s for _, s in pool]
     literal = literal_vote(answers, [Fraction(2) ** s for s in scores])
-    vote = vote_one(answers, scores, weight=qr.exponential(float(np.log(2))))
+    vote = vote_one(answers, scores, weight=dm.exponential(float(np.log(2))))
     assert vote.answer == literal.answer
     assert vote.confidence == pytest.approx(float(literal.confidence), abs=1e-12)
 
@@ -84,7 +84,7 @@ def test_the_order_of_paths_never_matters_to_the_last_bit(pool, random, normalis
 
     def cast(paths):
         scores = [s / 7 for _, s in paths]
-        return vote_one([a for a, _ in paths], scores, normaliser=normaliser, tie_break=qr.mean_score())
+        return vote_one([a for a, _ in paths], scores, normaliser=normaliser, tie_break=dm.mean_score())
 
     first, second = cast(pool), cast(shuffled)
     assert (first.answer, first.confidence, first.unanimous, first.secondary, first.tally) == (
@@ -96,18 +96,18 @@ def test_the_order_of_paths_never_matters_to_the_last_bit(pool, random, normalis
 def test_a_pool_votes_the_same_alone_and_in_any_table(table, normaliser):
     answers = [[a for a, _ in pool] for pool in table]
     scores = [[s / 7 for _, s in pool] for pool in table]
-    votes = qr.vote(answers, scores, normaliser=normaliser, tie_break=qr.mean_score())
+    votes = dm.vote(answers, scores, normaliser=normaliser, tie_break=dm.mean_score())
     for row in range(len(table)):
-        alone = vote_one(answers[row], scores[row], normaliser=normaliser, tie_break=qr.mean_score())
+        alone = vote_one(answers[row], scores[row], normaliser=normaliser, tie_break=dm.mean_score())
         assert votes[row] == alone
 
 
 def test_large_random_tables_vote_like_each_of_their_rows():
     rng = np.random.default_rng(0)
     answers, scores = rng.integers(-1, 6, (20_000, 11)), rng.standard_normal((20_000, 11))
-    votes = qr.vote(answers, scores)
+    votes = dm.vote(answers, scores)
     for row in rng.integers(0, 20_000, 300):
-        alone = qr.vote(answers[row : row + 1], scores[row : row + 1])
+        alone = dm.vote(answers[row : row + 1], scores[row : row + 1])
         assert alone.answer[0] == votes.answer[row]
         assert alone.confidence[0] == votes.confidence[row]
 
@@ -118,15 +118,15 @@ def test_confidence_ignores_a_shift_of_exponential_and_the_scale_of_linear_weigh
     shifted = vote_one(answers, scores + shift)
     assert shifted.confidence == pytest.approx(vote_one(answers, scores).confidence, abs=1e-9)
     positive = scores + 3
-    scaled = vote_one(answers, positive * scale, weight=qr.linear())
-    assert scaled.confidence == pytest.approx(vote_one(answers, positive, weight=qr.linear()).confidence, abs=1e-11)
+    scaled = vote_one(answers, positive * scale, weight=dm.linear())
+    assert scaled.confidence == pytest.approx(vote_one(answers, positive, weight=dm.linear()).confidence, abs=1e-11)
 
 
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1), st.sampled_from([np.float32, np.float64]))
 def test_unanimous_pools_have_confidence_exactly_one(paths, seed, kind):
     scores = np.random.default_rng(seed).normal(scale=10, size=(1, paths)).astype(kind)
     for normaliser in (none, pool_z, pool_minmax, rank):
-        votes = qr.vote(np.zeros((1, paths), dtype=int), scores, normaliser=normaliser)
+        votes = dm.vote(np.zeros((1, paths), dtype=int), scores, normaliser=normaliser)
         assert votes.confidence[0] == 1.0
         assert votes.unanimous[0]
 
@@ -149,30 +149,30 @@ def test_raw_rewards_of_a_thousand_neither_overflow_nor_lose_the_vote():
 
 
 def test_ties_go_to_more_paths_then_to_the_larger_single_weight_then_to_the_smaller_key():
-    assert vote_one([B, A, A], [2.0, 1.0, 1.0], weight=qr.linear()).answer == A  # two paths beat one
-    assert vote_one([A, A, B, B], [2.0, 2.0, 3.0, 1.0], weight=qr.linear()).answer == B  # 3 beats 2
-    assert vote_one([B, A], [1.0, 1.0], weight=qr.linear()).answer == A
+    assert vote_one([B, A, A], [2.0, 1.0, 1.0], weight=dm.linear()).answer == A  # two paths beat one
+    assert vote_one([A, A, B, B], [2.0, 2.0, 3.0, 1.0], weight=dm.linear()).answer == B  # 3 beats 2
+    assert vote_one([B, A], [1.0, 1.0], weight=dm.linear()).answer == A
 
 
 def test_weights_that_differ_by_more_than_rounding_are_no_tie():
-    assert vote_one([A, B, B], [1.0 + 1e-10, 0.5, 0.5], weight=qr.linear()).answer == A
+    assert vote_one([A, B, B], [1.0 + 1e-10, 0.5, 0.5], weight=dm.linear()).answer == A
 
 
 def test_counts_and_sums_fit_their_types_at_every_width():
-    from quorate.exact_sums import grid
+    from demur.exact_sums import grid
 
     for width in (1, 2, 126, 127, 150, 200, 512, 513, 5000):
         assert grid(width) * width <= 2**53
-        assert qr.vote(np.zeros((1, width), dtype=int)).confidence[0] == 1.0
+        assert dm.vote(np.zeros((1, width), dtype=int)).confidence[0] == 1.0
 
 
 def test_a_pool_without_an_answer_ranks_below_all_others_whatever_its_column():
-    assert qr.vote([[None], ["a"]], tie_break=[5.0, 1.0]).secondary.tolist() == [-np.inf, 1.0]
+    assert dm.vote([[None], ["a"]], tie_break=[5.0, 1.0]).secondary.tolist() == [-np.inf, 1.0]
 
 
 def test_weights_that_differ_only_by_rounding_are_a_tie():
     # 0.1 + 0.2 and 0.3 differ in the last bit as floats; as tallies they are equal.
-    vote = vote_one([B, B, A], [0.1, 0.2, 0.3], weight=qr.linear())
+    vote = vote_one([B, B, A], [0.1, 0.2, 0.3], weight=dm.linear())
     assert vote.answer == B  # tied, and B has more paths
 
 
@@ -182,7 +182,7 @@ def test_renaming_answers_renames_the_winner_unless_a_tie_went_by_key(table, ren
     answers = np.array([[codes[a] for a, _ in pool] for pool in table])
     scores = np.array([[s for _, s in pool] for pool in table], dtype=float)
     renamed = np.where(answers < 0, -1, np.array([*renaming, 0])[answers])
-    before, after = qr.vote(answers, scores), qr.vote(renamed, scores)
+    before, after = dm.vote(answers, scores), dm.vote(renamed, scores)
     np.testing.assert_array_equal(before.confidence, after.confidence)
     for row, (old, new) in enumerate(zip(before.answer, after.answer, strict=True)):
         counts = {a: (answers[row] == a).sum() for a in range(3)}
@@ -195,12 +195,12 @@ def test_renaming_answers_renames_the_winner_unless_a_tie_went_by_key(table, ren
 
 def test_permuting_which_answer_is_gold_never_changes_a_vote():
     """The label leak of an argmax that favours index 0: accuracy must not depend on how gold is coded."""
-    drawn = qr.simulate_pools(4000, n_paths=4, seed=5, missing=0.0)
+    drawn = dm.simulate_pools(4000, n_paths=4, seed=5, missing=0.0)
     codes = np.random.default_rng(1).permuted(np.tile(np.arange(8), (4000, 1)), axis=1)
     recoded = np.take_along_axis(codes, drawn.answers, axis=1)
     gold_recoded = codes[np.arange(4000), drawn.gold]
-    first = qr.vote(drawn.answers)
-    second = qr.vote(recoded)
+    first = dm.vote(drawn.answers)
+    second = dm.vote(recoded)
     np.testing.assert_array_equal(first.confidence, second.confidence)
     accuracy = [np.mean(first.answer == drawn.gold), np.mean(second.answer == gold_recoded)]
     # Ties go by key, which is random with respect to gold here, so both accuracies estimate one number.
@@ -209,20 +209,20 @@ def test_permuting_which_answer_is_gold_never_changes_a_vote():
 
 def test_a_tie_rule_that_favours_gold_would_be_caught():
     """Negative control: coding gold as the smallest key inflates the accuracy of tied votes."""
-    drawn = qr.simulate_pools(4000, n_paths=4, seed=5, missing=0.0)
+    drawn = dm.simulate_pools(4000, n_paths=4, seed=5, missing=0.0)
     gold_first = np.where(drawn.answers == drawn.gold[:, None], 0, drawn.answers + 1)
-    honest = np.mean(qr.vote(drawn.answers).answer == drawn.gold)
-    leaked = np.mean(qr.vote(gold_first).answer == 0)
+    honest = np.mean(dm.vote(drawn.answers).answer == drawn.gold)
+    leaked = np.mean(dm.vote(gold_first).answer == 0)
     assert leaked > honest + 0.02
 
 
 def test_integer_arrays_strings_and_ragged_lists_vote_alike():
     codes = np.array([[0, 0, 1, -1], [2, 1, 2, 2]])
     named = [[None if c < 0 else "abc"[c] for c in row] for row in codes.tolist()]
-    coded, keyed = qr.vote(codes), qr.vote(named)
+    coded, keyed = dm.vote(codes), dm.vote(named)
     assert ["abc"[c] for c in coded.answer] == keyed.answer.tolist()
     np.testing.assert_array_equal(coded.confidence, keyed.confidence)
-    ragged = qr.vote([named[0], named[1][:2], named[1]])
+    ragged = dm.vote([named[0], named[1][:2], named[1]])
     assert ragged.n_paths.tolist() == [4, 2, 4]
     assert ragged.answer.tolist() == ["a", "b", "c"]
     assert ragged.confidence.tolist() == [0.5, 0.5, 0.75]
@@ -231,9 +231,9 @@ def test_integer_arrays_strings_and_ragged_lists_vote_alike():
 def test_any_negative_code_means_no_answer_and_codes_may_be_large_or_small():
     for offset in (0, 1000, 10**6, 10**12):
         answers = np.array([[-1, -7, 3, 3]]) + np.array([[0, 0, offset, offset]])
-        vote = qr.vote(answers)[0]
+        vote = dm.vote(answers)[0]
         assert (vote.answer, vote.confidence) == (3 + offset, 0.5)
-    assert qr.vote(np.array([[200, 200, 100]], dtype=np.uint8)).answer.tolist() == [200]
+    assert dm.vote(np.array([[200, 200, 100]], dtype=np.uint8)).answer.tolist() == [200]
 
 
 def test_keys_may_be_numbers_and_strings_together_and_negative_numbers_are_answers_in_lists():
@@ -247,16 +247,16 @@ def test_pools_of_more_than_512_paths_still_sum_exactly():
     for paths in (127, 128, 300, 1500):
         answers, scores = rng.integers(0, 3, (2, paths)), rng.standard_normal((2, paths))
         order = rng.permutation(paths)
-        first, second = qr.vote(answers, scores), qr.vote(answers[:, order], scores[:, order])
+        first, second = dm.vote(answers, scores), dm.vote(answers[:, order], scores[:, order])
         np.testing.assert_array_equal(first.confidence, second.confidence)
         weights = np.exp(scores)
         share = [max(weights[i][answers[i] == a].sum() for a in range(3)) / weights[i].sum() for i in range(2)]
         np.testing.assert_allclose(first.confidence, share, atol=1e-11)
-        assert qr.vote(answers).confidence[0] == round(max(np.bincount(answers[0])) / paths, 12)
+        assert dm.vote(answers).confidence[0] == round(max(np.bincount(answers[0])) / paths, 12)
 
 
 def test_take_keeps_tallies_ids_and_recipe():
-    votes = qr.vote([["a", "b"], ["c"], ["d", "d"]], [[0, 1], [2], [3, 3]], ids=["x", "y", "z"])
+    votes = dm.vote([["a", "b"], ["c"], ["d", "d"]], [[0, 1], [2], [3, 3]], ids=["x", "y", "z"])
     part = votes.take([2, 0])
     assert [v.id for v in part] == ["z", "x"]
     assert part[1] == votes[0]
@@ -265,17 +265,17 @@ def test_take_keeps_tallies_ids_and_recipe():
 
 
 def test_mean_score_is_that_of_the_winning_paths_and_minus_infinity_without_any():
-    votes = qr.vote([["a", "a", "b"], [None, None, None]], [[1.0, 3.0, 9.0], [1, 1, 1]], weight=qr.uniform(),
-                    tie_break=qr.mean_score())  # fmt: skip
+    votes = dm.vote([["a", "a", "b"], [None, None, None]], [[1.0, 3.0, 9.0], [1, 1, 1]], weight=dm.uniform(),
+                    tie_break=dm.mean_score())  # fmt: skip
     assert votes.secondary.tolist() == [2.0, -np.inf]
 
 
 def test_jitter_depends_on_the_id_and_the_seed_alone():
     ids = [f"q{i}" for i in range(2000)]
-    one = qr.vote([["a"]] * 2000, tie_break=qr.jitter(1), ids=ids)
-    back = qr.vote([["a"]] * 2000, tie_break=qr.jitter(1), ids=ids[::-1])
+    one = dm.vote([["a"]] * 2000, tie_break=dm.jitter(1), ids=ids)
+    back = dm.vote([["a"]] * 2000, tie_break=dm.jitter(1), ids=ids[::-1])
     np.testing.assert_array_equal(one.secondary, back.secondary[::-1])
-    assert not np.array_equal(one.secondary, qr.vote([["a"]] * 2000, tie_break=qr.jitter(2), ids=ids).secondary)
+    assert not np.array_equal(one.secondary, dm.vote([["a"]] * 2000, tie_break=dm.jitter(2), ids=ids).secondary)
     assert one.secondary.min() >= 0
     assert one.secondary.max() < 1
     assert abs(one.secondary.mean() - 0.5) < 4 * np.sqrt(1 / 12 / 2000)
@@ -284,38 +284,38 @@ def test_jitter_depends_on_the_id_and_the_seed_alone():
 @pytest.mark.parametrize(
     ("call", "rule"),
     [
-        (lambda: qr.vote([[A, B]], [[1.0, float("nan")]]), r"finite; pool 0 has nan at path 1"),
-        (lambda: qr.vote([[A], [A]], [[1.0], [float("inf")]]), r"finite; pool 1 has inf at path 0"),
-        (lambda: qr.vote([[A, B]], [[1.0]]), r"shape of answers"),
-        (lambda: qr.vote([[A, B], [A]], [[1.0, 2.0], [1.0, 2.0]]), r"one number per path"),
-        (lambda: qr.vote([[A, B]], [["x", "y"]]), r"scores must be numbers"),
-        (lambda: qr.vote([[A, B]], [[-1.0, 1.0]], weight=qr.linear()), r"linear weights.*pool_minmax or rank"),
-        (lambda: qr.vote([[A, B]], weight=qr.exponential()), r"exponential weights need scores"),
-        (lambda: qr.exponential(0), r"beta must be"),
-        (lambda: qr.exponential(float("nan")), r"beta must be"),
-        (lambda: qr.vote([]), r"at least one pool"),
-        (lambda: qr.vote([[A], []]), r"pool 1 has none"),
-        (lambda: qr.vote(np.empty((0, 4), dtype=int)), r"at least one pool"),
-        (lambda: qr.vote([[["nested"]]]), r"a string, a number or None"),
-        (lambda: qr.vote([[object()]]), r"a string, a number or None"),
-        (lambda: qr.vote(["abc"]), r"each pool must be a sequence"),
-        (lambda: qr.vote([[A], [B]], ids=["x"]), r"ids must name each of the 2 pools, got 1"),
-        (lambda: qr.vote([[A], [B]], ids=["x", "x"]), r"ids must differ; 'x'"),
-        (lambda: qr.vote([[A]], tie_break=qr.mean_score()), r"mean_score needs scores"),
-        (lambda: qr.vote([[A]], tie_break=qr.jitter(1)), r"give ids"),
-        (lambda: qr.vote([[A]], tie_break=[1.0, 2.0]), r"one number per pool"),
-        (lambda: qr.vote([[A]], tie_break=[float("nan")]), r"tie_break must be finite; pool 0"),
-        (lambda: qr.vote([[A, B]], [[1e308, -1e308]], normaliser=pool_z), r"pool_z overflows"),
-        (lambda: qr.vote(np.array([[2**63]], dtype=np.uint64)), r"below 2\*\*63"),
-        (lambda: qr.vote(np.array([[2**63 - 1, 5]])), r"below 2\*\*63"),
-        (lambda: qr.vote(np.ma.array([[1, 2]], mask=[[True, False]])), r"masked array"),
-        (lambda: qr.vote([[A]], np.ma.array([[1.0]])), r"masked array"),
-        (lambda: qr.vote([[A, B]], np.array([[True, False]])), r"look like labels"),
-        (lambda: qr.vote([[A]], [[10**400]]), r"scores must be numbers"),
-        (lambda: qr.vote([[A]], [[1.0]], weight="linear"), r"weight must be uniform\(\)"),
-        (lambda: qr.vote([[A]], [[1.0]], normaliser="pool_z"), r"normaliser must be one of"),
-        (lambda: qr.vote([[A]], tie_break="x"), r"tie_break must be"),
-        (lambda: qr.vote(None), r"answers must be"),
+        (lambda: dm.vote([[A, B]], [[1.0, float("nan")]]), r"finite; pool 0 has nan at path 1"),
+        (lambda: dm.vote([[A], [A]], [[1.0], [float("inf")]]), r"finite; pool 1 has inf at path 0"),
+        (lambda: dm.vote([[A, B]], [[1.0]]), r"shape of answers"),
+        (lambda: dm.vote([[A, B], [A]], [[1.0, 2.0], [1.0, 2.0]]), r"one number per path"),
+        (lambda: dm.vote([[A, B]], [["x", "y"]]), r"scores must be numbers"),
+        (lambda: dm.vote([[A, B]], [[-1.0, 1.0]], weight=dm.linear()), r"linear weights.*pool_minmax or rank"),
+        (lambda: dm.vote([[A, B]], weight=dm.exponential()), r"exponential weights need scores"),
+        (lambda: dm.exponential(0), r"beta must be"),
+        (lambda: dm.exponential(float("nan")), r"beta must be"),
+        (lambda: dm.vote([]), r"at least one pool"),
+        (lambda: dm.vote([[A], []]), r"pool 1 has none"),
+        (lambda: dm.vote(np.empty((0, 4), dtype=int)), r"at least one pool"),
+        (lambda: dm.vote([[["nested"]]]), r"a string, a number or None"),
+        (lambda: dm.vote([[object()]]), r"a string, a number or None"),
+        (lambda: dm.vote(["abc"]), r"each pool must be a sequence"),
+        (lambda: dm.vote([[A], [B]], ids=["x"]), r"ids must name each of the 2 pools, got 1"),
+        (lambda: dm.vote([[A], [B]], ids=["x", "x"]), r"ids must differ; 'x'"),
+        (lambda: dm.vote([[A]], tie_break=dm.mean_score()), r"mean_score needs scores"),
+        (lambda: dm.vote([[A]], tie_break=dm.jitter(1)), r"give ids"),
+        (lambda: dm.vote([[A]], tie_break=[1.0, 2.0]), r"one number per pool"),
+        (lambda: dm.vote([[A]], tie_break=[float("nan")]), r"tie_break must be finite; pool 0"),
+        (lambda: dm.vote([[A, B]], [[1e308, -1e308]], normaliser=pool_z), r"pool_z overflows"),
+        (lambda: dm.vote(np.array([[2**63]], dtype=np.uint64)), r"below 2\*\*63"),
+        (lambda: dm.vote(np.array([[2**63 - 1, 5]])), r"below 2\*\*63"),
+        (lambda: dm.vote(np.ma.array([[1, 2]], mask=[[True, False]])), r"masked array"),
+        (lambda: dm.vote([[A]], np.ma.array([[1.0]])), r"masked array"),
+        (lambda: dm.vote([[A, B]], np.array([[True, False]])), r"look like labels"),
+        (lambda: dm.vote([[A]], [[10**400]]), r"scores must be numbers"),
+        (lambda: dm.vote([[A]], [[1.0]], weight="linear"), r"weight must be uniform\(\)"),
+        (lambda: dm.vote([[A]], [[1.0]], normaliser="pool_z"), r"normaliser must be one of"),
+        (lambda: dm.vote([[A]], tie_break="x"), r"tie_break must be"),
+        (lambda: dm.vote(None), r"answers must be"),
     ],
 )  # fmt: skip
 def test_bad_input_is_named(call, rule):

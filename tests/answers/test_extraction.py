@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from quorate import answers
-from quorate.answers import choice, mathematics, text
-from quorate.answers.custom import parse_extractor
-from quorate.errors import InvalidValue
+from demur import answers
+from demur.answers import choice, mathematics, text
+from demur.answers.custom import parse_extractor
+from demur.errors import InvalidValue
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_multiple_choice(path, answer):
 
 
 def test_an_option_may_be_named_by_its_text():
-    from quorate.answers.choices import extract
+    from demur.answers.choices import extract
 
     assert extract("It must be paris.", options=["Rome", "Paris"]).answer is None
     assert extract("paris.", options=["Rome", "Paris"]).answer == "B"

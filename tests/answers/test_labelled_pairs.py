@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from quorate import answers
+from demur import answers
 
 
 @pytest.mark.real_data

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from quorate import answers
-from quorate.answers import choice, mathematics, plain, text
-from quorate.answers.maths.keys import key
-from quorate.errors import InvalidValue
+from demur import answers
+from demur.answers import choice, mathematics, plain, text
+from demur.answers.maths.keys import key
+from demur.errors import InvalidValue
 
 SAME = [
     ["0.5", ".50", "1/2", "\\frac12", "\\dfrac{1}{2}", "½", "$\\frac{1}{2}$", "x = \\frac{1}{2}", "0.5.", "\\left(\\frac12\\right)"],

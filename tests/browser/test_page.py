@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from browser.chromium import find
-from quorate.electorate import Source
-from quorate.records import Path, Pool, Problem
-from quorate.report import page_of, report_facts
+from demur.electorate import Source
+from demur.records import Path, Pool, Problem
+from demur.report import page_of, report_facts
 from report.test_facts import NASTY, made, pools
 
 pytestmark = pytest.mark.skipif(find() is None, reason="no Chromium was found; run: make browser")
@@ -129,8 +129,8 @@ def test_nothing_a_model_wrote_becomes_markup_or_script(show):
         )
         for pool in source.pools
     ]
-    from quorate.electorate import hold_vote
-    from quorate.pool_table import Reading
+    from demur.electorate import hold_vote
+    from demur.pool_table import Reading
 
     again = Source(hostile)
     voted = hold_vote(again, Reading(score="s"), policy.recipe, labelled=True)
@@ -174,8 +174,8 @@ def test_it_fits_a_phone_in_light_and_dark(show, case, scheme):
 def test_labels_may_be_absent(show):
     policy = made(n=100)[2]
     bare = Source(pools(n=40, gold=False))
-    from quorate.electorate import hold_vote
-    from quorate.pool_table import Reading
+    from demur.electorate import hold_vote
+    from demur.pool_table import Reading
 
     voted = hold_vote(bare, Reading(score="s"), policy.recipe, labelled=False)
     page = show(report_facts(bare, voted, policy, title="unlabelled"))

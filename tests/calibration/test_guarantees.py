@@ -12,10 +12,10 @@ from scipy import stats
 from scipy.special import betainc
 
 from brute_force import literal_threshold
-from quorate.calibration import HighProbability, Marginal, Smoothed, exact_alpha, set_point
-from quorate.calibration.high_probability import _binomial_cdf
-from quorate.errors import InvalidValue
-from quorate.evidence import Evidence
+from demur.calibration import HighProbability, Marginal, Smoothed, exact_alpha, set_point
+from demur.calibration.high_probability import _binomial_cdf
+from demur.errors import InvalidValue
+from demur.evidence import Evidence
 
 NU = [0.95, 0.9, 0.8, 0.7, 0.65, 0.6, 0.5, 0.45, 0.3]
 WRONG = np.array([0, 1, 0, 0, 1, 0, 0, 1, 1], dtype=bool)
@@ -197,7 +197,7 @@ def _literal_cdf(j, n, alpha):
 
 def test_the_rank_may_be_all_of_n_and_too_close_to_tell_is_the_smaller_rank(monkeypatch):
     assert HighProbability(0.99, 0.5).rank(1) == 1
-    from quorate.calibration import high_probability
+    from demur.calibration import high_probability
 
     monkeypatch.setattr(high_probability, "_EXACT_LIMIT", 0)
     assert HighProbability(0.5, 0.25).rank(2) == 0  # exactly 1/4, but not to be told in floats

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import quorate as qr
-from quorate.calibration import exact_alpha
-from quorate.errors import InfeasibleWarning
+import demur as dm
+from demur.calibration import exact_alpha
+from demur.errors import InfeasibleWarning
 
 pool = st.tuples(
     st.lists(st.sampled_from(["a", "b", None]), min_size=3, max_size=3),
@@ -27,17 +27,17 @@ alphas = st.sampled_from([0.05, 0.1, 0.2, 0.25, 0.29, 0.3, 0.4, 0.5, 0.75])
 recipes = st.sampled_from(
     [
         {},
-        {"weight": qr.exponential()},
-        {"weight": qr.exponential(), "normaliser": qr.normalisers.pool_z, "tie_break": qr.mean_score()},
+        {"weight": dm.exponential()},
+        {"weight": dm.exponential(), "normaliser": dm.normalisers.pool_z, "tie_break": dm.mean_score()},
     ]
 )
 
 
 def calibrated(answers, scores, gold, recipe, alpha):
-    votes = qr.vote(answers, scores if recipe else None, **recipe)
+    votes = dm.vote(answers, scores if recipe else None, **recipe)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InfeasibleWarning)
-        return qr.calibrate(votes, np.array([a == g for a, g in zip(votes.answer, gold, strict=True)]), alpha=alpha)
+        return dm.calibrate(votes, np.array([a == g for a, g in zip(votes.answer, gold, strict=True)]), alpha=alpha)
 
 
 @settings(max_examples=250)

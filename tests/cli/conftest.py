@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from quorate.cli import main
+from demur.cli import main
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,12 @@ class Ran:
 
 
 @pytest.fixture
-def quorate(capsys, monkeypatch, tmp_path):
-    """Run `quorate …` in an empty folder."""
+def demur(capsys, monkeypatch, tmp_path):
+    """Run `demur …` in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["quorate", *map(str, arguments)])
+        monkeypatch.setattr(sys, "argv", ["demur", *map(str, arguments)])
         capsys.readouterr()
         try:
             main()
@@ -42,7 +42,7 @@ def quorate(capsys, monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def pools(quorate, tmp_path):
+def pools(demur, tmp_path):
     """A file of simulated pools."""
-    assert quorate("simulate", "-o", "pools.jsonl", "-n", 400, "-m", 8, "--seed", 3).code == 0
+    assert demur("simulate", "-o", "pools.jsonl", "-n", 400, "-m", 8, "--seed", 3).code == 0
     return tmp_path / "pools.jsonl"

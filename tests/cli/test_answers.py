@@ -1,4 +1,4 @@
-"""`quorate answers`: a classed copy, what changed, and why two answers are the same."""
+"""`demur answers`: a classed copy, what changed, and why two answers are the same."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def read(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_texts_become_answers_with_method_and_key_in_a_copy(quorate, file, tmp_path):
+def test_texts_become_answers_with_method_and_key_in_a_copy(demur, file, tmp_path):
     before = file.read_bytes()
-    ran = quorate("answers", file, "-o", "classed.jsonl", "--json")
+    ran = demur("answers", file, "-o", "classed.jsonl", "--json")
     assert ran.json["methods"] == {"boxed": 59, "answer is": 30, "none": 30, "truncated": 1}
     assert ran.json["classes"] == 59
     first = read(tmp_path / "classed.jsonl")[0]["paths"]
@@ -34,43 +34,43 @@ def test_texts_become_answers_with_method_and_key_in_a_copy(quorate, file, tmp_p
     assert [p["key"] for p in first] == ["n:1/2", "n:1/2", None, None]
     assert [p["extraction"] for p in first] == ["boxed", "answer is", "truncated", "none"]
     assert file.read_bytes() == before
-    text = quorate("answers", file, "-o", "again.jsonl").out
+    text = demur("answers", file, "-o", "again.jsonl").out
     assert "spellings in 30 problems" in text
     assert "the same: 0.5, \\frac12" in text
 
 
-def test_the_core_commands_class_answers_by_task_and_show_them_as_written(quorate, file):
-    quorate("answers", file, "-o", "classed.jsonl")
-    facts = quorate("calibrate", "classed.jsonl", "--alpha", 0.2, "-o", "policy.json", "--json").json
+def test_the_core_commands_class_answers_by_task_and_show_them_as_written(demur, file):
+    demur("answers", file, "-o", "classed.jsonl")
+    facts = demur("calibrate", "classed.jsonl", "--alpha", 0.2, "-o", "policy.json", "--json").json
     assert facts["vote_accuracy"] == 1.0  # two spellings of one half outvote 3
-    decision = quorate("decide", "classed.jsonl", "--policy", "policy.json", "--json").json["decisions"][0]
+    decision = demur("decide", "classed.jsonl", "--policy", "policy.json", "--json").json["decisions"][0]
     assert decision["answer"] == "0.5"
     assert decision["key"] == "n:1/2"
     assert decision["support"] == {"0.5": 2}
-    apart = quorate("calibrate", "classed.jsonl", "--alpha", 0.2, "--relation", "plain", "--json").json
+    apart = demur("calibrate", "classed.jsonl", "--alpha", 0.2, "--relation", "plain", "--json").json
     assert apart["vote_accuracy"] == 0.0
 
 
-def test_extraction_and_relation_of_your_own(quorate, file, tmp_path):
-    quorate("answers", file, "-o", "x.jsonl", "--extract", "boxed.(.)", "--relation", "plain")
+def test_extraction_and_relation_of_your_own(demur, file, tmp_path):
+    demur("answers", file, "-o", "x.jsonl", "--extract", "boxed.(.)", "--relation", "plain")
     assert [p["answer"] for p in read(tmp_path / "x.jsonl")[1]["paths"]] == ["\\", None, "3", None]
 
 
-def test_the_slow_path_gives_an_answer_the_spelling_it_is_equal_to(quorate, tmp_path):
+def test_the_slow_path_gives_an_answer_the_spelling_it_is_equal_to(demur, tmp_path):
     pool = {"id": "q", "task": "math", "gold": "6", "paths": [{"answer": "\\sum_{k=1}^{3} k"}, {"answer": "6"}]}
     (tmp_path / "s.jsonl").write_text(json.dumps(pool) + "\n")
-    assert quorate("answers", "s.jsonl", "-o", "slow.jsonl", "--slow", "verdicts.json").code == 0
+    assert demur("answers", "s.jsonl", "-o", "slow.jsonl", "--slow", "verdicts.json").code == 0
     paths = read(tmp_path / "slow.jsonl")[0]["paths"]
     assert [p["answer"] for p in paths] == ["6", "6"]
     assert paths[0]["answer_written"] == "\\sum_{k=1}^{3} k"
     assert (tmp_path / "verdicts.json").exists()
 
 
-def test_two_answers_explained(quorate):
-    assert "The same by mathematics@1" in quorate("answers", "--explain", "1/2", "0.50").out
-    facts = quorate("answers", "--explain", "4t", "4", "--json").json
+def test_two_answers_explained(demur):
+    assert "The same by mathematics@1" in demur("answers", "--explain", "1/2", "0.50").out
+    facts = demur("answers", "--explain", "4t", "4", "--json").json
     assert facts["same"] is False
-    assert "text@1" in quorate("answers", "--explain", "The Beatles", "beatles", "--relation", "text").out
+    assert "text@1" in demur("answers", "--explain", "The Beatles", "beatles", "--relation", "text").out
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_two_answers_explained(quorate):
      (["texts.jsonl", "-o", "x.jsonl", "--extract", "("], "nor a regular expression"),
      (["texts.jsonl", "-o", "x.jsonl", "--extract", "no.such:fn"], "No module named")],
 )  # fmt: skip
-def test_bad_input_is_one_line(quorate, file, flags, complaint):
-    ran = quorate("answers", *flags)
+def test_bad_input_is_one_line(demur, file, flags, complaint):
+    ran = demur("answers", *flags)
     assert ran.code == 2
     assert ran.err.startswith("error: ")
     assert ran.err.count("\n") == 1

@@ -67,8 +67,8 @@ def refused(ran, complaint):
         (["-o", "no/such/folder/policy.json"], "cannot write no/such/folder/policy.json"),
     ],
 )
-def test_flags(quorate, file, flags, complaint):
-    refused(quorate("calibrate", file(), *flags), complaint)
+def test_flags(demur, file, flags, complaint):
+    refused(demur("calibrate", file(), *flags), complaint)
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_flags(quorate, file, flags, complaint):
         (lambda r: r[7]["paths"][0].update(ok="yes"), ["--correct", "ok"], "'q7', path 0: the label 'ok' must be"),
     ],
 )  # fmt: skip
-def test_file_contents(quorate, file, change, flags, complaint):
-    ran = quorate("calibrate", file(change), *flags)
+def test_file_contents(demur, file, change, flags, complaint):
+    ran = demur("calibrate", file(change), *flags)
     if complaint == "vote":  # all blank is valid: nothing can be answered, and nothing is
         assert ran.code == 0
         assert "–" in ran.out
@@ -94,77 +94,77 @@ def test_file_contents(quorate, file, change, flags, complaint):
 
 
 @pytest.mark.parametrize("raw", ["", "\n\n", "{", '{"id": "q"', "[]", "\x00\x01"])
-def test_files_that_are_no_pools(quorate, file, raw):
-    refused(quorate("calibrate", file(raw=raw)), "pools.jsonl")
+def test_files_that_are_no_pools(demur, file, raw):
+    refused(demur("calibrate", file(raw=raw)), "pools.jsonl")
 
 
-def test_absent_files_and_policies(quorate, file):
-    refused(quorate("calibrate", "none.jsonl"), "there is no file none.jsonl")
-    refused(quorate("decide", file(), "--policy", "none.json"), "there is no file none.json")
+def test_absent_files_and_policies(demur, file):
+    refused(demur("calibrate", "none.jsonl"), "there is no file none.jsonl")
+    refused(demur("decide", file(), "--policy", "none.json"), "there is no file none.json")
 
 
-def test_policies_newer_edited_or_of_another_kind(quorate, file, tmp_path):
+def test_policies_newer_edited_or_of_another_kind(demur, file, tmp_path):
     source = file()
-    quorate("calibrate", source, "--alpha", 0.2, "-o", "policy.json")
+    demur("calibrate", source, "--alpha", 0.2, "-o", "policy.json")
     policy = tmp_path / "policy.json"
     whole = policy.read_text()
     policy.write_text(whole.replace('"schema": 1', '"schema": 2'))
-    refused(quorate("decide", source, "--policy", "policy.json"), "schema 2")
+    refused(demur("decide", source, "--policy", "policy.json"), "schema 2")
     policy.write_text(whole.replace('"k": 6', '"k": 9'))
-    refused(quorate("decide", source, "--policy", "policy.json"), "changed after it was written")
+    refused(demur("decide", source, "--policy", "policy.json"), "changed after it was written")
     policy.write_text(whole[:-200])
-    refused(quorate("decide", source, "--policy", "policy.json"), "is not JSON")
-    refused(quorate("decide", source, "--policy", source), "pools.jsonl is not JSON")
+    refused(demur("decide", source, "--policy", "policy.json"), "is not JSON")
+    refused(demur("decide", source, "--policy", source), "pools.jsonl is not JSON")
 
 
-def test_pools_of_another_size_or_without_the_score(quorate, file, tmp_path):
-    quorate("calibrate", file(), "--score", "s", "--alpha", 0.2, "-o", "policy.json")
+def test_pools_of_another_size_or_without_the_score(demur, file, tmp_path):
+    demur("calibrate", file(), "--score", "s", "--alpha", 0.2, "-o", "policy.json")
     longer = file(lambda r: r[2]["paths"].append({"answer": "c", "scores": {"s": 0}}))
-    refused(quorate("decide", longer, "--policy", "policy.json"), "n_paths is 2 in the policy, 3 in pool 'q2'")
+    refused(demur("decide", longer, "--policy", "policy.json"), "n_paths is 2 in the policy, 3 in pool 'q2'")
     without = file(lambda r: [p.pop("scores") for x in r for p in x["paths"]])
-    refused(quorate("decide", without, "--policy", "policy.json"), "the score 's'")
-    refused(quorate("decide", file(), "--policy", "policy.json", "--alpha", 0.3), "it holds 0.2")
+    refused(demur("decide", without, "--policy", "policy.json"), "the score 's'")
+    refused(demur("decide", file(), "--policy", "policy.json", "--alpha", 0.3), "it holds 0.2")
 
 
-def test_calibration_problems_cannot_test_the_policy_by_id_or_by_question(quorate, file):
+def test_calibration_problems_cannot_test_the_policy_by_id_or_by_question(demur, file):
     def asked(records):
         for record in records:
             record["question"] = f"What is {record['id']}?"
 
     source = file(asked)
-    quorate("calibrate", source, "--alpha", 0.2, "-o", "policy.json")
-    refused(quorate("evaluate", source, "--policy", "policy.json"), "30 of 30 problems calibrated this policy")
+    demur("calibrate", source, "--alpha", 0.2, "-o", "policy.json")
+    refused(demur("evaluate", source, "--policy", "policy.json"), "30 of 30 problems calibrated this policy")
 
     def renamed(records):
         asked(records)
         for record in records:
             record["id"] += "-copy"
 
-    refused(quorate("evaluate", file(renamed), "--policy", "policy.json"), "the first is 'q0-copy'")
+    refused(demur("evaluate", file(renamed), "--policy", "policy.json"), "the first is 'q0-copy'")
 
 
-def test_flags_that_contradict_a_policy_are_refused(quorate, file):
+def test_flags_that_contradict_a_policy_are_refused(demur, file):
     source = file()
-    quorate("calibrate", source, "--alpha", 0.2, "--hold-out", 0.5, "-o", "policy.json")
+    demur("calibrate", source, "--alpha", 0.2, "--hold-out", 0.5, "-o", "policy.json")
     refused(
-        quorate("evaluate", source, "--policy", "policy.json", "--score", "s", "--alpha", 0.1),
+        demur("evaluate", source, "--policy", "policy.json", "--score", "s", "--alpha", 0.1),
         "--alpha, --score and --policy exclude each other",
     )
 
 
-def test_splits_that_cannot_be_made(quorate, file):
-    refused(quorate("evaluate", file(), "--n-cal", 30), "n_cal must leave at least one row")
-    refused(quorate("evaluate", file(), "--splits", 0), "splits must be at least 1")
+def test_splits_that_cannot_be_made(demur, file):
+    refused(demur("evaluate", file(), "--n-cal", 30), "n_cal must leave at least one row")
+    refused(demur("evaluate", file(), "--splits", 0), "splits must be at least 1")
 
 
-def test_a_policy_made_in_python_on_codes_says_why_it_cannot_read_a_file(quorate, file, tmp_path):
+def test_a_policy_made_in_python_on_codes_says_why_it_cannot_read_a_file(demur, file, tmp_path):
     import numpy as np
 
-    import quorate as qr
+    import demur as dm
 
-    policy = qr.calibrate(qr.vote(np.zeros((30, 2), int)), np.ones(30, bool), alpha=0.2)
+    policy = dm.calibrate(dm.vote(np.zeros((30, 2), int)), np.ones(30, bool), alpha=0.2)
     policy.save(tmp_path / "coded.json")
-    refused(quorate("decide", file(), "--policy", "coded.json"), "calibrated on a table in Python")
+    refused(demur("decide", file(), "--policy", "coded.json"), "calibrated on a table in Python")
 
 
 @pytest.mark.parametrize(
@@ -179,50 +179,48 @@ def test_a_policy_made_in_python_on_codes_says_why_it_cannot_read_a_file(quorate
         (["simulate", "-o", "x.jsonl", "--separation", "nan"], "finite separation"),
     ],
 )
-def test_complaints_of_the_parser_are_one_line_too(quorate, arguments, complaint):
-    refused(quorate(*arguments), complaint)
+def test_complaints_of_the_parser_are_one_line_too(demur, arguments, complaint):
+    refused(demur(*arguments), complaint)
 
 
-def test_flags_that_would_do_nothing_are_refused(quorate, file):
-    refused(quorate("calibrate", file(), "--normaliser", "pool_z"), "--normaliser does nothing without --score")
-    quorate("calibrate", file(), "--alpha", 0.2, "--hold-out", 0.5, "-o", "policy.json")
+def test_flags_that_would_do_nothing_are_refused(demur, file):
+    refused(demur("calibrate", file(), "--normaliser", "pool_z"), "--normaliser does nothing without --score")
+    demur("calibrate", file(), "--alpha", 0.2, "--hold-out", 0.5, "-o", "policy.json")
     for flags in (["--n-cal", 0], ["--splits", 3], ["--seed", 1], ["--delta", 0]):
-        refused(quorate("evaluate", file(), "--policy", "policy.json", *flags), f"{flags[0]} and --policy exclude")
+        refused(demur("evaluate", file(), "--policy", "policy.json", *flags), f"{flags[0]} and --policy exclude")
 
 
-def test_nothing_written_in_an_answer_commands_the_terminal(quorate, file):
+def test_nothing_written_in_an_answer_commands_the_terminal(demur, file):
     def hostile(records):
         for record in records:
             record["gold"] = record["paths"][0]["answer"] = "\x1b[31mred\x1b]0;x\x07\nnext"
 
     source = file(hostile)
-    quorate("calibrate", source, "--score", "s", "--alpha", 0.2, "-o", "policy.json")
-    shown = quorate("decide", source, "--policy", "policy.json").out
+    demur("calibrate", source, "--score", "s", "--alpha", 0.2, "-o", "policy.json")
+    shown = demur("decide", source, "--policy", "policy.json").out
     assert "red" in shown
     assert "\x1b" not in shown
     assert "\x07" not in shown
 
 
-def test_an_output_never_takes_the_place_of_an_input(quorate, file):
+def test_an_output_never_takes_the_place_of_an_input(demur, file):
     source = file()
     before = source.read_bytes()
-    refused(quorate("calibrate", source, "--alpha", 0.2, "-o", source), "is an input of this command")
-    quorate("calibrate", source, "--alpha", 0.2, "-o", "policy.json")
+    refused(demur("calibrate", source, "--alpha", 0.2, "-o", source), "is an input of this command")
+    demur("calibrate", source, "--alpha", 0.2, "-o", "policy.json")
     for target in (source, "policy.json"):
-        refused(quorate("decide", source, "--policy", "policy.json", "-o", target), "is an input of this command")
+        refused(demur("decide", source, "--policy", "policy.json", "-o", target), "is an input of this command")
     assert source.read_bytes() == before
 
 
-def test_half_a_surrogate_pair_and_numbers_beyond_floats_are_survived(quorate, file):
+def test_half_a_surrogate_pair_and_numbers_beyond_floats_are_survived(demur, file):
     def broken(records):
         records[0]["id"] = records[0]["question"] = records[0]["paths"][0]["answer"] = "x\ud800"
 
     source = file(broken)
-    assert (
-        quorate("calibrate", source, "--score", "s", "--alpha", 0.2, "--hold-out", 0.3, "-o", "policy.json").code == 0
-    )
-    ran = quorate("decide", source, "--policy", "policy.json", "-o", "decisions.jsonl", "--json")
+    assert demur("calibrate", source, "--score", "s", "--alpha", 0.2, "--hold-out", 0.3, "-o", "policy.json").code == 0
+    ran = demur("decide", source, "--policy", "policy.json", "-o", "decisions.jsonl", "--json")
     assert ran.code == 0
     refused(
-        quorate("calibrate", file(lambda r: score_of(r[3], 0, 10**400)), "--score", "s"), "'s' must be a finite number"
+        demur("calibrate", file(lambda r: score_of(r[3], 0, 10**400)), "--score", "s"), "'s' must be a finite number"
     )

@@ -16,8 +16,8 @@ def run(*arguments, **options):
 def test_nothing_heavy_is_imported_for_help_or_version():
     code = (
         "import sys\n"
-        "sys.argv = ['quorate', '--help']\n"
-        "from quorate.cli import main\n"
+        "sys.argv = ['demur', '--help']\n"
+        "from demur.cli import main\n"
         "try: main()\n"
         "except SystemExit: pass\n"
         "heavy = {'numpy', 'scipy', 'sqlalchemy', 'torch', 'aiohttp', 'pandas'} & set(sys.modules)\n"
@@ -28,46 +28,46 @@ def test_nothing_heavy_is_imported_for_help_or_version():
 
 def test_scipy_stats_is_never_needed(tmp_path):
     code = (
-        "import sys, quorate as qr\n"
-        "d = qr.simulate_pools(200, n_paths=4)\n"
-        "v = qr.vote(d.answers, d.scores)\n"
-        "p = qr.calibrate(v, v.answer == d.gold, guarantee=qr.HighProbability(.1, .1))\n"
-        "e = qr.simulate_pools(50, n_paths=4, seed=1)\n"
-        "w = qr.vote(e.answers, e.scores)\n"
-        "qr.audit_policy(p, w, w.answer == e.gold)\n"
-        "qr.evaluate_splits({'': (v, v.answer == d.gold)}, alpha=.1, n_cal=100)\n"
+        "import sys, demur as dm\n"
+        "d = dm.simulate_pools(200, n_paths=4)\n"
+        "v = dm.vote(d.answers, d.scores)\n"
+        "p = dm.calibrate(v, v.answer == d.gold, guarantee=dm.HighProbability(.1, .1))\n"
+        "e = dm.simulate_pools(50, n_paths=4, seed=1)\n"
+        "w = dm.vote(e.answers, e.scores)\n"
+        "dm.audit_policy(p, w, w.answer == e.gold)\n"
+        "dm.evaluate_splits({'': (v, v.answer == d.gold)}, alpha=.1, n_cal=100)\n"
         "print('stats:', 'scipy.stats' in sys.modules)\n"
     )
     ran = run("-c", code)
     assert "stats: False" in ran.stdout, ran.stderr
 
 
-def test_python_m_quorate_is_quorate_and_errors_leave_no_traceback(tmp_path):
-    ran = run("-m", "quorate", "calibrate", "none.jsonl", cwd=tmp_path)
+def test_python_m_demur_is_demur_and_errors_leave_no_traceback(tmp_path):
+    ran = run("-m", "demur", "calibrate", "none.jsonl", cwd=tmp_path)
     assert ran.returncode == 2
     assert ran.stderr == "error: there is no file none.jsonl\n"
 
 
 def test_a_reader_that_goes_away_leaves_no_traceback(tmp_path):
-    made = run("-m", "quorate", "simulate", "-o", "p.jsonl", "-n", "3000", cwd=tmp_path)
+    made = run("-m", "demur", "simulate", "-o", "p.jsonl", "-n", "3000", cwd=tmp_path)
     assert made.returncode == 0
-    assert run("-m", "quorate", "calibrate", "p.jsonl", "-o", "policy.json", cwd=tmp_path).returncode == 0
-    command = f"{sys.executable} -m quorate decide p.jsonl --policy policy.json --json | head -c 10"
+    assert run("-m", "demur", "calibrate", "p.jsonl", "-o", "policy.json", cwd=tmp_path).returncode == 0
+    command = f"{sys.executable} -m demur decide p.jsonl --policy policy.json --json | head -c 10"
     piped = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
     assert piped.stderr == ""
     assert piped.stdout == '{"alpha": '
 
 
 def test_a_full_disk_and_a_narrow_encoding_are_survived(tmp_path):
-    run("-m", "quorate", "simulate", "-o", "p.jsonl", "-n", "100", cwd=tmp_path)
+    run("-m", "demur", "simulate", "-o", "p.jsonl", "-n", "100", cwd=tmp_path)
     with open("/dev/full", "w") as full:
         ran = subprocess.run(
-            [sys.executable, "-m", "quorate", "calibrate", "p.jsonl"],
+            [sys.executable, "-m", "demur", "calibrate", "p.jsonl"],
             stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, timeout=120, check=False,
         )  # fmt: skip
     assert ran.returncode == 2
     assert ran.stderr.startswith("error: No space left")
     ascii_only = run(
-        "-m", "quorate", "evaluate", "p.jsonl", cwd=tmp_path, env={**os.environ, "PYTHONIOENCODING": "ascii"}
+        "-m", "demur", "evaluate", "p.jsonl", cwd=tmp_path, env={**os.environ, "PYTHONIOENCODING": "ascii"}
     )
     assert ascii_only.returncode == 0, ascii_only.stderr

@@ -1,4 +1,4 @@
-"""`quorate study` on the command line: sampled cells, exit codes, files."""
+"""`demur study` on the command line: sampled cells, exit codes, files."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ greedy = "sample"
 
 
 @pytest.fixture
-def study(quorate, server, tmp_path):
+def study(demur, server, tmp_path):
     server.behave = sums
     (tmp_path / "study.toml").write_text(TOML.replace("URL", server.url))
     return tmp_path / "study.toml"
 
 
-def test_a_cell_is_sampled_scored_and_evaluated_and_a_second_time_costs_nothing(quorate, study, server):
-    ran = quorate("study", "study.toml", "--no-figures")
+def test_a_cell_is_sampled_scored_and_evaluated_and_a_second_time_costs_nothing(demur, study, server):
+    ran = demur("study", "study.toml", "--no-figures")
     assert ran.code == 0, ran.err
     assert "self-consistency" in ran.out
     assert "greedy" in ran.out
     paid = len(server.requests)
-    again = quorate("study", "study.toml", "--no-figures", "--json")
+    again = demur("study", "study.toml", "--no-figures", "--json")
     assert again.code == 0
     assert len(server.requests) == paid
     assert again.json["cells"] == ["sums / adder"]
@@ -49,7 +49,7 @@ def test_a_cell_is_sampled_scored_and_evaluated_and_a_second_time_costs_nothing(
     assert timed["rows"][0]["Dataset"] == "sums"
 
 
-def test_an_interrupted_study_says_how_to_go_on(quorate, study, server, monkeypatch):
+def test_an_interrupted_study_says_how_to_go_on(demur, study, server, monkeypatch):
     """Ctrl-C while a cell is sampled ends the study; the next one goes on from there."""
     import os
     import signal
@@ -60,33 +60,33 @@ def test_an_interrupted_study_says_how_to_go_on(quorate, study, server, monkeypa
         return sums(number, body, request)
 
     server.behave = once
-    ran = quorate("study", "study.toml", "--no-figures")
+    ran = demur("study", "study.toml", "--no-figures")
     assert ran.code == 130
     assert "Run the same command again to go on" in ran.err
-    assert quorate("study", "study.toml", "--no-figures").code == 0
+    assert demur("study", "study.toml", "--no-figures").code == 0
 
 
-def test_a_failing_cell_makes_exit_code_1(quorate, study):
+def test_a_failing_cell_makes_exit_code_1(demur, study):
     study.write_text(study.read_text() + '\n[[cells]]\ndataset = "x"\nmodel = "y"\npools = "none.jsonl"\n')
-    ran = quorate("study", "study.toml", "--no-figures")
+    ran = demur("study", "study.toml", "--no-figures")
     assert ran.code == 1
     assert "failed: x / y: " in ran.out
     assert "Wrote" in ran.out
 
 
-def test_bad_input_gets_one_line(quorate, study):
+def test_bad_input_gets_one_line(demur, study):
     for arguments, said in (
         (("nothing.toml",), "cannot be read"),
         (("study.toml", "--format", "gif"), "figures come as svg, png, pdf"),
     ):
-        ran = quorate("study", *arguments)
+        ran = demur("study", *arguments)
         assert ran.code == 2
         assert said in ran.err
         assert ran.err.count("\n") == 1
 
 
-def test_evaluate_draws_a_small_plot(quorate, pools):
-    ran = quorate("evaluate", pools, "--score", "simulated", "--alpha", 0.1)
+def test_evaluate_draws_a_small_plot(demur, pools):
+    ran = demur("evaluate", pools, "--score", "simulated", "--alpha", 0.1)
     assert "of the answered, right" in ran.out
     assert "A: alpha 0.1" in ran.out
     plot = [line for line in ran.out.splitlines() if "│" in line]

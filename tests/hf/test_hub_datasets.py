@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from quorate.datasets import hub, load
+from demur.datasets import hub, load
 
 _ROWS = [{"question": f"What is {i} + {i}?", "answer": f"It is <<{i}+{i}={2 * i}>>.\n#### {2 * i}"} for i in range(2)]
 

@@ -8,13 +8,13 @@ import pytest
 import torch
 import transformers
 
-from quorate.errors import BackendError, ScoringError
-from quorate.prompts import FEW_SHOT_MATHEMATICS, MATHEMATICS
-from quorate.records import Path, Pool, Problem
-from quorate.scoring.families import ScorerSettings, make_scorer
-from quorate.scoring.perplexity import statistic
-from quorate.scoring.protocol import full_identity
-from quorate.store import Unscored
+from demur.errors import BackendError, ScoringError
+from demur.prompts import FEW_SHOT_MATHEMATICS, MATHEMATICS
+from demur.records import Path, Pool, Problem
+from demur.scoring.families import ScorerSettings, make_scorer
+from demur.scoring.perplexity import statistic
+from demur.scoring.protocol import full_identity
+from demur.store import Unscored
 
 TEXTS = ("2 + 3 = 5. The answer is 5.", "5", "The answer is 7 or 5 and on and on and on. " * 4, "", "Y <|end|>")
 PROBLEM = Problem("q", "What is 2 + 3?", extra={"task": "math"})
@@ -176,7 +176,7 @@ def test_a_run_is_scored_by_one_command(reward_folder, causal_folder, tmp_path, 
     import json
     import sys
 
-    from quorate.cli import main
+    from demur.cli import main
 
     monkeypatch.chdir(tmp_path)
     paths = [{"answer": "5", "text": text} for text in TEXTS[:3]]
@@ -191,7 +191,7 @@ def test_a_run_is_scored_by_one_command(reward_folder, causal_folder, tmp_path, 
          "--set", f"judge.model={causal_folder}", "--json"],
     ]  # fmt: skip
     for command in commands:
-        monkeypatch.setattr(sys, "argv", ["quorate", *command])
+        monkeypatch.setattr(sys, "argv", ["demur", *command])
         with pytest.raises(SystemExit) as ended:
             main()
         assert ended.value.code == 0
@@ -200,7 +200,7 @@ def test_a_run_is_scored_by_one_command(reward_folder, causal_folder, tmp_path, 
 
 
 def _item(text):
-    from quorate.scoring.asking import Item
+    from demur.scoring.asking import Item
 
     return Item(PROBLEM, text)
 

@@ -8,13 +8,13 @@ import re
 import numpy as np
 import pytest
 
-from quorate.calibration import HighProbability, Marginal
-from quorate.electorate import Source, hold_vote
-from quorate.evidence import exceeds
-from quorate.pool_table import Reading
-from quorate.records import Path, Pool, Problem
-from quorate.report import page_of, report_facts
-from quorate.simulate import simulate_pools
+from demur.calibration import HighProbability, Marginal
+from demur.electorate import Source, hold_vote
+from demur.evidence import exceeds
+from demur.pool_table import Reading
+from demur.records import Path, Pool, Problem
+from demur.report import page_of, report_facts
+from demur.simulate import simulate_pools
 
 NASTY = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>\u202e\u2028&amp;"
 
@@ -148,7 +148,7 @@ def test_the_page_asks_the_network_for_nothing():
 
 
 def test_long_texts_are_cut_to_a_budget(monkeypatch):
-    from quorate.report import facts as module
+    from demur.report import facts as module
 
     monkeypatch.setattr(module, "TEXT_BUDGET", 240 * 6 * 100)
     source, voted, policy = made()

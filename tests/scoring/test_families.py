@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorate.errors import InvalidValue, LogprobsMissing, ScoringError
-from quorate.records import Path, Pool, Problem
-from quorate.scoring import judge_prompts
-from quorate.scoring.families import ScorerSettings, make_scorer, scorer_of_identity, settings_from
-from quorate.scoring.judge import LOWEST, read_verdict
-from quorate.scoring.judge_prompts import JudgePrompt, judge_prompt, prompt_for
-from quorate.scoring.protocol import full_identity
-from quorate.scoring.self_consistency import SelfConsistency, words
+from demur.errors import InvalidValue, LogprobsMissing, ScoringError
+from demur.records import Path, Pool, Problem
+from demur.scoring import judge_prompts
+from demur.scoring.families import ScorerSettings, make_scorer, scorer_of_identity, settings_from
+from demur.scoring.judge import LOWEST, read_verdict
+from demur.scoring.judge_prompts import JudgePrompt, judge_prompt, prompt_for
+from demur.scoring.protocol import full_identity
+from demur.scoring.self_consistency import SelfConsistency, words
 
 TEXT = st.text(alphabet="ab Cc\n", max_size=12)
 
@@ -180,7 +180,7 @@ def test_a_scorer_is_made_again_from_its_identity(route, monkeypatch):
     assert full_identity(again) == full_identity(made)
 
 
-def test_no_policy_makes_quorate_run_a_function_or_ask_an_unknown_server(monkeypatch):
+def test_no_policy_makes_demur_run_a_function_or_ask_an_unknown_server(monkeypatch):
     monkeypatch.delenv("JUDGE_BASE_URL", raising=False)
     own = {"scorer": "own", "function": "os:system", "source": None, "normaliser": "none"}
     with pytest.raises(InvalidValue, match="name it yourself with --score os:system"):

@@ -15,12 +15,12 @@ from functools import partial
 import pytest
 from sqlalchemy import text
 
-from quorate.errors import LogprobsMissing, ScoringError, StoreError
-from quorate.records import Path, Pool, Problem
-from quorate.scoring import OwnScore, Perplexity, SelfConsistency, score_run
-from quorate.scoring.asking import Asking, Item, Value
-from quorate.store import Store
-from quorate.store.rows import saved
+from demur.errors import LogprobsMissing, ScoringError, StoreError
+from demur.records import Path, Pool, Problem
+from demur.scoring import OwnScore, Perplexity, SelfConsistency, score_run
+from demur.scoring.asking import Asking, Item, Value
+from demur.store import Store
+from demur.store.rows import saved
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def test_a_decorated_function_or_one_with_sets_has_one_identity_in_every_process
         "@twice\ndef decorated(pool, stop=frozenset({'the', 'a', 'an', 'of'})):\n"
         "    return [factor() for _ in pool.paths]\n"
     )
-    code = "from quorate.scoring.own import own_score; print(own_score('mine:decorated').identity()['made_of'])"
+    code = "from demur.scoring.own import own_score; print(own_score('mine:decorated').identity()['made_of'])"
 
     def made_of():
         return subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True).stdout
@@ -328,8 +328,8 @@ def test_a_store_of_the_first_schema_is_brought_up_to_date(place, filled):
     run = filled(place)
     score(run, Lengths())
     with run.engine.begin() as connection:
-        connection.execute(text("ALTER TABLE quorate_scores DROP COLUMN flag"))
-        connection.execute(text("UPDATE quorate_meta SET value = '1' WHERE name = 'schema'"))
+        connection.execute(text("ALTER TABLE demur_scores DROP COLUMN flag"))
+        connection.execute(text("UPDATE demur_meta SET value = '1' WHERE name = 'schema'"))
     run.engine.dispose()
     with Store(place) as store:
         again = store.run("run")
@@ -340,8 +340,8 @@ def test_a_store_of_the_first_schema_is_brought_up_to_date(place, filled):
 
 _WORKER = """
     import asyncio, sys
-    from quorate.scoring import score_run
-    from quorate.store import Store
+    from demur.scoring import score_run
+    from demur.store import Store
     sys.path.insert(0, {tests!r})
     from scoring.test_runs import Lengths
 

@@ -7,15 +7,15 @@ import math
 
 import pytest
 
+from demur.errors import BackendError, EndpointRefused, InvalidValue, LogprobsMissing, ScoringError
+from demur.prompts import Template
+from demur.records import Path, Pool, Problem
+from demur.scoring.asking import is_too_long
+from demur.scoring.families import ScorerSettings, make_scorer
+from demur.scoring.perplexity import statistic
+from demur.scoring.protocol import Failed, flagged, full_identity
+from demur.store import Scored, Unscored
 from loopback import error, reply
-from quorate.errors import BackendError, EndpointRefused, InvalidValue, LogprobsMissing, ScoringError
-from quorate.prompts import Template
-from quorate.records import Path, Pool, Problem
-from quorate.scoring.asking import is_too_long
-from quorate.scoring.families import ScorerSettings, make_scorer
-from quorate.scoring.perplexity import statistic
-from quorate.scoring.protocol import Failed, flagged, full_identity
-from quorate.store import Scored, Unscored
 from vllm import Vllm, log_yes, reward, templated, token_logprob, tokens_of
 
 TEXTS = ("2 + 3 = 5, so 5.", "It is 6.", " The answer is 5 ", "")

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event, text
 
-from quorate.errors import StoreError
-from quorate.records import Path, Problem
-from quorate.store import SavedPath, Store
-from quorate.store.rows import pack, saved, unpack
+from demur.errors import StoreError
+from demur.records import Path, Problem
+from demur.store import SavedPath, Store
+from demur.store.rows import pack, saved, unpack
 
 PIPELINE = {"model": "m", "temperature": 0.8, "prompt": {"user": "{question}"}}
 PROBLEMS = [Problem(f"q{k}", f"What is {k} + 1?", (str(k + 1),), extra={"task": "math"}) for k in range(3)]
@@ -190,17 +190,17 @@ def test_two_processes_may_make_a_store_at_once(place):
 
 def test_a_newer_schema_is_refused_and_not_touched(place, run):
     with run.engine.begin() as connection:
-        connection.execute(text("UPDATE quorate_meta SET value = '99' WHERE name = 'schema'"))
+        connection.execute(text("UPDATE demur_meta SET value = '99' WHERE name = 'schema'"))
     for create in (True, False):
-        with pytest.raises(StoreError, match="has schema 99, and this quorate reads 2"):
+        with pytest.raises(StoreError, match="has schema 99, and this demur reads 2"):
             Store(place, create=create)
     with run.engine.connect() as connection:
-        assert connection.execute(text("SELECT value FROM quorate_meta WHERE name = 'schema'")).scalar() == "99"
+        assert connection.execute(text("SELECT value FROM demur_meta WHERE name = 'schema'")).scalar() == "99"
 
 
 def test_a_store_of_another_program_is_refused(place, run):
     with run.engine.begin() as connection:
-        connection.execute(text("UPDATE quorate_meta SET value = 'other' WHERE name = 'application'"))
+        connection.execute(text("UPDATE demur_meta SET value = 'other' WHERE name = 'application'"))
     with pytest.raises(StoreError, match="belongs to another program"):
         Store(place)
 

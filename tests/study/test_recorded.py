@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import quorate as qr
-from quorate.separability import predicted_accuracy
+import demur as dm
+from demur.separability import predicted_accuracy
 
 _SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "results.py"
 _SPEC = importlib.util.spec_from_file_location("results_page", _SCRIPT)
@@ -28,13 +28,13 @@ def test_the_exact_law_and_the_identities_hold(recorded_pools, recorded):
     for method in result.methods:
         for check in method.checks:
             assert not abs(check.z) > 4, (method.name, check.alpha, check.z)
-        table = qr.Separability.of(method.evidence)
+        table = dm.Separability.of(method.evidence)
         some = table.answered > 0
         closed = predicted_accuracy(table.vote_accuracy, table.survival_right, table.survival_wrong)
         assert np.abs(closed - table.selective_accuracy)[some].max() < 1e-12
         error = (1 - table.selective_accuracy[some]) * table.answered[some]
         assert np.abs(error - table.confident_error[some]).max() < 1e-12
-        hazards = qr.Hazards.of(method.evidence)
+        hazards = dm.Hazards.of(method.evidence)
         at = np.searchsorted(table.threshold, hazards.edges)
         survival = np.cumprod(1 - np.nan_to_num(hazards.hazard_wrong))
         assert np.abs(survival - table.survival_wrong[at]).max() < 1e-12

@@ -10,16 +10,16 @@ import math
 import numpy as np
 import pytest
 
-import quorate as qr
-from quorate.comparison import JITTERED, MAJORITY
-from quorate.errors import InvalidValue
-from quorate.evaluation import Summary
-from quorate.separability import predicted_accuracy
-from quorate.study import read_study, run_study
-from quorate.study.cells import TIED, open_cell
-from quorate.study.figures import draw, figures_of
-from quorate.study.protocol import evaluate_cell, fresh_law
-from quorate.study.tables import Table
+import demur as dm
+from demur.comparison import JITTERED, MAJORITY
+from demur.errors import InvalidValue
+from demur.evaluation import Summary
+from demur.separability import predicted_accuracy
+from demur.study import read_study, run_study
+from demur.study.cells import TIED, open_cell
+from demur.study.figures import draw, figures_of
+from demur.study.protocol import evaluate_cell, fresh_law
+from demur.study.tables import Table
 
 STUDY = """
 [study]
@@ -50,7 +50,7 @@ scores = ["large"]
 
 def write_pools(path, n, seed, *, gold=True, prefix="q"):
     """Simulated pools with two scores, one of them noisier."""
-    table = qr.simulate_pools(n, n_paths=8, seed=seed)
+    table = dm.simulate_pools(n, n_paths=8, seed=seed)
     rng = np.random.default_rng(seed)
     with path.open("w") as stream:
         for i, (answers, scores, right) in enumerate(zip(table.answers, table.scores, table.gold, strict=True)):
@@ -101,13 +101,13 @@ def test_the_identities_of_the_theory_hold_on_every_cell(found):
     """The plug-in predictor is the selective accuracy; CE = (1 − A_c) Y; hazards multiply to survival."""
     for result in found.results:
         for method in result.methods:
-            table = qr.Separability.of(method.evidence)
+            table = dm.Separability.of(method.evidence)
             closed = predicted_accuracy(table.vote_accuracy, table.survival_right, table.survival_wrong)
             some = table.answered > 0
             assert np.abs(closed - table.selective_accuracy)[some].max() < 1e-12
             error = (1 - table.selective_accuracy[some]) * table.answered[some]
             assert np.abs(error - table.confident_error[some]).max() < 1e-12
-            hazards = qr.Hazards.of(method.evidence)
+            hazards = dm.Hazards.of(method.evidence)
             survival = np.cumprod(1 - np.nan_to_num(hazards.hazard_wrong))
             at = np.searchsorted(table.threshold, hazards.edges)
             assert np.abs(survival - table.survival_wrong[at]).max() < 1e-12
@@ -158,7 +158,7 @@ def test_a_prefix_of_paths_is_voted_on_as_if_there_were_no_others(folder):
     votes, _ = cell.votes("large", m=3)
     answers = [pool[:3] for pool in cell.table.answers]
     scores = [pool[:3] for pool in cell.scores["large"]]
-    again = qr.vote(answers, scores, normaliser=qr.normalisers.pool_z).take(cell.rows)
+    again = dm.vote(answers, scores, normaliser=dm.normalisers.pool_z).take(cell.rows)
     assert votes.confidence.tolist() == again.confidence.tolist()
 
 
@@ -268,8 +268,8 @@ def test_fewer_paths_are_not_scored_by_those_that_are_left_out(folder):
     """Self-consistency compares a path with all others, so its values say nothing of a prefix."""
     from dataclasses import replace
 
-    from quorate.electorate import Source
-    from quorate.study.cells import read_cell
+    from demur.electorate import Source
+    from demur.study.cells import read_cell
 
     study = read_study(folder / "study.toml")
     source = Source(open_cell(study.cells[0], {}).source.pools, scorers={"large": {"scorer": "self-consistency"}})

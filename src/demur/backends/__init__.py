@@ -1,0 +1,30 @@
+"""Models to sample from, behind one Protocol.
+
+OpenAI       any OpenAI-compatible server
+Embedded     llama.cpp in this process, any GGUF file
+Replay       recorded pools
+Scripted     answers written beforehand, for tests, docs and examples
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from demur.backends.protocol import Backend, Completion, Prompt, Settings, Wanted
+
+if TYPE_CHECKING:
+    from demur.backends.embedded import Embedded as Embedded
+    from demur.backends.openai import OpenAI as OpenAI
+    from demur.backends.replay import Replay as Replay
+    from demur.backends.scripted import Scripted as Scripted
+
+__all__ = ["Backend", "Completion", "Embedded", "OpenAI", "Prompt", "Replay", "Scripted", "Settings", "Wanted"]
+
+_HOME = {"Embedded": "embedded", "OpenAI": "openai", "Replay": "replay", "Scripted": "scripted"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'demur.backends' has no attribute {name!r}")
+    return getattr(import_module(f"demur.backends.{_HOME[name]}"), name)

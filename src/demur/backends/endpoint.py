@@ -1,0 +1,233 @@
+"""An HTTP endpoint: requests paced, tried again where that may help, failed at once where it cannot.
+
+The key comes from the environment and goes nowhere but into the request; no error ever holds it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import random
+import time
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from demur.backends.pacing import Pace
+from demur.backends.protocol import has_choices
+from demur.errors import BackendError, EndpointRefused, MissingExtra, NoSuchRoute
+
+_LATER = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
+_TOO_MUCH = frozenset({429, 503, 529})
+_NEVER = frozenset({401, 403, 404, 405})
+_MOST_BYTES = 256 * 2**20
+_MOST_TRIES = 8
+_LONGEST_WAIT = 20.0
+
+
+class Endpoint:
+    """An address to post JSON to. `patience` is how long it may be away, in seconds.
+
+    `name` prefixes the environment variables that hold its address and key: NAME_BASE_URL, NAME_API_KEY.
+    """
+
+    def __init__(
+        self,
+        base_url: str | None,
+        name: str,
+        *,
+        concurrency: int,
+        connect_seconds: float = 10.0,
+        read_seconds: float = 600.0,
+        patience: float = 300.0,
+        serves: str = "what it serves",
+    ) -> None:
+        address = base_url or os.environ.get(f"{name}_BASE_URL")
+        if not address:
+            raise BackendError(f"no endpoint is named; give --base-url or set {name}_BASE_URL")
+        if urlsplit(address).scheme not in ("http", "https"):
+            raise BackendError(f"an endpoint's address begins with http:// or https://, got {without_secrets(address)}")
+        self.base_url, self._login = _without_login(address.rstrip("/"))
+        self.patience, self.serves = patience, serves
+        self.retries = 0
+        """Requests that had to be tried again."""
+        self.trouble = ""
+        """Why the last of them had to."""
+        self._key_variable = f"{name}_API_KEY"
+        self._key = os.environ.get(self._key_variable, "")
+        self._timeouts = (connect_seconds, read_seconds)
+        self._pace = Pace(concurrency)
+        self._session: Any = None
+        self._last_success: float | None = None
+
+    async def post(self, route: str, body: dict[str, Any], *, at_root: bool = False) -> Any:
+        """The parsed answer of a route. Tries again what may succeed later, within `patience`.
+
+        `at_root`: the route lies beside /v1, not under it.
+        """
+        payload = json.dumps(body).encode()
+        first_failure: float | None = None
+        tries = 0
+        while True:
+            try:
+                async with self._pace:
+                    return await self._once(self._address(route, at_root=at_root), payload)
+            except _Later as problem:
+                now = time.monotonic()
+                first_failure = first_failure or now
+                self.retries, self.trouble = self.retries + 1, str(problem)
+                tries += not problem.too_much  # being told to wait is no failure
+                # A server that answers others but never this one will not change its mind; one that is away may return.
+                others = self._last_success is not None and self._last_success > first_failure
+                away = now - max(first_failure, self._last_success or 0)
+                if (others and tries >= _MOST_TRIES) or away + problem.retry_after > self.patience:
+                    raise BackendError(f"gave up after {tries} tries: {problem}") from None
+                if not problem.too_much:  # else the pace holds everybody off
+                    await asyncio.sleep(min(_LONGEST_WAIT, 0.25 * 2**tries) * random.uniform(0.5, 1.0))
+
+    async def get(self, route: str) -> tuple[int, Any]:
+        """Status and parsed body of a route, tried once: for probing."""
+        session = self._open()
+        async with session.get(self._address(route), allow_redirects=False) as response:
+            return response.status, _parsed(await response.read())
+
+    async def _once(self, address: str, payload: bytes) -> Any:
+        session = self._open()
+        import aiohttp
+
+        try:
+            async with session.post(address, data=payload, allow_redirects=False) as response:
+                raw = await _body(response)
+                status, retry_after = response.status, _seconds(response.headers.get("Retry-After"))
+        except (aiohttp.InvalidURL, aiohttp.ClientSSLError) as error:
+            raise EndpointRefused(
+                f"the endpoint {without_secrets(self.base_url)} cannot be used: {self._redact(str(error))}"
+            ) from None
+        except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
+            reason = str(error) or type(error).__name__
+            raise _Later(
+                f"the endpoint {without_secrets(self.base_url)} cannot be reached: {self._redact(reason)}"
+            ) from None
+        document = _parsed(raw)
+        if status == 200:
+            if document is None:
+                raise _Later("the endpoint's answer is not JSON")
+            if isinstance(document, dict) and document.get("error") and not document.get("choices"):
+                raise _Later(f"the endpoint answered with an error: {self._said(document, raw)}")
+            if urlsplit(address).path.endswith("/completions") and not has_choices(document):
+                raise _Later("the endpoint's answer holds no choices")
+            self._last_success = time.monotonic()
+            self._pace.succeeded()
+            return document
+        said = f"the endpoint answered {status}: {self._said(document, raw)}"
+        if status in _LATER:
+            if status in _TOO_MUCH:
+                self._pace.pushed_back(retry_after)
+            raise _Later(said, retry_after, too_much=status in _TOO_MUCH)
+        if status in _NEVER:
+            hint = {401: f"; set {self._key_variable}", 403: f"; check {self._key_variable}"}.get(
+                status, f"; check the address ({without_secrets(self.base_url)}) and {self.serves}"
+            )
+            raise (NoSuchRoute if status in (404, 405) else EndpointRefused)(said + hint)
+        raise Refused(said)
+
+    def _said(self, document: Any, raw: bytes) -> str:
+        error = document.get("error", document) if isinstance(document, dict) else None
+        message = error.get("message") or error.get("detail") if isinstance(error, dict) else error
+        text = str(message) if message else raw[:10_000].decode("utf-8", "replace")
+        return self._redact(" ".join(text[:10_000].split()))[:300] or "nothing"
+
+    def _redact(self, text: str) -> str:
+        for secret in (self._key, self._login, self._login.partition(":")[2]):
+            text = text.replace(secret, "[secret]") if secret else text
+        return text.replace(self.base_url, without_secrets(self.base_url))
+
+    def _address(self, route: str, *, at_root: bool = False) -> str:
+        parts = urlsplit(self.base_url)
+        under = parts.path.rstrip("/")
+        return urlunsplit(parts._replace(path=(under.removesuffix("/v1") if at_root else under) + route))
+
+    def _open(self) -> Any:
+        if self._session is None:
+            try:
+                import aiohttp
+            except ImportError:
+                raise MissingExtra("a server needs aiohttp; install it with: pip install 'demur[http]'") from None
+            connect, read = self._timeouts
+            headers = {"Content-Type": "application/json"}
+            if self._key or self._login:
+                login = base64.b64encode(self._login.encode()).decode()
+                headers["Authorization"] = f"Bearer {self._key}" if self._key else f"Basic {login}"
+            self._session = aiohttp.ClientSession(
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect, sock_read=read),
+                connector=aiohttp.TCPConnector(limit=0),  # the pace bounds requests
+            )
+        return self._session
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+class _Later(Exception):
+    """A failure that may pass."""
+
+    def __init__(self, message: str, retry_after: float = 0.0, *, too_much: bool = False) -> None:
+        super().__init__(message)
+        self.retry_after, self.too_much = retry_after, too_much
+
+
+class Refused(Exception):
+    """The server does not take the request as it is; it may take it put another way."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+def _without_login(address: str) -> tuple[str, str]:
+    """An address as it is asked, and the user and password that stood in it."""
+    parts = urlsplit(address)
+    login, _, host = parts.netloc.rpartition("@")
+    return urlunsplit((parts.scheme, host, parts.path, parts.query, "")), unquote(login)
+
+
+def without_secrets(address: str) -> str:
+    """An address without user, password and query."""
+    parts = urlsplit(address)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+async def _body(response: Any) -> bytes:
+    """The whole body, unless it is beyond any sense."""
+    found = bytearray()
+    async for part in response.content.iter_any():
+        found += part
+        if len(found) > _MOST_BYTES:
+            raise BackendError(f"the endpoint sent more than {_MOST_BYTES} bytes in one answer")
+    return bytes(found)
+
+
+def _parsed(raw: bytes) -> Any:
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _seconds(header: str | None) -> float:
+    """Retry-After, in seconds from now: a number or a date. At most ten minutes."""
+    if not header:
+        return 0.0
+    try:
+        wait = float(header)
+    except ValueError:
+        try:
+            wait = parsedate_to_datetime(header).timestamp() - time.time()
+        except ValueError:
+            return 0.0
+    return min(max(wait, 0.0), 600.0) if wait == wait else 0.0

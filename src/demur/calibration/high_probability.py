@@ -1,0 +1,80 @@
+"""High-probability control: with probability 1 − δ over calibration sets, the policy's true error rate is ≤ α.
+
+The true rate of the k-th largest wrong confidence has the law Beta(k, n + 1 − k), and P(Beta > α) is the binomial
+P(Bin(n, α) ≤ k − 1). So the rank is the number of j in 0 … n − 1 with P(Bin(n, α) ≤ j) ≤ δ: exact, and no bound can
+allow more. It needs independent calibration questions, not merely exchangeable ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, log, log1p
+from typing import Any, ClassVar
+
+from scipy.special import bdtr
+
+from demur.calibration.guarantee import exact_alpha
+
+_EXACT_LIMIT = 20_000  # sample sizes up to which a tie with δ is settled in whole numbers
+
+
+@dataclass(frozen=True)
+class HighProbability:
+    """Confident-error rate at most alpha, for all but a share delta of calibration sets."""
+
+    alpha: float
+    delta: float
+    name: ClassVar[str] = "high_probability"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", float(exact_alpha(self.alpha)))
+        object.__setattr__(self, "delta", float(exact_alpha(self.delta, "delta")))
+
+    def rank(self, n: int) -> int:
+        low, high = 0, n  # the rank lies in [low, high]; P(Bin(n, α) ≤ j) grows with j
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self._allows(middle - 1, n):
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    def n_needed(self) -> int:
+        guess = ceil(log(self.delta) / log1p(-self.alpha))
+        while not self._allows(0, guess):
+            guess += 1
+        while guess > 1 and self._allows(0, guess - 1):
+            guess -= 1
+        return guess
+
+    def parameters(self) -> dict[str, Any]:
+        return {"alpha": self.alpha, "delta": self.delta}
+
+    def promise(self, n: int) -> str:
+        return (
+            f"For all but a share {self.delta:g} of calibration sets of {n} independent questions, the rate of wrong "
+            f"answers on new questions like them is at most {self.alpha:g}; which sets those are cannot be known."
+        )
+
+    def _allows(self, errors: int, n: int) -> bool:
+        """P(Bin(n, α) ≤ errors) ≤ δ."""
+        tail = float(bdtr(errors, n, self.alpha))
+        delta = self.delta
+        if abs(tail - delta) > 1e-9 * delta:
+            return tail < delta
+        if n > _EXACT_LIMIT:
+            return False  # too close to tell in floats: the smaller rank keeps the promise
+        return _binomial_cdf(errors, n, exact_alpha(self.alpha)) <= exact_alpha(self.delta, "delta")
+
+
+def _binomial_cdf(errors: int, n: int, alpha: Fraction) -> Fraction:
+    """P(Bin(n, α) ≤ errors), exactly."""
+    hit, miss = alpha.numerator, alpha.denominator - alpha.numerator
+    term = miss**n
+    total = term
+    for j in range(errors):
+        term = term * hit * (n - j) // ((j + 1) * miss)
+        total += term
+    return Fraction(total, alpha.denominator**n)

@@ -1,0 +1,43 @@
+"""Conformal risk control (paper §3.4): P(answers and is wrong) ≤ α on a new exchangeable question.
+
+The paper's threshold inf{λ : R̂(λ) ≤ α − (1 − α)/n} is one order statistic: with k = ⌊(n + 1)α⌋, the k-th largest
+wrong confidence. No grid, no root finder. The promise is marginal: over the calibration set and the new question.
+The true rate of one calibrated policy exceeds α in a little under half of all calibrations (its law is
+Beta(k, n + 1 − k)); `HighProbability` is the answer to that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, ClassVar
+
+from demur.calibration.guarantee import exact_alpha
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """Confident-error rate at most alpha, in expectation over calibration sets."""
+
+    alpha: float
+    name: ClassVar[str] = "marginal"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", float(exact_alpha(self.alpha)))
+
+    def rank(self, n: int) -> int:
+        # (n + 1)α in exact arithmetic: in floats 100 * 0.29 < 29 costs one allowed error.
+        return int((n + 1) * exact_alpha(self.alpha))
+
+    def n_needed(self) -> int:
+        alpha = exact_alpha(self.alpha)
+        return ceil((1 - alpha) / alpha)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"alpha": self.alpha}
+
+    def promise(self, n: int) -> str:
+        return (
+            f"On a new question exchangeable with the {n} calibration questions, the probability of answering it "
+            f"wrongly is at most {self.alpha:g}, averaged over calibration sets."
+        )

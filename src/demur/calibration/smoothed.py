@@ -1,0 +1,49 @@
+"""Conformal risk control that spends α to the last bit: P(answers and is wrong) = α for continuous confidences.
+
+⌊(n + 1)α⌋ leaves up to one rank unspent. Here the rank is one higher with probability frac((n + 1)α). The draw is made
+once, when the guarantee is made, and stored, so every decision of a policy uses the same threshold. It is random
+unless a seed is given; whoever gives one must not choose it by its result.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from demur.calibration.guarantee import exact_alpha
+from demur.calibration.marginal import Marginal
+
+
+@dataclass(frozen=True)
+class Smoothed:
+    """Confident-error rate at most alpha, in expectation over calibration sets and one draw of the rank."""
+
+    alpha: float
+    seed: int | None = None
+    name: ClassVar[str] = "smoothed"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", float(exact_alpha(self.alpha)))
+        object.__setattr__(self, "seed", secrets.randbits(48) if self.seed is None else int(self.seed))
+
+    def rank(self, n: int) -> int:
+        spend = (n + 1) * exact_alpha(self.alpha)
+        whole = int(spend)
+        draw = Fraction(random.Random(f"demur smoothed rank {self.seed}").random())
+        return whole + (draw < spend - whole)
+
+    def n_needed(self) -> int:
+        """The n from which the rank is at least 1 whatever the draw."""
+        return Marginal(self.alpha).n_needed()
+
+    def parameters(self) -> dict[str, Any]:
+        return {"alpha": self.alpha, "seed": self.seed}
+
+    def promise(self, n: int) -> str:
+        return (
+            f"On a new question exchangeable with the {n} calibration questions, the probability of answering it "
+            f"wrongly is at most {self.alpha:g}, averaged over calibration sets and the one random draw of the rank."
+        )

@@ -1,0 +1,91 @@
+"""The command line: one file per verb. Errors become one line on standard error and exit code 2."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import warnings
+from typing import Any
+
+import typer
+
+from demur.cli import (
+    answers,
+    ask,
+    calibrate,
+    decide,
+    demo,
+    doctor,
+    evaluate,
+    exporting,
+    importing,
+    models,
+    report,
+    runs,
+    sample,
+    score,
+    simulate,
+    study,
+)
+from demur.errors import DemurError, InfeasibleWarning
+from demur.version import __version__
+
+# The command-line parser's own complaints; typer exports only the leaf of their family.
+UsageProblem: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+app = typer.Typer(
+    name="demur",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="Know when not to answer: a calibrated vote over sampled reasoning paths, with a guarantee.",
+)
+for verb in (
+    demo, sample, score, calibrate, evaluate, report, study, decide, ask, answers, runs, importing, exporting, models,
+    doctor, simulate,
+):  # fmt: skip
+    app.command(verb.NAME, help=verb.HELP)(verb.run)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: bool = typer.Option(False, "--version", help="Show the version and exit.", is_eager=True),
+) -> None:
+    if version:
+        typer.echo(f"demur {__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # whatever a model wrote, it can be shown
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", InfeasibleWarning)
+            warnings.showwarning = _show_warning
+            code = app(standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(code if isinstance(code, int) else 0)
+    except (DemurError, UsageProblem) as error:
+        _fail(error.format_message() if isinstance(error, UsageProblem) else str(error))
+    except typer.Abort:
+        sys.exit(130)
+    except (BrokenPipeError, KeyboardInterrupt) as error:
+        # The reader went away or the user did: nothing to explain, but not a success either.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - what is left in the buffer has nowhere to go
+        sys.exit(130 if isinstance(error, KeyboardInterrupt) else 141)
+    except OSError as error:
+        _fail(f"{error.strerror or error}")
+
+
+def _fail(message: str) -> None:
+    typer.echo("error: " + " ".join(message.split()), err=True)
+    sys.exit(2)
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    typer.echo(f"warning: {message}", err=True)

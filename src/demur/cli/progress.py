@@ -1,0 +1,94 @@
+"""How long work is shown: a bar on a terminal, plain lines elsewhere; and how Ctrl-C ends it cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import typer
+
+from demur.cli import output
+from demur.progress import Progress
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+class Meter:
+    """Watches sampling. Call it with each state; `close` ends the line."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self._bar: Any = None
+        self._task: Any = None
+        self._last = time.monotonic()
+
+    def __call__(self, progress: Progress) -> None:
+        if self.quiet:
+            return
+        if sys.stderr.isatty():
+            self._draw(progress)
+        elif time.monotonic() - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = time.monotonic()
+            typer.echo(f"{progress.saved} of {progress.wanted} paths; {_facts(progress)}", err=True)
+
+    def _draw(self, progress: Progress) -> None:
+        if self._bar is None:
+            from rich import progress as rich_progress
+            from rich.console import Console
+
+            self._bar = rich_progress.Progress(
+                rich_progress.BarColumn(), rich_progress.MofNCompleteColumn(),
+                rich_progress.TextColumn("{task.description}"), console=Console(stderr=True), transient=True,
+            )  # fmt: skip
+            self._bar.start()
+            self._task = self._bar.add_task("", total=progress.wanted)
+        self._bar.update(self._task, total=progress.wanted, completed=progress.saved, description=_facts(progress))
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def _facts(progress: Progress) -> str:
+    facts = [f"{progress.rate:.1f} paths/s"]
+    tokens = getattr(progress, "tokens", 0)  # scoring counts none
+    if tokens:
+        facts.append(f"{tokens / max(progress.seconds, 1e-9):.0f} tokens/s")
+    if progress.failed:
+        facts.append(f"{len(progress.failed)} problems failed")
+    if progress.retries:
+        facts.append(f"{progress.retries} requests tried again (last: {output.visible(progress.trouble, 80)})")
+    if progress.seconds_left is not None:
+        facts.append(f"{duration(progress.seconds_left)} left")
+    return ", ".join(facts)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def interruptible(work: Callable[[asyncio.Event], Awaitable[Any]]) -> Any:
+    """Run asynchronous work that the first Ctrl-C asks to stop; a second one does not ask."""
+
+    async def main() -> Any:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def ask() -> None:
+            stop.set()
+            for each in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(each)
+
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(each, ask)
+        return await work(stop)
+
+    return asyncio.run(main())

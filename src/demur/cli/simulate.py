@@ -1,0 +1,47 @@
+"""`demur simulate`: pools with a known truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from demur.cli import output
+from demur.cli.options import Json, Seed
+
+NAME = "simulate"
+HELP = """Write simulated pools with a known truth, to try everything without a model.
+
+Example: `demur simulate -o pools.jsonl --problems 1000 && demur calibrate pools.jsonl --score simulated`
+"""
+
+
+def run(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write (.jsonl or .jsonl.gz).")],
+    problems: Annotated[int, typer.Option("--problems", "-n", help="How many problems.")] = 1000,
+    paths: Annotated[int, typer.Option("--paths", "-m", help="Paths per problem.")] = 16,
+    separation: Annotated[float, typer.Option(help="How much higher right paths score, in standard deviations.")] = 0.7,
+    missing: Annotated[float, typer.Option(help="Share of paths without an answer.")] = 0.02,
+    seed: Seed = None,
+    json: Json = False,
+) -> None:
+    from demur.baselines import oracle, single_path
+    from demur.files import write_pools
+    from demur.simulate import SCORE, simulate_pools
+
+    drawn = simulate_pools(problems, n_paths=paths, seed=seed or 0, separation=separation, missing=missing)
+    write_pools(drawn.pools(), out)
+    right = (drawn.answers == drawn.gold[:, None]).tolist()
+    facts = {
+        "file": str(out), "problems": problems, "paths": paths, "score": SCORE, "seed": seed or 0,
+        "single_path": single_path(right), "oracle": oracle(right),
+    }  # fmt: skip
+    if json:
+        output.emit(facts)
+        return
+    output.say(
+        f"Wrote {problems} problems with {paths} paths each to {out}; the score is called {SCORE!r}.\n"
+        f"A single path is right {output.percent(single_path(right))} of the time; "
+        f"in {output.percent(oracle(right))} of the problems some path is."
+    )

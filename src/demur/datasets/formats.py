@@ -1,0 +1,108 @@
+"""Records as benchmarks publish them, each turned into a problem."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from demur.answers.maths.extraction import extract
+from demur.errors import DatasetError
+from demur.records import Problem
+
+Record = Mapping[str, Any]
+_FINAL = re.compile(r"####\s*(.+?)\s*$")
+_OURS = ("id", "question", "gold", "cluster", "group", "paths")
+
+
+def gsm8k(record: Record, name: str) -> Problem:
+    """`question`, and an `answer` that ends in `#### 18`."""
+    found = _FINAL.search(str(record["answer"]))
+    if found is None:
+        raise DatasetError(f"{name}: the answer does not end in #### and a number")
+    return Problem(
+        name, _question(record["question"], name), (found.group(1).replace(",", ""),), extra={"task": "math"}
+    )
+
+
+def mathematics(record: Record, name: str) -> Problem:
+    """`problem`, and a `solution` with a boxed answer, or the `answer` itself."""
+    gold = record.get("answer")
+    if gold is None:
+        found = extract(str(record["solution"]))
+        gold = found.answer if found.method == "boxed" else None
+    if gold is None:
+        raise DatasetError(f"{name}: the solution has no boxed answer")
+    extra: dict[str, Any] = {"task": "math"}
+    if "level" in record:
+        extra["level"] = str(record["level"])
+    subject = record.get("type") or record.get("subject")
+    return Problem(name, _question(record["problem"], name), (str(gold),), group=_text(subject), extra=extra)
+
+
+def hotpotqa(record: Record, name: str) -> Problem:
+    """`question`, `answer`, and `context`: pairs of a title and sentences, or the hub's two lists of them."""
+    context = record["context"]
+    if isinstance(context, Mapping):
+        context = list(zip(context["title"], context["sentences"], strict=True))
+    passages = [f"{title}\n{''.join(sentences).strip()}" for title, sentences in context]
+    identity = str(record.get("_id") or record.get("id") or name)
+    extra = {"task": "qa", "passages": passages}
+    return Problem(
+        identity,
+        _question(record["question"], name),
+        (str(record["answer"]),),
+        group=_text(record.get("type")),
+        extra=extra,
+    )
+
+
+def multiple_choice(record: Record, name: str) -> Problem:
+    """`question`, `choices` or `options`, and `answer`: a letter, or the number of the right one."""
+    options = [str(each) for each in (record.get("choices") or record.get("options") or ())]
+    answer = record.get("answer")
+    letter = chr(65 + answer) if isinstance(answer, int) else str(answer).strip().upper()
+    if not (len(letter) == 1 and 0 <= ord(letter) - 65 < len(options)):
+        raise DatasetError(f"{name}: the answer {answer!r} is none of the {len(options)} options")
+    subject = record.get("subject") or record.get("category")
+    extra = {"task": "mc", "options": options}
+    return Problem(name, _question(record["question"], name), (letter,), group=_text(subject), extra=extra)
+
+
+def ours(record: Record, name: str) -> Problem:
+    """`question`, and where known `id`, `gold`, `task`, `cluster`, `group`; other fields are kept."""
+    gold = record.get("gold")
+    golds = gold if isinstance(gold, list) else [] if gold is None else [gold]
+    extra = {field: value for field, value in record.items() if field not in _OURS}
+    return Problem(
+        str(record.get("id", name)), _question(record["question"], name), tuple(golds), _text(record.get("cluster")),
+        _text(record.get("group")), extra,
+    )  # fmt: skip
+
+
+def recognise(record: Record) -> Callable[[Record, str], Problem]:
+    """The format of a file, by its first record."""
+    fields = set(record)
+    if "question" in fields and ("gold" in fields or "answer" not in fields):
+        return ours
+    if {"problem", "solution"} <= fields or {"problem", "answer"} <= fields:
+        return mathematics
+    if {"question", "answer", "context"} <= fields:
+        return hotpotqa
+    if {"question", "answer"} <= fields and fields & {"choices", "options"}:
+        return multiple_choice
+    if {"question", "answer"} <= fields and _FINAL.search(str(record["answer"])):
+        return gsm8k
+    raise DatasetError(
+        f"the fields {', '.join(sorted(fields))} are of no known format; give `question` and `gold` (and `task`)"
+    )
+
+
+def _question(value: Any, name: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise DatasetError(f"{name}: a question must be a text that is not blank, got {value!r:.40}")
+    return value
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

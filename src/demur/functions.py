@@ -1,0 +1,37 @@
+"""A Python function by name, `package.module:function`: from the current folder or from what is installed.
+
+Only a name that the user gives is looked up, never one that a file does.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from demur.errors import InvalidValue
+
+_FORM = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+def names_function(spec: str) -> bool:
+    """Whether a text has the form package.module:function."""
+    return _FORM.fullmatch(spec) is not None
+
+
+def function_named(spec: str, used_as: str) -> Callable[..., Any]:
+    """The function; `used_as` says in an error what it was wanted for."""
+    module, _, name = spec.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)  # behind all else, so that nothing is shadowed
+    try:
+        function = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise InvalidValue(f"{used_as} {spec}: {error}") from None
+    if not callable(function):
+        raise InvalidValue(f"{used_as} {spec} is not a function")
+    return function  # type: ignore[no-any-return]

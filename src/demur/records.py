@@ -1,0 +1,116 @@
+"""The nouns: a problem, its sampled paths, the vote they cast and the decision taken on it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A question, and the answers that count as right where they are known."""
+
+    id: str
+    question: str | None = None
+    gold: tuple[Any, ...] = ()
+    """Accepted answers. Read by `labels` and by nothing upstream of it."""
+    cluster: str | None = None
+    """Rows of one cluster (duplicates, paraphrases, one document) stay on one side of a split."""
+    group: str | None = None
+    """The kind of question. Never decides a split."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the file that demur has no name for, kept as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """One sampled chain of reasoning (T⁽ʲ⁾) with the answer it ends in."""
+
+    answer: Any = None
+    text: str | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    has_answer_field: bool = True
+    """False where the file's path has no `answer` at all, which is not the same as an answer of null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """All paths sampled for one problem."""
+
+    problem: Problem
+    paths: tuple[Path, ...]
+
+
+_LABEL_NAMES = re.compile(
+    r"(?i)(is_?)?(in)?correct(ness)?(_(src|source|label|gold|answer))?|(gold|true)?_?labels?|gold(_.*)?|(ground_?)?truth"
+    r"|is_?(right|wrong|true|false)"
+)
+
+
+def names_labels(name: str) -> bool:
+    """Whether a field's name says that it holds labels."""
+    return _LABEL_NAMES.fullmatch(name) is not None
+
+
+def blinded(pool: Pool) -> Pool:
+    """A pool as a scorer may see it: without gold, and without fields that are named like labels."""
+    problem = replace(pool.problem, gold=(), extra=_without_labels(pool.problem.extra))
+    return Pool(problem, tuple(replace(path, extra=_without_labels(path.extra)) for path in pool.paths))
+
+
+def _without_labels(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not any(map(names_labels, fields)):
+        return fields
+    return {name: value for name, value in fields.items() if not names_labels(name)}
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """The outcome of one pool's score-weighted vote."""
+
+    answer: Any
+    """ŷ, the winner; None where no path has an answer."""
+    confidence: float
+    """ν, the winner's share of all weight, that of paths without an answer included."""
+    unanimous: bool
+    """Every path gave the same answer. Then the confidence is exactly 1, but not only then."""
+    tally: Mapping[Any, float]
+    """V_y for each answer, in units of the pool's largest weight; the winner first."""
+    support: Mapping[Any, int]
+    """How many paths gave each answer; the winner first."""
+    total: float
+    """All weight cast, that of paths without an answer included, in the same units as the tally."""
+    n_paths: int
+    secondary: float | None = None
+    """The number that breaks ties of confidence, where the vote has one."""
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a policy says about one pool."""
+
+    answer: Any
+    """The answer, or None: the policy abstains."""
+    confidence: float
+    threshold: float
+    """λ̂. Answered means confidence > threshold; with a secondary key, (confidence, secondary) > threshold_key."""
+    p_value: float
+    """(1 + number of wrong calibration votes at least this confident) / (n + 1)."""
+    alpha: float
+    support: Mapping[Any, int]
+    """How many paths gave each answer."""
+    shares: Mapping[Any, float]
+    """Each answer's share of the weighted vote, V_y / Σ V."""
+    explanation: str
+    """What is promised here, and what is not."""
+    threshold_key: tuple[float, ...] = ()
+    secondary: float | None = None
+    id: str | None = None
+
+    @property
+    def abstained(self) -> bool:
+        return self.answer is None

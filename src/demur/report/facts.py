@@ -1,0 +1,225 @@
+"""All that the report's page shows, computed beforehand: the page looks numbers up and calculates none.
+
+Rates are those of the calibration evidence; where labelled questions are there that did not calibrate, what happened
+on them stands beside. Operating points are given on a fine grid of alphas, for the page's slider.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from demur.audit import verdict_of
+from demur.calibration import OperatingPoint, set_point
+from demur.comparison import compare_scores
+from demur.electorate import Electorate, Source
+from demur.evidence import Evidence
+from demur.forecast import forecast
+from demur.frontier import Frontier
+from demur.laws import error_count_interval, upper_tail
+from demur.policy import Policy
+from demur.records import Pool
+from demur.separability import AccuracyBand, Hazards, Separability
+from demur.splits import one_per_unit
+from demur.version import __version__
+
+GRID = tuple(step / 200 for step in range(1, 101))
+_CURVE = 400
+_BINS = 12
+TEXT_BUDGET = 24_000_000
+"""Characters of paths that a page may hold; beyond, each path is cut to its share."""
+
+
+def report_facts(
+    source: Source, voted: Electorate, policy: Policy, *, title: str, texts: bool = True, correct: str | None = None
+) -> dict[str, Any]:
+    """The facts of one set of pools under one policy. Labels may be absent; then nothing is said of what happened."""
+    touched = voted.touched_by(policy)
+    kept = one_per_unit(voted.table.ids, voted.units())
+    fresh = kept[~touched[kept]] if voted.labels is not None else kept[:0]
+    test = None if not len(fresh) else Evidence.of(voted.votes.key[fresh], voted.correct()[fresh])
+    pipeline, scores = policy.pipeline, _scores(source, voted, correct)
+    return {
+        "title": title,
+        "demur": __version__,
+        "run": {
+            name: _shown(pipeline.get(name))
+            for name in ("model", "task", "temperature", "score", "normaliser", "weight", "tie_break", "relation")
+        },
+        "n_paths": list(policy.n_paths),
+        "n": policy.n,
+        "n_test": len(fresh),
+        "vote_accuracy": policy.evidence.vote_accuracy,
+        "chosen": [point.alpha for point in policy.points],
+        "points": _points(policy, test),
+        "curves": _curves(policy.evidence, test),
+        "hazards": _hazards(policy.evidence),
+        "evidence": _counts(policy.evidence),
+        "test": None if test is None else _counts(test),
+        "frontier": _frontier(Frontier.of(policy.evidence)),
+        "scores": scores,
+        "baselines": {name.replace("_", " "): rate for name, rate in voted.accuracies(kept).items()},
+        "unanimous": _unanimous(policy.evidence),
+        "warnings": [*voted.score_warnings(), *_doubts(scores, voted)],
+        "questions": _questions(voted, policy, touched),
+        "paths": _paths(source.pools, voted, texts=texts),
+    }
+
+
+def _points(policy: Policy, test: Evidence | None) -> list[dict[str, Any]]:
+    """Operating points on the grid and at the calibrated alphas, with what is expected and what happened."""
+    held = {point.alpha: point.guarantee for point in policy.points}
+    evidence, margin = policy.evidence, math.sqrt(math.log(4 / 0.05) / (2 * policy.n))
+    found = []
+    for alpha in sorted({*GRID, *held}):
+        guarantee: Any = held.get(alpha) or replace(policy.points[0].guarantee, alpha=alpha)  # type: ignore[type-var]
+        point = set_point(guarantee, evidence)
+        expected = forecast(evidence, point)
+        right, wrong = evidence.above(point.threshold_key)
+        half = margin / expected.answered if expected.answered else math.nan
+        accuracy = expected.selective_accuracy
+        found.append({
+            "alpha": alpha, "chosen": alpha in held, "feasible": point.feasible, "k": point.k,
+            "n_needed": guarantee.n_needed(), "guarantee": guarantee.name,
+            "delta": guarantee.parameters().get("delta"), "promise": guarantee.promise(policy.n),
+            "threshold": [bound if math.isfinite(bound) else None for bound in point.threshold_key],
+            "answered": expected.answered, "accuracy": expected.selective_accuracy_corrected,
+            "accuracy_at_least": expected.accuracy_at_least,
+            "band": [max(0.0, accuracy - half), min(1.0, accuracy + half)] if expected.answered else [None, None],
+            "confident_error": expected.expected_confident_error, "false_abstention": expected.false_abstention,
+            "right_above": right, "wrong_above": wrong,
+            "observed": None if test is None else _observed(test, point, policy, chosen=alpha in held),
+        })  # fmt: skip
+    return found
+
+
+def _observed(test: Evidence, point: OperatingPoint, policy: Policy, *, chosen: bool) -> dict[str, Any]:
+    right, wrong = test.above(point.threshold_key)
+    _, high = error_count_interval(test.n, point.k, point.n)
+    given, p_value = right + wrong, upper_tail(wrong, test.n, point.k, point.n)
+    return {
+        "answered": given / test.n, "accuracy": right / given if given else math.nan, "errors": wrong,
+        "confident_error": wrong / test.n, "false_abstention": (test.n_right - right) / test.n,
+        # Ties and scarce errors make errors fewer than the law without ties has them: only its upper end says anything.
+        "usual": [0.0, high / test.n], "p_value": p_value,
+        # A verdict is for alphas chosen beforehand; looking for one by moving the slider would find some by chance.
+        "verdict": verdict_of(p_value, len(policy.points)) if chosen else None,
+    }  # fmt: skip
+
+
+def _curves(evidence: Evidence, test: Evidence | None) -> dict[str, Any]:
+    """Survival, gap and accuracy at each distinct confidence; a few hundred of them where there are more."""
+    every = np.union1d([0.0], evidence.by_confidence.levels[:, 0])
+    at = every[np.unique(np.linspace(0, len(every) - 1, min(len(every), _CURVE)).round().astype(int))]
+    table, band = Separability.of(evidence, at), AccuracyBand.of(evidence, threshold=at)
+    found = {
+        "threshold": at, "survival_right": table.survival_right, "survival_wrong": table.survival_wrong,
+        "gap": table.separability_gap, "answered": table.answered, "accuracy": table.selective_accuracy,
+        "lower": band.lower, "upper": band.upper,
+    }  # fmt: skip
+    if test is not None:
+        found["observed"] = Separability.of(test, at).selective_accuracy
+    return {name: values.tolist() for name, values in found.items()}
+
+
+def _hazards(evidence: Evidence) -> dict[str, Any]:
+    lowest = min(float(evidence.levels[0, 0]), 0.0)
+    edges = np.concatenate([[lowest - 1e-9], np.linspace(0, 1, _BINS + 1)[1:]])
+    table = Hazards.binned(evidence, edges)
+    return {"edges": edges.tolist(), "gap": table.hazard_gap.tolist()}
+
+
+def _counts(evidence: Evidence) -> dict[str, Any]:
+    by_nu = evidence.by_confidence
+    return {"confidence": by_nu.levels[:, 0].tolist(), "right": by_nu.right.tolist(), "wrong": by_nu.wrong.tolist()}
+
+
+def _frontier(curve: Frontier) -> dict[str, Any]:
+    kept = np.unique(np.linspace(0, len(curve.answered) - 1, min(len(curve.answered), _CURVE)).round().astype(int))
+    return {"answered": curve.answered[kept].tolist(), "accuracy": curve.selective_accuracy[kept].tolist()}
+
+
+def _scores(source: Source, voted: Electorate, correct: str | None) -> list[dict[str, Any]]:
+    reading, own = voted.table.reading, voted.votes.recipe
+    found = []
+    for each in compare_scores(source, reading, correct=correct, own=own):
+        plain = {item.name: getattr(each, item.name) for item in fields(each) if item.name != "frontier"}
+        found.append({**plain, "frontier": None if each.frontier is None else _frontier(each.frontier)})
+    return found
+
+
+def _doubts(scores: Sequence[dict[str, Any]], voted: Electorate) -> list[str]:
+    """What labels say against this report's own score; what needs none is said already."""
+    said = set(voted.score_warnings())
+    own = [each for each in scores if each["name"] is not None and each["name"] == voted.votes.recipe.score]
+    return [warning for each in own for warning in each["warnings"] if warning not in said]
+
+
+def _unanimous(evidence: Evidence) -> dict[str, float]:
+    """How many votes have full confidence, and how many of all are wrong with it."""
+    top = evidence.by_confidence
+    if top.levels[-1, 0] < 1:
+        return {"share": 0.0, "wrong": 0.0}
+    return {"share": int(top.right[-1] + top.wrong[-1]) / evidence.n, "wrong": int(top.wrong[-1]) / evidence.n}
+
+
+def _questions(voted: Electorate, policy: Policy, touched: NDArray[np.bool_]) -> dict[str, Any]:
+    table, votes = voted.table, voted.votes
+    answers = votes.answer.tolist()
+    return {
+        "id": table.ids,
+        "question": [_cut(question, 2000) for question in table.questions],
+        "group": table.groups,
+        "calibrated": touched.astype(int).tolist(),
+        "answer": [None if key is None else table.written[row].get(key, key) for row, key in enumerate(answers)],
+        "confidence": votes.confidence.tolist(),
+        "secondary": None if votes.secondary is None else [_finite(value) for value in votes.secondary.tolist()],
+        "p_value": policy.evidence.p_value(votes.key).tolist(),
+        "unanimous": votes.unanimous.astype(int).tolist(),
+        "right": None if voted.labels is None else voted.correct().astype(int).tolist(),
+    }
+
+
+def _paths(pools: Sequence[Pool], voted: Electorate, *, texts: bool) -> list[dict[str, Any]]:
+    """Per question, columns over its paths."""
+    table = voted.table
+    right = None if voted.labels is None else voted.labels.of_paths(table)
+    count = max(1, sum(len(pool.paths) for pool in pools))
+    most = max(40, TEXT_BUDGET // count)
+    found = []
+    for row, pool in enumerate(pools):
+        keys = table.answers[row]
+        found.append({
+            "answer": [None if key is None else table.written[row].get(key, key) for key in keys],
+            "share": _shares(voted, row),
+            "score": None if table.scores is None else table.scores[row],
+            "right": None if right is None else [int(each) for each in right[row]],
+            "text": [_cut(path.text, most) for path in pool.paths] if texts else None,
+        })  # fmt: skip
+    return found
+
+
+def _shares(voted: Electorate, row: int) -> list[float]:
+    """Each path's share of its pool's weight."""
+    weights = voted.votes.weights(row)
+    total = math.fsum(weights)
+    return [float(f"{weight / total:.4g}") for weight in weights]
+
+
+def _cut(text: str | None, most: int) -> str | None:
+    if text is None or len(text) <= most:
+        return text
+    return text[: most // 2] + " […] " + text[-most // 2 :]
+
+
+def _shown(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float)) or value is None else str(value)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

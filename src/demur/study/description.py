@@ -1,0 +1,205 @@
+"""A study as a TOML file: its cells, how it is evaluated, and what is varied.
+
+[study]
+name = "mine"                              # results go to results/mine unless `out` says otherwise
+alphas = [0.10, 0.05]
+n_cal = 200
+splits = 20
+
+[ablations]
+m = [4, 8, 16]                             # prefixes of larger pools
+n_cal = [50, 100, 200]
+weights = ["uniform", "linear", "exponential:1", "exponential:5"]
+
+[[cells]]
+dataset = "GSM8K"
+model = "Qwen3-1.7B"
+pools = "gsm8k.jsonl.gz"                   # or: store = "runs/gsm8k.db", and `questions` to sample it first
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from demur.calibration import exact_alpha
+from demur.errors import InvalidValue
+from demur.scoring.families import ScorerSettings, settings_from
+from demur.weights import parse_weight
+
+
+@dataclass(frozen=True)
+class CellDescription:
+    """One dataset and one model: a pool file, a run, or a run that is to be sampled and scored."""
+
+    dataset: str
+    model: str
+    pools: str | None = None
+    store: str | None = None
+    run: str | None = None
+    questions: str | None = None
+    """What to sample the run from: a dataset's name or a file of questions."""
+    sampled_model: str | None = None
+    """The model as its endpoint or the hub names it; `model` is its short name."""
+    base_url: str | None = None
+    paths: int | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    limit: int | None = None
+    shuffle: int | None = None
+    prompt: str | None = None
+    compute: list[str] | None = None
+    """Scores to compute before the evaluation."""
+    scores: list[str] | None = None
+    """Scores to evaluate; all of them unless named."""
+    normaliser: str | None = None
+    m: int | None = None
+    """How many of its paths are voted on, where it has more for the ablation."""
+    n_cal: int | None = None
+    """Calibration questions, where the cell has too few for the study's number."""
+    correct: str | None = None
+    """A field of the paths with ready-made labels, in place of gold."""
+    answer_field: str | None = None
+    missing: list[str] | None = None
+    relation: str | None = None
+    greedy: str | None = None
+    """A pool file, or a run of the same store, of one path at temperature 0; `sample` for one that is sampled too."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.dataset} / {self.model}"
+
+
+@dataclass(frozen=True)
+class Ablations:
+    """What is varied, on which cells and with which score (all cells and their first score unless named)."""
+
+    m: list[int] = field(default_factory=list)
+    n_cal: list[int] = field(default_factory=list)
+    weights: list[str] = field(default_factory=list)
+    cells: list[str] | None = None
+    score: str | None = None
+    alpha: float | None = None
+
+
+@dataclass(frozen=True)
+class StudyDescription:
+    """The whole study."""
+
+    name: str
+    cells: list[CellDescription]
+    out: str | None = None
+    alphas: list[float] = field(default_factory=lambda: [0.1, 0.05])
+    n_cal: int = 200
+    splits: int = 20
+    seed: int = 0
+    compute: list[str] = field(default_factory=list)
+    """Scores that every run gets before it is evaluated, unless its cell names others."""
+    compare: list[str] = field(default_factory=list)
+    """Scorers of different size, side by side."""
+    ablations: Ablations = field(default_factory=Ablations)
+    scorers: Mapping[str, ScorerSettings] = field(default_factory=dict)
+
+
+def read_study(file: Path) -> StudyDescription:
+    """A study file, each of its keys and values checked."""
+    try:
+        held = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidValue(f"the study {file} cannot be read: {error}") from None
+    unknown = set(held) - {"study", "ablations", "cells", "score"}
+    if unknown:
+        raise InvalidValue(f"{file}: unknown section {sorted(unknown)[0]!r}; expected study, ablations, cells, score")
+    cells = held.get("cells", [])
+    if not isinstance(cells, list) or not cells or not all(isinstance(cell, dict) for cell in cells):
+        raise InvalidValue(f"{file}: a study has at least one cell, [[cells]]")
+    scorers = held.get("score", {})
+    if not isinstance(scorers, dict) or not all(isinstance(entry, dict) for entry in scorers.values()):
+        raise InvalidValue(f"{file}: scorers are described in sections [score.NAME]")
+    described_cells = [
+        CellDescription(**_checked(CellDescription, cell, f"{file}: cell {number}"))
+        for number, cell in enumerate(cells, start=1)
+    ]
+    described = StudyDescription(
+        **{"name": file.stem, **_checked(StudyDescription, held.get("study", {}), f"{file}: study")},
+        cells=_told_apart(described_cells),
+        ablations=Ablations(**_checked(Ablations, held.get("ablations", {}), f"{file}: ablations")),
+        scorers={name: settings_from(entry, f"{file}: score.{name}") for name, entry in scorers.items()},
+    )
+    _refuse_nonsense(described, str(file))
+    return described
+
+
+def _told_apart(cells: list[CellDescription]) -> list[CellDescription]:
+    """Cells that differ in temperature alone are called by it."""
+    names = [cell.name for cell in cells]
+    return [
+        replace(cell, model=f"{cell.model}, T {cell.temperature:g}", sampled_model=cell.sampled_model or cell.model)
+        if cell.temperature is not None and names.count(cell.name) > 1
+        else cell
+        for cell in cells
+    ]
+
+
+def _refuse_nonsense(study: StudyDescription, where: str) -> None:
+    names = [cell.name for cell in study.cells]
+    odd = next((name for name in [study.name, *names] if not name.isprintable() or not name.strip()), None)
+    if odd is not None or not re.search(r"\w", study.name):
+        raise InvalidValue(f"{where}: names must be printable and not empty, got {odd or study.name!r}")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidValue(f"{where}: two cells are called {twice!r}; give them different names")
+    for cell in study.cells:
+        if (cell.pools is None) == (cell.store is None):
+            raise InvalidValue(f"{where}: the cell {cell.name!r} needs either pools or store")
+        if cell.questions is not None and cell.store is None:
+            raise InvalidValue(f"{where}: the cell {cell.name!r} is sampled into a store; name one")
+    if study.n_cal < 1 or study.splits < 1 or study.seed < 0 or not study.alphas:
+        raise InvalidValue(f"{where}: n_cal and splits must be at least 1, seed at least 0, and there must be an alpha")
+    for alpha in [*study.alphas, *([] if study.ablations.alpha is None else [study.ablations.alpha])]:
+        exact_alpha(alpha)
+    if len(set(study.alphas)) < len(study.alphas):
+        raise InvalidValue(f"{where}: an alpha occurs twice")
+    for weight in study.ablations.weights:
+        parse_weight(weight)
+    sizes = [*study.ablations.m, *study.ablations.n_cal]
+    sizes += [size for cell in study.cells for size in (cell.m, cell.n_cal) if size is not None]
+    if any(size < 1 for size in sizes):
+        raise InvalidValue(f"{where}: m and n_cal must be at least 1")
+    unknown = set(study.ablations.cells or ()) - set(names)
+    if unknown:
+        raise InvalidValue(
+            f"{where}: ablations name no such cell as {sorted(unknown)[0]!r}; there is {', '.join(names)}"
+        )
+
+
+def _checked(kind: type, held: Any, where: str) -> dict[str, Any]:
+    """A section's entries, refused where they are unknown or of another type than they must be."""
+    if not isinstance(held, dict):
+        raise InvalidValue(f"{where} must be a section")
+    kinds = {each.name: str(each.type) for each in fields(kind)}
+    for inner in ("cells", "ablations", "scorers"):
+        if kind is StudyDescription:
+            kinds.pop(inner, None)
+    for needed in ("dataset", "model") if kind is CellDescription else ():
+        if needed not in held:
+            raise InvalidValue(f"{where} needs {needed!r}")
+    for name, value in held.items():
+        if name not in kinds:
+            raise InvalidValue(f"{where}: unknown key {name!r}; expected one of {', '.join(kinds)}")
+        if not _fits(value, kinds[name].removesuffix(" | None")):
+            raise InvalidValue(f"{where}.{name} must be {kinds[name].removesuffix(' | None')}, got {value!r:.60}")
+    return dict(held)
+
+
+def _fits(value: Any, kind: str) -> bool:
+    if kind.startswith("list["):
+        return isinstance(value, list) and all(_fits(each, kind[5:-1]) for each in value)
+    if isinstance(value, bool):
+        return False
+    kinds: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
+    return isinstance(value, kinds[kind])

@@ -1,0 +1,113 @@
+"""Running a study: cell after cell, and the files it leaves. A cell that fails is named, and the others go on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from demur.errors import DemurError
+from demur.progress import Progress
+from demur.study.cells import Cell, open_cell
+from demur.study.description import StudyDescription
+from demur.study.figures import draw, figures_of
+from demur.study.protocol import CHECKS, CellResult, comparisons, evaluate_cell, inconsistent, shared_problems
+from demur.study.tables import FORMATS, Table, jitter_gain, tables_of
+from demur.version import __version__
+from demur.whole_files import whole_file
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """What was found, what failed, and the files that hold it."""
+
+    results: list[CellResult]
+    failed: dict[str, str]
+    notes: list[str]
+    tables: list[Table]
+    files: list[Path]
+
+    @property
+    def verdict(self) -> str:
+        """Whether the realised error rates are those that the exact law allows."""
+        odd, count = inconsistent(self.results), comparisons(self.results)
+        if not count:
+            return "No cell could be evaluated."
+        if not odd:
+            return (
+                f"All {count} mean error rates, over {CHECKS} random splits each, agree with their exact expectations "
+                "(corrected for their number)."
+            )
+        where = "; ".join(f"{name} at alpha {point.alpha:g} (z = {point.z:.1f})" for name, point in odd[:5])
+        return f"{len(odd)} of {count} mean error rates do not agree with their exact expectations: {where}."
+
+
+def run_study(
+    study: StudyDescription,
+    *,
+    say: Say = lambda _: None,
+    bridge: Any = None,
+    watch: Callable[[Progress], None] = lambda _: None,
+    figures: Sequence[str] = ("svg",),
+    out: Path | None = None,
+) -> StudyResult:
+    """Evaluate every cell, and write tables and figures."""
+    results: list[CellResult] = []
+    failed: dict[str, str] = {}
+    cells: list[Cell] = []
+    for number, described in enumerate(study.cells, start=1):
+        say(f"cell {number} of {len(study.cells)}: {described.name}")
+        try:
+            cell = open_cell(described, study.scorers, study.compute, say, bridge, watch)
+            results.append(evaluate_cell(cell, study))
+            cells.append(cell)
+        except DemurError as error:
+            failed[described.name] = str(error)
+            say(f"  failed: {error}")
+    notes = [note for result in results for note in result.notes] + shared_problems(cells)
+    tables = [*tables_of(results, study), *([jitter_gain(results)] if results else [])]
+    known = {name for result in results for name in result.cell.scores}
+    notes += [f"no cell has the score {name!r} that is to be compared" for name in study.compare if name not in known]
+    skipped = [cell.name for cell in study.cells if cell.pools is not None] if study.compute else []
+    notes += [f"{name} is a pool file, so no scores are computed for it" for name in skipped]
+    folder = out or Path(study.out or Path("results") / re.sub(r"[^\w.-]+", "-", study.name).strip(".-"))
+    found = StudyResult(results, failed, notes, tables, [])
+    return replace(found, files=_write(folder, study, found, figures, say) if results else [])
+
+
+def _write(folder: Path, study: StudyDescription, found: StudyResult, kinds: Sequence[str], say: Say) -> list[Path]:
+    """Each table in four formats, each figure with its numbers, and one page that holds the tables together."""
+    files: list[Path] = []
+
+    def put(name: str, content: bytes) -> None:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as unfinished:
+            unfinished.write_bytes(content)
+        files.append(path)
+
+    for table in found.tables:
+        for suffix, render in FORMATS.items():
+            put(f"tables/{table.name}.{suffix}", render(table).encode())
+    drawn = figures_of(found.results, study)
+    for figure in drawn:
+        put(f"figures/{figure.name}.csv", figure.csv().encode())
+        for kind in kinds:
+            say(f"drawing {figure.name}.{kind}")
+            put(f"figures/{figure.name}.{kind}", draw(figure, kind))
+    body = "\n".join(table.markdown() for table in found.tables)
+    shown = "\n".join(f"![{figure.title}](figures/{figure.name}.svg)\n" for figure in drawn if "svg" in kinds)
+    said = [found.verdict, *(f"Note: {note}." for note in found.notes),
+            *(f"Failed: {name}: {reason}" for name, reason in found.failed.items())]  # fmt: skip
+    head = f"# {study.name}\n\ndemur {__version__}, seed {study.seed}.\n\n" + "\n\n".join(said)
+    put("results.md", f"{head}\n\n{body}\n{shown}".encode())
+    settings = {"name": study.name, "alphas": study.alphas, "n_cal": study.n_cal, "splits": study.splits,
+                "seed": study.seed, "cells": [result.name for result in found.results], "failed": found.failed,
+                "notes": found.notes, "verdict": found.verdict, "demur": __version__}  # fmt: skip
+    put("study.json", (json.dumps(settings, indent=1) + "\n").encode())
+    return files

@@ -1,9 +1,0 @@
-"""Where runs live: a SQLite file by default, PostgreSQL by URL, with the same tables and the same code."""
-
-from __future__ import annotations
-
-from quorate.store.rows import SavedPath, Scored
-from quorate.store.run import Pending, Run, Unscored
-from quorate.store.store import Store
-
-__all__ = ["Pending", "Run", "SavedPath", "Scored", "Store", "Unscored"]
