@@ -1,11 +1,12 @@
-# What people and CI call. Everything is installed into .venv; nothing else on the machine is touched.
+# What people and CI call. Everything is installed into .venv, and biome into node_modules; nothing else is touched.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BIOME := node_modules/.bin/biome
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo model test test-hf browser lint format bench picture clean
+.PHONY: help setup demo model test test-hf browser lint lint-page format docs bench picture clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
@@ -46,10 +47,32 @@ lint: setup ## Style, types and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	@if command -v node >/dev/null; then $(MAKE) --no-print-directory lint-page; \
+	  else echo "Left out: lint-page, the style of the report's page, for there is no node here."; fi
+
+# Each file by itself; then all of them joined, as they are in the page, for names that are unused or undeclared there.
+lint-page: $(BIOME) ## Style of the report's page (needs node, installs biome)
+	$(BIOME) check --error-on-warnings
+	@joined=$$(mktemp -d) && trap 'rm -r "$$joined"' EXIT && cat src/demur/report/*.js > "$$joined/script.js" && \
+	  cd "$$joined" && $(CURDIR)/$(BIOME) lint --error-on-warnings \
+	    --only=correctness/noUnusedVariables --only=correctness/noUndeclaredVariables script.js
+
+$(BIOME): package.json
+	npm install --no-package-lock --no-audit --no-fund
+	@touch $@
 
 format: setup ## Rewrite the source in the project's style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	@if command -v node >/dev/null; then $(MAKE) --no-print-directory $(BIOME) && $(BIOME) check --write; fi
+
+# Never --quiet: it drops the warnings that --strict counts.
+docs: $(VENV)/.ready-docs ## Build the documentation as a site in site/, every link checked
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+$(VENV)/.ready-docs: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --editable '.[dev,docs]'
+	@touch $@
 
 bench: setup ## Measure speed against peers, in an environment of its own
 	@$(BIN)/python benchmarks/run.py
@@ -59,4 +82,4 @@ picture: setup ## Draw the pictures of the README again
 	$(BIN)/python docs/report_picture.py
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) .bench-venv .bench-peers demo
+	rm -rf $(VENV) node_modules .bench-venv .bench-peers demo site

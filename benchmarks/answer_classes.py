@@ -18,7 +18,7 @@ from claims import Claim, at_least, at_most, print_report
 from math_verify_peer import PATHS, MathVerify, Pool, read
 
 from demur import answers
-from demur.answers.maths import keys
+from demur.answers.equivalence.mathematics import keys
 
 QUESTIONS = 200
 NAIVE_QUESTIONS = 25

@@ -14,7 +14,7 @@ from claims import at_least, print_report
 
 from demur.backends import Embedded, Prompt, Settings, Wanted
 from demur.datasets import load
-from demur.prompts import FEW_SHOT_MATHEMATICS
+from demur.prompts.templates import FEW_SHOT_MATHEMATICS
 
 PATHS, QUESTIONS, TOKENS, ROUNDS = 16, 1, 32, 3
 SETTINGS = Settings(max_tokens=TOKENS)

@@ -8,7 +8,7 @@ from claims import at_most, print_report
 from stopwatch import alternate, peak_bytes
 
 import demur
-from demur.simulate import SimulatedPools
+from demur.pools.simulated import SimulatedPools
 
 CELLS, QUESTIONS, PATHS = 10, 1300, 16
 SEPARATIONS = [0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5]  # one score each, from worthless to good

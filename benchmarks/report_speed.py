@@ -15,10 +15,10 @@ from statistics import median
 from claims import at_most, print_report
 from study_speed import pools
 
-from demur.calibration import Marginal
-from demur.electorate import Source, hold_vote
-from demur.pool_table import Reading
-from demur.report import page_of, report_facts
+from demur.policy.calibrate import calibrate
+from demur.pools.fields import FieldChoice
+from demur.pools.source import PoolSource, vote_pools
+from demur.report.page import report_page
 
 MOVE = """async () => {
   const slider = document.getElementById('alpha'), taken = [];
@@ -41,10 +41,10 @@ def main() -> int:
         return 1
     from playwright.sync_api import sync_playwright
 
-    source, reading = Source(pools(0)), Reading(score="s1")
-    voted = hold_vote(source, reading, source.recipe(reading, "pool_z"), labelled=True)
-    policy, _ = voted.calibrate([Marginal(0.05), Marginal(0.1)], hold_out=0.5)
-    page_text = page_of(report_facts(source, voted, policy, title="1300 questions"))
+    source = PoolSource(pools(0))
+    voted = vote_pools(source, FieldChoice(score="s1"), source.recipe("s1", "pool_z"))
+    policy = calibrate(voted, alpha=[0.05, 0.1], hold_out=0.5)
+    page_text = report_page(source, voted, policy, title="1300 questions")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         file = Path(folder) / "report.html"
         file.write_text(page_text, encoding="utf-8")

@@ -63,8 +63,8 @@ def main() -> int:
     except ImportError:
         return elsewhere()
     from demur.records import Problem
-    from demur.scoring.asking import Item
-    from demur.scoring.families import ScorerSettings, make_scorer
+    from demur.scoring import ScorerSettings, make_scorer
+    from demur.scoring.model_scorer import Item
 
     rng = np.random.default_rng(0)
 

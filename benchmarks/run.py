@@ -17,9 +17,21 @@ ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".bench-venv"
 PYTHON = ENVIRONMENT / "bin" / "python"
 READY = ENVIRONMENT / ".ready"
-SCRIPTS = ["voting_speed.py", "calibration_speed.py", "paper_table.py", "cli_start.py", "answer_classes.py",
-           "store_speed.py", "embedded_speed.py", "sampling_speed.py", "scoring_speed.py",
-           "reward_speed.py", "study_speed.py", "report_speed.py"]  # fmt: skip
+SCRIPTS = [
+    "voting_speed.py",
+    "decide_speed.py",
+    "calibration_speed.py",
+    "paper_table.py",
+    "cli_start.py",
+    "answer_classes.py",
+    "store_speed.py",
+    "embedded_speed.py",
+    "sampling_speed.py",
+    "scoring_speed.py",
+    "reward_speed.py",
+    "study_speed.py",
+    "report_speed.py",
+]
 
 
 def prepare() -> None:

@@ -24,7 +24,7 @@ from claims import at_least, at_most, print_report
 from loopback_model import serving
 
 from demur.backends import OpenAI
-from demur.pipeline import Pipeline
+from demur.pipeline.pipeline import Pipeline
 from demur.records import Problem
 
 QUESTIONS, PATHS, MILLISECONDS, CONCURRENCY, ROUNDS = 200, 16, 100, 64, 5

@@ -19,13 +19,13 @@ from claims import at_least, at_most, print_report
 from loopback_model import serving
 from stopwatch import alternate
 
+from demur.descriptions import Description
+from demur.engine.score import score_run
 from demur.records import Path as ReasoningPath
 from demur.records import Problem
-from demur.scoring.families import ScorerSettings, make_scorer
-from demur.scoring.runs import score_run
+from demur.scoring import ScorerSettings, make_scorer
 from demur.scoring.self_consistency import TOKENISER, mean_jaccard, number_words, words
-from demur.store import Store
-from demur.store.rows import saved
+from demur.store import PlacedPath, Store
 
 POOLS, PATHS = 1300, 16
 SCORED, CONCURRENCY, MILLISECONDS, ROUNDS = 200, 64, 100, 3
@@ -83,10 +83,10 @@ def jaccard() -> tuple[list[dict[str, object]], dict[str, object]]:
 
 def run_of(folder: str) -> Store:
     store = Store(Path(folder) / "run.db", create=True)
-    run = store.open_run("run", {}, None)
+    run = store.open_run("run", Description(), None)
     run.add_problems([Problem(f"q{i}", f"What is {i} + 1?", extra={"task": "math"}) for i in range(SCORED)])
     text = "Step by step, it is some number. " * 20
-    run.save([saved(i, j, ReasoningPath("1", f"{text}{i} {j}")) for i in range(SCORED) for j in range(PATHS)])
+    run.save([PlacedPath(i, j, ReasoningPath("1", f"{text}{i} {j}")) for i in range(SCORED) for j in range(PATHS)])
     return store
 
 

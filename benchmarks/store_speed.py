@@ -13,9 +13,11 @@ from pathlib import Path
 
 from claims import at_most, print_report
 
-from demur.pool_table import Reading, read_table
+from demur.descriptions import Description
+from demur.pools.fields import FieldChoice, read_table
+from demur.records import Path as ReasoningPath
 from demur.records import Problem
-from demur.store import SavedPath, Store
+from demur.store import PathScore, PlacedPath, Store
 
 POOLS, PATHS, LETTERS = 10_000, 16, 2_000
 STEMS = ("reason", "number", "equal", "there", "fore", "sum")
@@ -26,17 +28,20 @@ def text(rng: random.Random) -> str:
     return " ".join(rng.choices(WORDS, k=LETTERS // 7))[:LETTERS]
 
 
+def facts(rng: random.Random, seed: int) -> dict[str, object]:
+    told = {"extraction": "boxed", "finish_reason": "stop", "n_tokens": 300, "logprob_std": 0.1, "latency": 0.1}
+    return {**told, "logprob_mean": -rng.random(), "seed": seed}
+
+
 def main() -> None:
     rng = random.Random(0)
     texts = [text(rng) for _ in range(500)]
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "run.db", create=True) as store:
-        run = store.open_run("run", {}, PATHS)
+        run = store.open_run("run", Description(), PATHS)
         run.add_problems([Problem(f"q{k}", f"question {k}", ("1",), extra={"task": "math"}) for k in range(POOLS)])
         batches = [
             [
-                SavedPath(
-                    k, j, rng.choice(texts), str(rng.randint(0, 3)), "boxed", "stop", 300, -rng.random(), 0.1, k, 0.1
-                )
+                PlacedPath(k, j, ReasoningPath(str(rng.randint(0, 3)), rng.choice(texts), extra=facts(rng, k)))
                 for j in range(PATHS)
             ]
             for k in range(POOLS)
@@ -45,11 +50,13 @@ def main() -> None:
         for batch in batches:
             run.save(batch)
         write, write_wall = time.process_time() - start, time.perf_counter() - wall
-        run.save_scores("perplexity", {}, [(p.number, p.path, p.logprob_mean or 0.0) for b in batches for p in b])
+        run.save_scores(
+            "perplexity", {}, [PathScore(p.number, p.place, p.path.extra["logprob_mean"]) for b in batches for p in b]
+        )
         del batches
         start = time.process_time()
         pools = run.pools(facts=False)
-        table = read_table(pools, Reading(score="perplexity"))
+        table = read_table(pools, FieldChoice(score="perplexity"))
         read = time.process_time() - start
         start = time.process_time()
         run.pools(with_texts=True)

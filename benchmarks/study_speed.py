@@ -11,9 +11,9 @@ import time
 import numpy as np
 from claims import at_most, print_report
 
-from demur.electorate import Source
+from demur.pools.simulated import simulate_pools
+from demur.pools.source import PoolSource
 from demur.records import Path, Pool, Problem
-from demur.simulate import simulate_pools
 from demur.study.cells import read_cell
 from demur.study.description import Ablations, CellDescription, StudyDescription
 from demur.study.figures import figures_of
@@ -47,7 +47,7 @@ def main() -> None:
             weights=["uniform", "linear", "exponential:1", "exponential:2", "exponential:5"],
         ),
     )  # fmt: skip
-    sources = [Source(pools(seed)) for seed in range(CELLS)]
+    sources = [PoolSource(pools(seed)) for seed in range(CELLS)]
     started = time.perf_counter()
     results = [evaluate_cell(read_cell(cell, source), study) for cell, source in zip(cells, sources, strict=True)]
     tables = tables_of(results, study)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from demur.calibration import Marginal
-from demur.electorate import Source, hold_vote
-from demur.pool_table import Reading
+from demur.policy.calibrate import calibrate
+from demur.pools.fields import FieldChoice
+from demur.pools.simulated import simulate_pools
+from demur.pools.source import PoolSource, vote_pools
 from demur.records import Path as ReasoningPath
 from demur.records import Pool, Problem
-from demur.report import page_of, report_facts
-from demur.simulate import simulate_pools
+from demur.report.page import report_page
 
 
 def main() -> None:
@@ -33,10 +33,10 @@ def main() -> None:
         )
         for row, (answers, scores, gold) in enumerate(zip(table.answers, table.scores, table.gold, strict=True))
     ]
-    source, reading = Source(pools), Reading(score="simulated")
-    voted = hold_vote(source, reading, source.recipe(reading), labelled=True)
-    policy, _ = voted.calibrate([Marginal(0.05), Marginal(0.1)], hold_out=0.5)
-    page = page_of(report_facts(source, voted, policy, title="Simulated pools"))
+    source = PoolSource(pools)
+    voted = vote_pools(source, FieldChoice(score="simulated"))
+    policy = calibrate(voted, alpha=[0.05, 0.1], hold_out=0.5)
+    page = report_page(source, voted, policy, title="Simulated pools")
     target = Path(__file__).with_name("report.png")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         file = Path(folder) / "report.html"

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from demur.comparison import JITTERED, MAJORITY, compare_scores
-from demur.electorate import Source
-from demur.files import read_pools
-from demur.pool_table import Reading
+from demur.evaluation.comparison import JITTERED, MAJORITY, compare_scores
+from demur.pools.fields import FieldChoice
+from demur.pools.jsonl import read_pools
+from demur.pools.source import PoolSource
 from demur.records import Pool
 from demur.scoring import Perplexity, SelfConsistency
 from demur.scoring.protocol import Scorer, full_identity
@@ -85,7 +85,7 @@ def cell_of(folder: Path, recorded: Recorded) -> CellResult:
         recorded.dataset, recorded.model, pools=recorded.file, answer_field=recorded.answer_field,
         missing=list(recorded.missing), n_cal=recorded.n_cal,
     )  # fmt: skip
-    source = Source(pools, scorers={scorer.name: full_identity(scorer) for scorer in scorers})
+    source = PoolSource(pools, scorers={scorer.name: full_identity(scorer) for scorer in scorers})
     return evaluate_cell(read_cell(described, source), STUDY)
 
 
@@ -136,7 +136,7 @@ def separating(results: Sequence[CellResult]) -> Table:
     rows: list[list[Value]] = []
     for result in results:
         described = result.cell.description
-        reading = Reading(described.answer_field or "answer", None, tuple(described.missing or ()))
+        reading = FieldChoice(described.answer_field or "answer", None, tuple(described.missing or ()))
         summaries = {each.name: each for each in compare_scores(result.cell.source, reading)}
         for score in result.cell.scores:
             held, method = summaries[score], result.method(score)
@@ -180,7 +180,7 @@ def page(results: Sequence[CellResult]) -> str:
         sources.markdown(), tables["grid"].markdown(),
         "## Does the promise hold?", "", held + f" The largest distance is {worst:.1f} standard errors.", "",
         "That is a check of the code: random splits of one file are exchangeable by construction, so their mean cannot "
-        "fail. What can fail is a new source of questions, and `demur evaluate --policy` is the test for that.", "",
+        "fail. What can fail is a new source of questions, and `demur audit` is the test for that.", "",
         *(table.markdown() for table in errors),
         "## What weighting, jitter and tie-breaking each change", "", changes(results), "",
         jitter_gain(results).markdown(),

@@ -12,5 +12,5 @@ def demur(*arguments):
 
 demur("simulate", "-o", "pools.jsonl.gz", "--problems", "600", "--seed", "8")
 demur("calibrate", "pools.jsonl.gz", "--score", "simulated", "--alpha", "0.1", "--hold-out", "0.5", "-o", "policy.json")
-demur("evaluate", "pools.jsonl.gz", "--policy", "policy.json")
+demur("audit", "pools.jsonl.gz", "--policy", "policy.json")
 demur("decide", "pools.jsonl.gz", "--policy", "policy.json", "-o", "decisions.jsonl")

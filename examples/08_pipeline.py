@@ -24,7 +24,8 @@ with tempfile.TemporaryDirectory() as folder:
     policy = run.calibrate(alpha=0.1)
 
 print(policy.summary())
-for problem in questions[300:304]:
-    asked = pipeline.ask(problem.question, policy)
-    said = "I would rather not answer" if asked.decision.abstained else asked.written[asked.decision.answer]
-    print(f"{problem.question}  {said}  (confidence {asked.decision.confidence:.2f})")
+with pipeline.answerer(policy) as answerer:  # opened once, asked many times; `async with` and `ask_async` in async code
+    for problem in questions[300:304]:
+        asked = answerer.ask(problem.question)
+        said = "I would rather not answer" if asked.decision.abstained else asked.written[asked.decision.answer]
+        print(f"{problem.question}  {said}  (confidence {asked.decision.confidence:.2f})")

@@ -1,14 +1,11 @@
 """Scores of your own and built-in ones on a run, side by side with the majority vote."""
 
-import asyncio
 import tempfile
 from pathlib import Path
 
 import demur as dm
 from demur.backends import Completion, Scripted
-from demur.comparison import compare_scores
-from demur.electorate import Source
-from demur.scoring import OwnScore, SelfConsistency, score_run
+from demur.scoring import OwnScore, SelfConsistency
 
 
 def model(prompt, wanted):
@@ -26,12 +23,11 @@ def brevity(pool):
 
 with tempfile.TemporaryDirectory() as folder:
     place = Path(folder) / "run.db"
-    dm.Pipeline(Scripted(model), n_paths=8, score=brevity).run(dm.datasets.load("builtin:addition")[:200], store=place)
-    with dm.Store(place) as store:
-        run = store.run()
-        for scorer in (SelfConsistency(), OwnScore(lambda pool: [0.0] * len(pool.paths), "nothing")):
-            print(f"{scorer.name}: {asyncio.run(score_run(run, scorer)).saved} paths scored")
-        rows = compare_scores(Source(run.pools(), run.pipeline, run.scorers()))
+    pipeline = dm.Pipeline(Scripted(model), n_paths=8, score=brevity)
+    run = pipeline.run(dm.datasets.load("builtin:addition")[:200], store=place)
+    for scorer in (SelfConsistency(), OwnScore(lambda pool: [0.0] * len(pool.paths), "nothing")):
+        print(f"{scorer.name}: {run.add_score(scorer).saved} paths scored")
+    rows = dm.compare_scores(dm.open_pools(place))
 
 for row in rows:
     print(f"{row.title:30} path AUROC {row.path_auroc:5.2f}  vote right {row.vote_accuracy:.2f}")

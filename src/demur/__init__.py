@@ -8,76 +8,76 @@ from typing import TYPE_CHECKING, Any
 from demur.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from demur import answers as answers
-    from demur import backends as backends
-    from demur import baselines as baselines
-    from demur import datasets as datasets
-    from demur import errors as errors
-    from demur import normalisers as normalisers
-    from demur import scoring as scoring
-    from demur.audit import Audit as Audit
-    from demur.audit import audit_policy as audit_policy
-    from demur.calibration import HighProbability as HighProbability
-    from demur.calibration import Marginal as Marginal
-    from demur.calibration import Smoothed as Smoothed
-    from demur.errors import DemurError as DemurError
-    from demur.evaluation import evaluate_splits as evaluate_splits
-    from demur.evidence import Evidence as Evidence
-    from demur.frontier import Frontier as Frontier
-    from demur.frontier import common_auc as common_auc
-    from demur.pipeline import Pipeline as Pipeline
-    from demur.policy import Policy as Policy
-    from demur.policy import calibrate as calibrate
-    from demur.prompts import Template as Template
-    from demur.records import Decision as Decision
-    from demur.records import Path as Path
-    from demur.records import Pool as Pool
-    from demur.records import Problem as Problem
-    from demur.records import Vote as Vote
-    from demur.separability import AccuracyBand as AccuracyBand
-    from demur.separability import Hazards as Hazards
-    from demur.separability import Interval as Interval
-    from demur.separability import Separability as Separability
-    from demur.simulate import simulate_pools as simulate_pools
-    from demur.splits import split as split
-    from demur.store import Store as Store
-    from demur.tie_breaks import jitter as jitter
-    from demur.tie_breaks import mean_score as mean_score
-    from demur.voting import Votes as Votes
-    from demur.voting import vote as vote
-    from demur.weights import exponential as exponential
-    from demur.weights import linear as linear
-    from demur.weights import uniform as uniform
+    from demur import answers, backends, datasets, errors, scoring, tasks
+    from demur.calibration import HighProbability, Marginal, Smoothed
+    from demur.errors import DemurError
+    from demur.evaluation.audit import Audit, audit_policy
+    from demur.evaluation.comparison import compare_scores
+    from demur.evaluation.repeated_splits import Evaluation, evaluate, evaluate_splits
+    from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Interval, Separability, common_auc
+    from demur.pipeline.answerer import Answerer
+    from demur.pipeline.from_policy import pipeline_of_policy
+    from demur.pipeline.pipeline import Pipeline
+    from demur.pipeline.sources import open_pools
+    from demur.policy.calibrate import calibrate
+    from demur.policy.policy import Policy
+    from demur.pools.fields import FieldChoice
+    from demur.pools.simulated import simulate_pools
+    from demur.pools.source import PoolSource, vote_pools
+    from demur.pools.splits import split
+    from demur.pools.voted_pools import VotedPools
+    from demur.prompts import Template
+    from demur.records import Decision, Path, Pool, Problem, Vote
+    from demur.report.page import report_page
+    from demur.store import Store
+    from demur.voting import Votes, baselines, exponential, jitter, linear, mean_score, normalisers, uniform, vote
 
-# Each name is imported when it is first used, so that `demur --help` does not wait for numpy.
+# Where each public name is. It is imported when it is first used, so that `demur --help` does not wait for numpy.
 _HOME = {
-    "audit": ("Audit", "audit_policy"),
     "calibration": ("HighProbability", "Marginal", "Smoothed"),
     "errors": ("DemurError",),
-    "evaluation": ("evaluate_splits",),
-    "evidence": ("Evidence",),
-    "frontier": ("Frontier", "common_auc"),
-    "pipeline": ("Pipeline",),
-    "policy": ("Policy", "calibrate"),
+    "evaluation.audit": ("Audit", "audit_policy"),
+    "evaluation.comparison": ("compare_scores",),
+    "evaluation.repeated_splits": ("Evaluation", "evaluate", "evaluate_splits"),
+    "evidence": ("AccuracyBand", "Evidence", "Frontier", "Hazards", "Interval", "Separability", "common_auc"),
+    "pipeline.answerer": ("Answerer",),
+    "pipeline.from_policy": ("pipeline_of_policy",),
+    "pipeline.pipeline": ("Pipeline",),
+    "pipeline.sources": ("open_pools",),
+    "policy.calibrate": ("calibrate",),
+    "policy.policy": ("Policy",),
+    "pools.fields": ("FieldChoice",),
+    "pools.simulated": ("simulate_pools",),
+    "pools.source": ("PoolSource", "vote_pools"),
+    "pools.splits": ("split",),
+    "pools.voted_pools": ("VotedPools",),
     "prompts": ("Template",),
     "records": ("Decision", "Path", "Pool", "Problem", "Vote"),
-    "separability": ("AccuracyBand", "Hazards", "Interval", "Separability"),
-    "simulate": ("simulate_pools",),
-    "splits": ("split",),
+    "report.page": ("report_page",),
     "store": ("Store",),
-    "tie_breaks": ("jitter", "mean_score"),
-    "voting": ("Votes", "vote"),
-    "weights": ("exponential", "linear", "uniform"),
+    "voting": ("Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote"),
+}
+_MODULES = {
+    **{name: name for name in ("answers", "backends", "datasets", "errors", "scoring", "tasks")},
+    "baselines": "voting.baselines",
+    "normalisers": "voting.normalisers",
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-_MODULES = ("answers", "backends", "baselines", "datasets", "errors", "normalisers", "scoring")
 
-__all__ = ["__version__", *_MODULES, *_MODULE_OF]
+__all__ = [
+    "AccuracyBand", "Answerer", "Audit", "Decision", "DemurError", "Evaluation", "Evidence", "FieldChoice",
+    "Frontier", "Hazards", "HighProbability", "Interval", "Marginal", "Path", "Pipeline", "Policy", "Pool",
+    "PoolSource", "Problem", "Separability", "Smoothed", "Store", "Template", "Vote", "VotedPools", "Votes",
+    "__version__", "answers", "audit_policy", "backends", "baselines", "calibrate", "common_auc", "compare_scores",
+    "datasets", "errors", "evaluate", "evaluate_splits", "exponential", "jitter", "linear", "mean_score",
+    "normalisers", "open_pools", "pipeline_of_policy", "report_page", "scoring", "simulate_pools", "split", "tasks",
+    "uniform", "vote", "vote_pools",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return import_module(f"demur.{name}")
+        return import_module(f"demur.{_MODULES[name]}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'demur' has no attribute {name!r}")
     value = getattr(import_module(f"demur.{_MODULE_OF[name]}"), name)

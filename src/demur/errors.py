@@ -14,18 +14,39 @@
     ├── PipelineMismatch                     a policy is used on votes made another way
     ├── CalibrationLeak                      problems used for calibration turn up where unseen ones are needed
     ├── InsufficientCalibration              too few labels for the promise, and `strict` was asked for
+    ├── LoopClosed                           the event loop ended while work was under way
     └── MissingExtra                         a part that is installed separately is not there
 
-`InfeasibleWarning` is the gentle form of the last one: the policy is valid, and abstains always.
+Each says what happened and, as its `remedy`, the way out. Options stand in a remedy as {name} or {name=value}: Python
+reads `name` and `name=value`, the command line puts its flags there.
+`InfeasibleWarning` is the gentle form of InsufficientCalibration: the policy is valid, and abstains always.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import sys
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from importlib.util import find_spec
+
+_OPTION = re.compile(r"\{([a-z_][\w.-]*)(?:=([^{}]*))?\}")
 
 
 class DemurError(Exception):
     """The root: what happened, what was needed, the way out, in one line."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message, remedy)
+        self.message, self.remedy = message, remedy
+
+    def __str__(self) -> str:
+        return self.told(lambda name, value: name if value is None else f"{name}={value}")
+
+    def told(self, option: Callable[[str, str | None], str]) -> str:
+        """The whole line, options put the way that `option` puts a name and a value."""
+        remedy = _OPTION.sub(lambda named: option(named.group(1), named.group(2)), self.remedy)
+        return f"{self.message}; {remedy}" if remedy else self.message
 
 
 class InvalidValue(DemurError, ValueError):
@@ -84,9 +105,29 @@ class InsufficientCalibration(DemurError):
     """The calibration set is too small for the promise asked for."""
 
 
+class LoopClosed(DemurError):
+    """An event loop was closed while work was under way in it."""
+
+
 class MissingExtra(DemurError):
-    """An optional part is not installed; the message has the command that installs it."""
+    """An optional part is not installed; the remedy is the command that installs it into this environment."""
+
+    def __init__(self, message: str, extra: str, otherwise: str = "") -> None:
+        remedy = f"install it with: {install_command(extra)}"
+        super().__init__(message, f"{remedy}, {otherwise}" if otherwise else remedy)
 
 
 class InfeasibleWarning(UserWarning):
     """The calibration set is too small, so the policy abstains on every question."""
+
+
+def install_command(extra: str) -> str:
+    """What installs the packages of an extra beside this demur, however demur itself was installed."""
+    try:
+        required = metadata.requires("demur") or []
+    except metadata.PackageNotFoundError:  # run from its source
+        required = []
+    packages = [line.partition(";")[0].strip() for line in required if re.search(rf"extra == ['\"]{extra}['\"]", line)]
+    pip = f"{sys.executable} -m pip" if find_spec("pip") else f"uv pip --python {sys.executable}"
+    wanted = [name for name in packages if not name.startswith("demur")] or [f".[{extra}]"]
+    return f"{pip} install " + " ".join(f"'{name}'" for name in wanted)

@@ -6,7 +6,7 @@ import pytest
 
 from demur import answers
 from demur.answers import choice, mathematics, text
-from demur.answers.custom import parse_extractor
+from demur.answers.extraction.custom import parse_extractor
 from demur.errors import InvalidValue
 
 
@@ -71,7 +71,7 @@ def test_multiple_choice(path, answer):
 
 
 def test_an_option_may_be_named_by_its_text():
-    from demur.answers.choices import extract
+    from demur.answers.extraction.choice import extract
 
     assert extract("It must be paris.", options=["Rome", "Paris"]).answer is None
     assert extract("paris.", options=["Rome", "Paris"]).answer == "B"

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from demur import answers
 from demur.answers import choice, mathematics, plain, text
-from demur.answers.maths.keys import key
+from demur.answers.equivalence.mathematics.keys import key
 from demur.errors import InvalidValue
+from demur.tasks import task_named
 
 SAME = [
     ["0.5", ".50", "1/2", "\\frac12", "\\dfrac{1}{2}", "½", "$\\frac{1}{2}$", "x = \\frac{1}{2}", "0.5.", "\\left(\\frac12\\right)"],
@@ -195,11 +196,11 @@ def test_gold_may_be_a_list_and_never_bridges_two_classes():
 
 
 def test_relations_have_versioned_names_and_unknown_ones_are_refused():
-    assert mathematics.describe() == "mathematics@1"
-    assert answers.relation_for("math") is mathematics
-    assert answers.relation_for("qa") is text
-    assert answers.relation_for("mc") is choice
-    assert answers.relation_for(None) is plain
+    assert mathematics.spec == "mathematics@1"
+    assert task_named("math").relation is mathematics
+    assert task_named("QA").relation is text
+    assert task_named("multiple_choice").relation is choice
+    assert task_named(None).relation is plain
     with pytest.raises(InvalidValue, match="unknown relation 'maths'"):
         answers.relation_named("maths")
 

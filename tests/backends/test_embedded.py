@@ -9,8 +9,8 @@ import zipfile
 
 import pytest
 
-from demur import models
 from demur.backends import Embedded, Prompt, Settings, Wanted
+from demur.backends import weights as models
 from demur.errors import BackendError
 
 PROMPT = Prompt("q", text="Question: What is 2 + 3?\nAnswer: 5\n\nQuestion: What is 4 + 4?\nAnswer:")

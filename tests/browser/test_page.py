@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from browser.chromium import find
-from demur.electorate import Source
+from demur.pools.fields import FieldChoice
+from demur.pools.source import PoolSource, vote_pools
 from demur.records import Path, Pool, Problem
-from demur.report import page_of, report_facts
+from demur.report.facts import report_facts
+from demur.report.page import page_of
 from report.test_facts import NASTY, made, pools
 
 pytestmark = pytest.mark.skipif(find() is None, reason="no Chromium was found; run: make browser")
@@ -129,11 +131,8 @@ def test_nothing_a_model_wrote_becomes_markup_or_script(show):
         )
         for pool in source.pools
     ]
-    from demur.electorate import hold_vote
-    from demur.pool_table import Reading
-
-    again = Source(hostile)
-    voted = hold_vote(again, Reading(score="s"), policy.recipe, labelled=True)
+    again = PoolSource(hostile)
+    voted = vote_pools(again, FieldChoice(score="s"), policy.recipe, labelled=True)
     facts = report_facts(again, voted, policy, title=NASTY)
     facts["run"]["model"] = NASTY
     facts["warnings"] = [NASTY]
@@ -173,10 +172,7 @@ def test_it_fits_a_phone_in_light_and_dark(show, case, scheme):
 
 def test_labels_may_be_absent(show):
     policy = made(n=100)[2]
-    bare = Source(pools(n=40, gold=False))
-    from demur.electorate import hold_vote
-    from demur.pool_table import Reading
-
-    voted = hold_vote(bare, Reading(score="s"), policy.recipe, labelled=False)
+    bare = PoolSource(pools(n=40, gold=False))
+    voted = vote_pools(bare, FieldChoice(score="s"), policy.recipe, labelled=False)
     page = show(report_facts(bare, voted, policy, title="unlabelled"))
     assert "unlabelled" in page.inner_text("body")

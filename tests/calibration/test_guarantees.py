@@ -12,10 +12,10 @@ from scipy import stats
 from scipy.special import betainc
 
 from brute_force import literal_threshold
-from demur.calibration import HighProbability, Marginal, Smoothed, exact_alpha, set_point
+from demur.calibration import HighProbability, Marginal, Smoothed, exact_alpha
 from demur.calibration.high_probability import _binomial_cdf
 from demur.errors import InvalidValue
-from demur.evidence import Evidence
+from demur.evidence.counts import Evidence
 
 NU = [0.95, 0.9, 0.8, 0.7, 0.65, 0.6, 0.5, 0.45, 0.3]
 WRONG = np.array([0, 1, 0, 0, 1, 0, 0, 1, 1], dtype=bool)
@@ -25,7 +25,7 @@ alphas = st.integers(1, 99).map(lambda a: a / 100)
 
 
 def threshold_of(guarantee, confidence, wrong):
-    return set_point(guarantee, Evidence.of(confidence, ~np.asarray(wrong, dtype=bool))).threshold
+    return guarantee.settle(Evidence.of(confidence, ~np.asarray(wrong, dtype=bool))).threshold
 
 
 # --- marginal (conformal risk control) ---------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def test_the_order_statistic_is_the_papers_infimum(table, alpha):
 @given(votes, alphas)
 def test_answering_is_the_same_as_a_p_value_of_at_most_alpha(table, alpha):
     evidence = Evidence.of([v / 16 for v, _ in table], ~np.array([w for _, w in table], dtype=bool))
-    point = set_point(Marginal(alpha), evidence)
+    point = Marginal(alpha).settle(evidence)
     grid = np.arange(1, 17) / 16
     p_at_most_alpha = [
         Fraction(1 + int(count), evidence.n + 1) <= Fraction(str(alpha)) for count in evidence.wrong_at_least(grid)
@@ -68,8 +68,8 @@ def test_a_larger_alpha_never_raises_the_threshold_and_another_right_vote_never_
 @given(votes, alphas)
 def test_fewer_than_k_calibration_votes_are_confident_errors(table, alpha):
     evidence = Evidence.of([v / 16 for v, _ in table], ~np.array([w for _, w in table], dtype=bool))
-    point = set_point(Marginal(alpha), evidence)
-    assert evidence.above(point.threshold_key)[1] <= max(point.k - 1, 0)
+    point = Marginal(alpha).settle(evidence)
+    assert point.answered(evidence)[1] <= max(point.law.k - 1, 0)
 
 
 def test_the_rank_is_exact_where_floats_are_not():

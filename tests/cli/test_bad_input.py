@@ -133,23 +133,40 @@ def test_calibration_problems_cannot_test_the_policy_by_id_or_by_question(demur,
 
     source = file(asked)
     demur("calibrate", source, "--alpha", 0.2, "-o", "policy.json")
-    refused(demur("evaluate", source, "--policy", "policy.json"), "30 of 30 problems calibrated this policy")
+    refused(demur("audit", source, "--policy", "policy.json"), "30 of 30 problems calibrated this policy")
 
     def renamed(records):
         asked(records)
         for record in records:
             record["id"] += "-copy"
 
-    refused(demur("evaluate", file(renamed), "--policy", "policy.json"), "the first is 'q0-copy'")
+    refused(demur("audit", file(renamed), "--policy", "policy.json"), "the first is 'q0-copy'")
 
 
 def test_flags_that_contradict_a_policy_are_refused(demur, file):
     source = file()
     demur("calibrate", source, "--alpha", 0.2, "--hold-out", 0.5, "-o", "policy.json")
     refused(
-        demur("evaluate", source, "--policy", "policy.json", "--score", "s", "--alpha", 0.1),
+        demur("report", source, "--policy", "policy.json", "--score", "s", "--alpha", 0.1),
         "--alpha, --score and --policy exclude each other",
     )
+    refused(demur("audit", source, "--policy", "policy.json", "--alpha", 0.1), "pools are audited at every alpha")
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--errors", 3], "--errors and --of go together"),
+        (["--of", 3], "--errors and --of go together"),
+        (["--errors", 4, "--of", 3], "errors must lie between 0 and the number of questions, got 4 of 3"),
+        (["--errors", 1, "--of", 3, "--policy", "p.json"], "name the policy alone"),
+        (["--errors", 1, "--of", 3, "--alpha", 0.3], "not calibrated for alpha = 0.3"),
+        ([], "name the policy with --policy, or give --errors and --of"),
+    ],
+)
+def test_an_audit_wants_pools_or_two_numbers(demur, file, flags, said):
+    demur("calibrate", file(), "--alpha", 0.2, "-o", "policy.json")
+    refused(demur("audit", "policy.json", *flags), said)
 
 
 def test_splits_that_cannot_be_made(demur, file):
@@ -184,10 +201,15 @@ def test_complaints_of_the_parser_are_one_line_too(demur, arguments, complaint):
 
 
 def test_flags_that_would_do_nothing_are_refused(demur, file):
-    refused(demur("calibrate", file(), "--normaliser", "pool_z"), "--normaliser does nothing without --score")
+    refused(
+        demur("calibrate", file(), "--normaliser", "pool_z"),
+        "a normaliser does nothing without a score; name one as --score",
+    )
     demur("calibrate", file(), "--alpha", 0.2, "--hold-out", 0.5, "-o", "policy.json")
-    for flags in (["--n-cal", 0], ["--splits", 3], ["--seed", 1], ["--delta", 0]):
-        refused(demur("evaluate", file(), "--policy", "policy.json", *flags), f"{flags[0]} and --policy exclude")
+    for flags in (["--seed", 1], ["--delta", 0.1]):
+        refused(demur("report", file(), "--policy", "policy.json", *flags), f"{flags[0]} and --policy exclude")
+    for flags in (["--n-cal", 0], ["--splits", 3]):
+        refused(demur("audit", file(), "--policy", "policy.json", *flags), f"No such option: {flags[0]}")
 
 
 def test_nothing_written_in_an_answer_commands_the_terminal(demur, file):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from demur.cli import progress as shown
 from demur.cli.progress import Meter, duration
-from demur.sampling import SamplingProgress as Progress
+from demur.engine.sample import SamplingProgress as Progress
 
 
 def test_plain_lines_tell_rate_failures_retries_and_time_left(monkeypatch, capsys):

@@ -51,8 +51,8 @@ def test_a_run_is_calibrated_evaluated_and_decided_like_a_file(demur, sampled):
     )
     assert ran.code == 0, ran.err
     pipeline = ran.json["pipeline"]
-    assert (pipeline["model"], pipeline["normaliser"].split("@")[0].split("(")[0]) == ("adder", "pool_z")
-    assert demur("evaluate", "run.db", "--policy", "p.json").code == 0
+    assert (pipeline["sampling"]["model"], pipeline["vote"]["normaliser"]) == ("adder", "pool_z@1")
+    assert demur("audit", "run.db", "--policy", "p.json").code == 0
     assert demur("evaluate", "run.db", "--score", "perplexity", "--alpha", 0.2).code == 0
     decided = demur("decide", "run.db", "--policy", "p.json", "--json")
     assert decided.json["problems"] == 120
@@ -87,7 +87,7 @@ def test_running_it_again_continues_and_another_way_is_refused(demur, sampled, s
     assert "Saved 50 of 50 paths" in demur(*same, "--limit", 130).out
     ran = demur(*same, "--temperature", 1.0)
     assert ran.code == 2
-    assert "temperature was 0.8, now 1.0" in ran.err
+    assert "sampling.temperature is 0.8 in the run, 1.0 now" in ran.err
 
 
 def test_problems_that_fail_are_named_and_the_rest_goes_on(demur, server):
@@ -216,7 +216,8 @@ def test_scores_that_are_no_numbers_are_refused_on_import(demur, tmp_path, score
 def test_the_vote_of_a_description_is_used(demur, sampled, tmp_path):
     (tmp_path / "demur.toml").write_text('[vote]\nscore = "perplexity"\nnormaliser = "rank"\nweight = "linear"\n')
     told = demur("calibrate", "run.db", "--alpha", 0.2, "--json").json["pipeline"]
-    assert (told["score"], told["normaliser"].split("@")[0], told["weight"]) == ("perplexity", "rank", "linear")
+    assert told["score"]["name"] == "perplexity"
+    assert (told["vote"]["normaliser"], told["vote"]["weight"]) == ("rank@1", "linear")
 
 
 def test_an_exported_run_is_decided_by_the_policy_of_the_run(demur, sampled):
@@ -290,7 +291,7 @@ def test_doctor_says_what_works(demur, server):
         (["sample", "nothing", "-o", "x.db"], "no dataset of that name"),
         (["sample", "builtin:addition", "-o", "x.db", "--prompt", "none"], "there is no prompt"),
         (["sample", "builtin:addition", "-o", "x.db", "--base-url", "ftp://x", "--model", "m"], "http"),
-        (["sample", "builtin:addition", "-o", "x.db", "--base-url", "http://x"], "with --model"),
+        (["sample", "builtin:addition", "-o", "x.db", "--base-url", "http://x"], "name it as --model"),
         (["ask", "x", "--policy", "none.json"], "none.json"),
         (["import", "none.jsonl", "-o", "x.db"], "there is no file"),
         (["export", "none.db", "-o", "x.jsonl"], "there is no run"),
@@ -322,7 +323,7 @@ def test_paths_without_logprobs_stop_the_perplexity_score_but_keep_the_paths(dem
     assert "without token log-probabilities" in ran.err
     assert "--no-logprobs" in ran.err
     with Store("run.db") as store:
-        assert store.run().describe()["paths"] > 0
+        assert store.run().summary()["paths"] > 0
 
 
 def test_one_path_without_logprobs_costs_its_own_problem_the_score(demur, server):

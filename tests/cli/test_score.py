@@ -59,7 +59,7 @@ def test_a_policy_by_a_judge_is_calibrated_and_asked(demur, sampled, scorers, se
     assert demur("score", "run.db", "--score", "judge").code == 0
     ran = demur("calibrate", "run.db", "--score", "judge", "--alpha", 0.2, "-o", "p.json", "--json")
     assert ran.code == 0, ran.err
-    scorer = ran.json["pipeline"]["scorer"]
+    scorer = ran.json["pipeline"]["score"]["scorer"]
     assert (scorer["model"], scorer["route"], scorer["prompt"]) == ("judge", "token_ids", "built-in@1")
     ask = ("ask", "What is 3 + 4?", "--policy", "p.json", "--base-url", server.url)
     asked = demur(*ask, "--json")
@@ -76,7 +76,7 @@ def test_another_judge_is_refused_before_a_path_is_paid_for(demur, sampled, scor
     paid = len(server.requests)
     ran = demur("ask", "What is 3 + 4?", "--policy", "p.json", "--base-url", server.url, "--set", "judge.model=other")
     assert ran.code == 2
-    assert "scorer: model is 'judge' in the policy, 'other' here" in ran.err
+    assert "score.scorer.model is 'judge' in the policy, 'other' here" in ran.err
     assert len(server.requests) == paid
 
 
@@ -160,7 +160,7 @@ def test_a_function_of_ones_own(demur, sampled, tmp_path, server):
     assert "short: scored 240 of 240 paths" in ran.out
     assert demur("calibrate", "run.db", "--score", "short", "--alpha", 0.2, "-o", "p.json").code == 0
     ask = ("ask", "What is 3 + 4?", "--policy", "p.json", "--base-url", server.url)
-    assert "name it yourself with --score mine_of_test_score:short" in demur(*ask).err
+    assert "name it yourself: --score mine_of_test_score:short" in demur(*ask).err
     assert demur(*ask, "--score", "mine_of_test_score:short").code in (0, 3)
 
 
@@ -172,7 +172,7 @@ def test_settings_come_from_the_description_too(demur, sampled, scorers, tmp_pat
     with Store("run.db") as store:
         assert store.run().scorers()["strict"]["route"] == "top 20"
     (tmp_path / "demur.toml").write_text('[score.strict]\nkindness = "judge"\n')
-    assert "unknown setting 'kindness'" in demur("score", "run.db", "--score", "strict").err
+    assert "unknown key 'kindness'" in demur("score", "run.db", "--score", "strict").err
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_settings_come_from_the_description_too(demur, sampled, scorers, tmp_pat
         (["--score", "luck"], "there is no score 'luck'"),
         (["--score", "judge", "--set", "judge"], "--set takes NAME.KEY=VALUE"),
         (["--score", "judge", "--set", "reward.model=x"], "--set reward.… names no --score"),
-        (["--score", "judge", "--set", "judge.modell=x"], "unknown setting 'modell'"),
+        (["--score", "judge", "--set", "judge.modell=x"], "unknown key 'modell'"),
         (["--list", "--score", "judge"], "it goes without --score"),
         (["--score", "perplexity", "--normaliser", "rank"], "--normaliser is for --list"),
     ],

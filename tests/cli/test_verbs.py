@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import demur as dm
-from demur.files import read_pools
+from demur.pools.jsonl import read_pools
 
 
 def write(path, *records):
@@ -37,8 +37,8 @@ def test_calibrate_says_what_to_expect_and_writes_a_policy_that_python_reads(dem
     assert [p["threshold"] for p in facts["points"]] == [p.threshold for p in policy.points]
     expected = policy.forecast(0.1)
     assert facts["points"][1]["forecast"]["answered"] == expected.answered
-    assert facts["pipeline"]["weight"] == "exponential:1.0"
-    assert facts["pipeline"]["relation"] == "by-task(choice@1,mathematics@1,plain@1,text@1)"
+    assert facts["pipeline"]["vote"]["weight"] == "exponential:1.0"
+    assert facts["pipeline"]["answers"]["relation"] == "by-task(choice@1,mathematics@1,plain@1,text@1)"
     text = demur("calibrate", pools, "--score", "simulated", "--alpha", 0.1).out
     assert f"{100 * expected.answered:.1f} %" in text
     assert "at most 0.1" in text
@@ -57,16 +57,16 @@ def test_calibrating_a_file_is_calibrating_its_table_in_python(demur, pools, tmp
 
 def test_hold_out_then_audit_then_decide(demur, pools, tmp_path):
     assert demur("calibrate", pools, "--score", "simulated", "--hold-out", 0.5, "-o", "policy.json").code == 0
-    audit = demur("evaluate", pools, "--policy", "policy.json", "--json").json
+    audit = demur("audit", pools, "--policy", "policy.json", "--json").json
     assert (audit["n"], audit["left_out"]) == (200, 200)
     assert audit["points"][0]["consistent"] is True
-    text = demur("evaluate", pools, "--policy", "policy.json").out
+    text = demur("audit", pools, "--policy", "policy.json").out
     assert "200 calibrated it and are left out" in text
     assert "Consistent with the promise" in text
     decided = demur("decide", pools, "--policy", "policy.json", "-o", "decisions.jsonl", "--json").json
     lines = [json.loads(line) for line in (tmp_path / "decisions.jsonl").read_text().splitlines()]
     assert lines == decided["decisions"]
-    assert decided["answered"] == sum(line["decision"] == "answer" for line in lines)
+    assert decided["n_answered"] == sum(line["decision"] == "answer" for line in lines)
     for line in lines:
         assert (line["answer"] is None) == (line["decision"] == "abstain")
         assert (line["confidence"] > line["threshold"]) == (line["decision"] == "answer")
@@ -152,7 +152,7 @@ def test_answer_fields_missing_spellings_and_ready_made_labels(demur, tmp_path):
     how = ["x.jsonl", "--answer-field", "answer_x", "--missing", "None", "--correct", "ok", "--alpha", 0.1]
     facts = demur("calibrate", *how, "-o", "policy.json", "--json").json
     assert facts["vote_accuracy"] == 1.0
-    assert facts["pipeline"]["missing"] == ["None"]
+    assert facts["pipeline"]["answers"]["missing"] == ["None"]
     # The policy remembers how the file is read, so deciding needs no flags.
     decisions = demur("decide", "x.jsonl", "--policy", "policy.json", "--json").json["decisions"]
     assert decisions[0]["answer"] == "5"
@@ -196,12 +196,12 @@ def test_duplicates_and_clusters_are_mentioned_in_an_audit(demur, tmp_path):
     write(tmp_path / "b.jsonl", *records("b", "d"))
     write(tmp_path / "same.jsonl", *records("s", "c"))
     demur("calibrate", "a.jsonl", "--alpha", 0.1, "-o", "policy.json")
-    assert "30 more share a cluster" in demur("evaluate", "b.jsonl", "--policy", "policy.json").out
-    assert demur("evaluate", "b.jsonl", "--policy", "policy.json", "--json").json["duplicates"] == 30
+    assert "30 more share a cluster" in demur("audit", "b.jsonl", "--policy", "policy.json").out
+    assert demur("audit", "b.jsonl", "--policy", "policy.json", "--json").json["duplicates"] == 30
     demur("calibrate", "a.jsonl", "--alpha", 0.1, "--hold-out", 0.5, "-o", "half.json")
-    audit = demur("evaluate", "a.jsonl", "--policy", "half.json", "--json").json
+    audit = demur("audit", "a.jsonl", "--policy", "half.json", "--json").json
     assert (audit["left_out"], audit["n"], audit["duplicates"]) == (30, 15, 15)  # clusters were split whole
-    leaked = demur("evaluate", "same.jsonl", "--policy", "policy.json")
+    leaked = demur("audit", "same.jsonl", "--policy", "policy.json")
     assert leaked.code == 2
     assert "60 of 60 problems calibrated this policy" in leaked.err
 
@@ -211,7 +211,7 @@ def test_a_ragged_file_can_be_held_out_and_audited_whatever_the_seed(demur, tmp_
     write(tmp_path / "ragged.jsonl", *records)
     for seed in range(6):
         demur("calibrate", "ragged.jsonl", "--alpha", 0.1, "--hold-out", 0.5, "--seed", seed, "-o", "policy.json")
-        assert demur("evaluate", "ragged.jsonl", "--policy", "policy.json").code == 0
+        assert demur("audit", "ragged.jsonl", "--policy", "policy.json").code == 0
 
 
 def test_secondary_keys_are_shown(demur, pools):

@@ -9,10 +9,10 @@ import torch
 import transformers
 
 from demur.errors import BackendError, ScoringError
-from demur.prompts import FEW_SHOT_MATHEMATICS, MATHEMATICS
+from demur.prompts.templates import FEW_SHOT_MATHEMATICS, MATHEMATICS
 from demur.records import Path, Pool, Problem
-from demur.scoring.families import ScorerSettings, make_scorer
-from demur.scoring.perplexity import statistic
+from demur.scoring import ScorerSettings, make_scorer
+from demur.scoring.perplexity.recorded import statistic
 from demur.scoring.protocol import full_identity
 from demur.store import Unscored
 
@@ -200,7 +200,7 @@ def test_a_run_is_scored_by_one_command(reward_folder, causal_folder, tmp_path, 
 
 
 def _item(text):
-    from demur.scoring.asking import Item
+    from demur.scoring.model_scorer import Item
 
     return Item(PROBLEM, text)
 
@@ -211,8 +211,7 @@ def _outcomes(scorer, pool):
     async def main():
         found = []
         await scorer.prepare()
-        async for portion in scorer.stream([Unscored(0, pool, tuple(range(len(pool.paths))))]):
-            found += portion
+        await scorer.score_block([Unscored(0, pool, tuple(range(len(pool.paths))))], found.append)
         return sorted(found, key=lambda each: getattr(each, "path", -1))
 
     return asyncio.run(main())

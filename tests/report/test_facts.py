@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from demur.calibration import HighProbability, Marginal
-from demur.electorate import Source, hold_vote
-from demur.evidence import exceeds
-from demur.pool_table import Reading
+from demur.evidence.counts import exceeds
+from demur.policy.calibrate import calibrate
+from demur.pools.fields import FieldChoice
+from demur.pools.simulated import simulate_pools
+from demur.pools.source import PoolSource, vote_pools
 from demur.records import Path, Pool, Problem
-from demur.report import page_of, report_facts
-from demur.simulate import simulate_pools
+from demur.report.facts import report_facts
+from demur.report.page import page_of
 
 NASTY = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>\u202e\u2028&amp;"
 
@@ -37,12 +39,10 @@ TWO = (Marginal(0.05), Marginal(0.1))
 
 
 def made(guarantees=TWO, tie_break=None, score="s", **more):
-    source = Source(pools(**more))
-    reading = Reading(score=score)
-    recipe = source.recipe(reading, "pool_z" if score else None, None, tie_break)
-    voted = hold_vote(source, reading, recipe, labelled=True)
-    policy, _ = voted.calibrate(list(guarantees), hold_out=0.5)
-    return source, voted, policy
+    source = PoolSource(pools(**more))
+    recipe = source.recipe(score, normaliser="pool_z" if score else None, tie_break=tie_break)
+    voted = vote_pools(source, FieldChoice(score=score), recipe)
+    return source, voted, calibrate(voted, guarantee=list(guarantees), hold_out=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_points_are_those_of_the_policy_and_of_the_grid(case):
             expected = policy.forecast(point["alpha"])
             assert point["threshold"] == [held.threshold]
             assert point["answered"] == expected.answered
-            assert point["confident_error"] == expected.expected_confident_error
+            assert point["expected_confident_error"] == expected.expected_confident_error
     assert [p["alpha"] for p in facts["points"] if p["chosen"]] == [0.05, 0.1]
 
 
@@ -74,7 +74,7 @@ def test_what_happened_is_counted_on_questions_that_did_not_calibrate(case):
     for point in facts["points"]:
         held = tuple(np.inf if bound is None else bound for bound in point["threshold"])
         answered = exceeds(voted.votes.key[fresh], held)
-        wrong = answered & ~voted.correct()[fresh]
+        wrong = answered & ~voted.correct[fresh]
         assert point["observed"]["errors"] == int(wrong.sum())
         assert point["observed"]["answered"] == pytest.approx(answered.mean())
 
@@ -105,8 +105,8 @@ def test_a_promise_with_high_probability_keeps_its_delta_on_the_slider():
 
 def test_labels_may_be_absent():
     policy = made()[2]
-    bare = Source(pools(gold=False))
-    again = hold_vote(bare, Reading(score="s"), policy.recipe, labelled=False)
+    bare = PoolSource(pools(gold=False))
+    again = vote_pools(bare, FieldChoice(score="s"), policy.recipe, labelled=False)
     facts = report_facts(bare, again, policy, title="x")
     assert facts["test"] is None
     assert facts["questions"]["right"] is None
@@ -130,7 +130,7 @@ def test_nothing_in_the_data_can_end_the_script_it_stands_in():
         )
         for pool in source.pools
     ]
-    facts = report_facts(Source(hostile), voted, policy, title=NASTY)
+    facts = report_facts(PoolSource(hostile), voted, policy, title=NASTY)
     page = page_of(facts)
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S).group(1)
     assert "<" not in data
@@ -147,12 +147,18 @@ def test_the_page_asks_the_network_for_nothing():
     assert "default-src 'none'" in page
 
 
+def test_the_page_is_assembled_before_its_data_are_put_in():
+    page = page_of({"title": "@@STYLE@@ @@SCRIPT@@ @@DATA@@"})
+    assert page.count("@@") == 6
+    assert page.count("<style>") == page.count("<script>") == page.count("<script type=") == 1
+
+
 def test_long_texts_are_cut_to_a_budget(monkeypatch):
     from demur.report import facts as module
 
     monkeypatch.setattr(module, "TEXT_BUDGET", 240 * 6 * 100)
     source, voted, policy = made()
     long = [Pool(p.problem, tuple(Path(x.answer, "y" * 5000, x.scores) for x in p.paths)) for p in source.pools]
-    facts = report_facts(Source(long), voted, policy, title="x")
+    facts = report_facts(PoolSource(long), voted, policy, title="x")
     assert len(facts["paths"][0]["text"][0]) < 120
     assert "[…]" in facts["paths"][0]["text"][0]

@@ -8,13 +8,13 @@ import math
 import pytest
 
 from demur.errors import BackendError, EndpointRefused, InvalidValue, LogprobsMissing, ScoringError
-from demur.prompts import Template
+from demur.prompts.templates import Template
 from demur.records import Path, Pool, Problem
-from demur.scoring.asking import is_too_long
-from demur.scoring.families import ScorerSettings, make_scorer
-from demur.scoring.perplexity import statistic
+from demur.scoring import ScorerSettings, make_scorer
+from demur.scoring.model_scorer import is_too_long
+from demur.scoring.perplexity.recorded import statistic
 from demur.scoring.protocol import Failed, flagged, full_identity
-from demur.store import Scored, Unscored
+from demur.store import PathScore, Unscored
 from loopback import error, reply
 from vllm import Vllm, log_yes, reward, templated, token_logprob, tokens_of
 
@@ -45,8 +45,7 @@ def outcomes(scorer, pool=POOL):
         found = []
         try:
             await scorer.prepare()
-            async for portion in scorer.stream([Unscored(0, pool, tuple(range(len(pool.paths))))]):
-                found += portion
+            await scorer.score_block([Unscored(0, pool, tuple(range(len(pool.paths))))], found.append)
         finally:
             await scorer.close()
         return found
@@ -108,22 +107,24 @@ def test_rewards_between_0_and_1_are_taken_when_the_user_vouches_for_them(vllm, 
 
 def test_no_reward_route_at_all_is_named(vllm, scorer):
     vllm.routes = ()
-    with pytest.raises(EndpointRefused, match=r"serves no reward model: /classify: .*404.*/pooling.*--runner pooling"):
+    with pytest.raises(
+        EndpointRefused, match=r"serves no reward model: /classify: .*404.*/pooling.*the runner `pooling`"
+    ):
         scorer("reward").score(POOL)
 
 
 def test_another_number_of_results_is_an_error(vllm, scorer):
-    made = scorer("reward")
+    made, found = scorer("reward"), []
 
     async def main():
         await made.prepare()
         vllm.results = 0
         try:
-            return [outcome async for portion in made.stream([Unscored(0, POOL, (0, 1, 2, 3))]) for outcome in portion]
+            await made.score_block([Unscored(0, POOL, (0, 1, 2, 3))], found.append)
         finally:
             await made.close()
 
-    found = asyncio.run(main())
+    asyncio.run(main())
     assert all(isinstance(each, Failed) for each in found)
     assert "gave 0 results for 1 paths" in found[0].reason
 
@@ -296,7 +297,7 @@ def test_a_judge_whose_server_dies_names_the_path_and_the_others_go_on(vllm, sco
 def test_paths_without_a_text_are_named_and_never_judged_as_if_they_said_nothing(vllm, scorer):
     pool = Pool(PROBLEM, (Path("5"), Path("5", "It is 5.")))
     for name in ("judge", "reward"):
-        failed, scored = sorted(outcomes(scorer(name), pool), key=lambda each: isinstance(each, Scored))
+        failed, scored = sorted(outcomes(scorer(name), pool), key=lambda each: isinstance(each, PathScore))
         assert (failed.reason, scored.path) == ("path 0 has no text to score", 1)
 
 
@@ -399,7 +400,7 @@ def test_one_bad_path_does_not_spoil_its_batch(vllm, scorer, server):
 
     server.behave = not_that_one
     found = outcomes(made)
-    assert sorted(each.path for each in found if isinstance(each, Scored)) == [1, 2, 3]
+    assert sorted(each.path for each in found if isinstance(each, PathScore)) == [1, 2, 3]
 
 
 def test_blank_paths_have_the_lowest_score_of_their_pool(vllm, scorer):

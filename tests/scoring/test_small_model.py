@@ -9,12 +9,12 @@ import pytest
 from demur.backends.embedded import Embedded
 from demur.backends.protocol import Settings, Wanted
 from demur.errors import LogprobsMissing, ScoringError
-from demur.prompts import FEW_SHOT_MATHEMATICS, MATHEMATICS
+from demur.prompts.templates import FEW_SHOT_MATHEMATICS, MATHEMATICS
 from demur.records import Path, Pool, Problem
-from demur.scoring.families import ScorerSettings, make_scorer
-from demur.scoring.judge import EmbeddedJudge
+from demur.scoring import ScorerSettings, make_scorer
+from demur.scoring.judge.embedded import EmbeddedJudge
+from demur.scoring.perplexity.embedded import EmbeddedRescored
 from demur.scoring.protocol import full_identity
-from demur.scoring.rescoring import EmbeddedRescored
 
 PROBLEM = Problem("q", "What is 12 + 9?", gold=("21",), extra={"task": "math"})
 POOL = Pool(PROBLEM, (Path(text="12 + 9 = 21"), Path(text="12 + 9 = 3, I think"), Path(text="")))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import demur as dm
-from demur.separability import predicted_accuracy
+from demur.evidence.predictor import predicted_accuracy
 
 _SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "results.py"
 _SPEC = importlib.util.spec_from_file_location("results_page", _SCRIPT)

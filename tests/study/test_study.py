@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import demur as dm
-from demur.comparison import JITTERED, MAJORITY
 from demur.errors import InvalidValue
-from demur.evaluation import Summary
-from demur.separability import predicted_accuracy
+from demur.evaluation.comparison import JITTERED, MAJORITY
+from demur.evaluation.repeated_splits import Summary
+from demur.evidence.predictor import predicted_accuracy
 from demur.study import read_study, run_study
 from demur.study.cells import TIED, open_cell
 from demur.study.figures import draw, figures_of
@@ -268,11 +268,11 @@ def test_fewer_paths_are_not_scored_by_those_that_are_left_out(folder):
     """Self-consistency compares a path with all others, so its values say nothing of a prefix."""
     from dataclasses import replace
 
-    from demur.electorate import Source
+    from demur.pools.source import PoolSource
     from demur.study.cells import read_cell
 
     study = read_study(folder / "study.toml")
-    source = Source(open_cell(study.cells[0], {}).source.pools, scorers={"large": {"scorer": "self-consistency"}})
+    source = PoolSource(open_cell(study.cells[0], {}).source.pools, scorers={"large": {"scorer": "self-consistency"}})
     cell = read_cell(replace(study.cells[0], scores=["large"]), source)
     result = evaluate_cell(cell, study)
     assert {v.method for v in result.variations if v.what == "m"} == {JITTERED}

@@ -8,22 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from demur.answers.equivalence.slow import SlowPath
 from demur.answers.extraction import Extraction
-from demur.answers.relations import (
-    BY_TASK,
-    RELATIONS,
-    Relation,
-    choice,
-    mathematics,
-    plain,
-    relation_for,
-    relation_named,
-    text,
-)
-from demur.answers.slow import SlowPath
+from demur.answers.relations import RELATIONS, Relation, choice, mathematics, plain, relation_named, text
 
 __all__ = [
-    "BY_TASK",
     "RELATIONS",
     "Extraction",
     "Relation",
@@ -36,7 +25,6 @@ __all__ = [
     "is_correct",
     "mathematics",
     "plain",
-    "relation_for",
     "relation_named",
     "text",
 ]
@@ -68,7 +56,7 @@ def classes(
 def is_correct(answer: Any, gold: Any, relation: Relation = mathematics) -> bool:
     """Whether an answer is one of the accepted ones; `gold` is an answer or a sequence of them."""
     accepted = gold if isinstance(gold, (list, tuple, set, frozenset)) else [gold]
-    return any(equivalent(answer, each, relation) for each in accepted)
+    return any(equivalent(answer, right, relation) for right in accepted)
 
 
 def explain(a: Any, b: Any, relation: Relation = mathematics) -> str:
@@ -76,15 +64,15 @@ def explain(a: Any, b: Any, relation: Relation = mathematics) -> str:
     first, second = relation.key(a), relation.key(b)
     lines = [f"{a!r} is read as {_reading(first)}", f"{b!r} is read as {_reading(second)}"]
     same = first is not None and first == second
-    return "\n".join([*lines, f"{'The same' if same else 'Different'} by {relation.describe()}."])
+    return "\n".join([*lines, f"{'The same' if same else 'Different'} by {relation.spec}."])
 
 
-_KINDS = {
-    "n": "the number", "c": "the constant", "e": "the expression with values", "q": "the equation",
-    "i": "the pair or interval", "u": "the union", "t": "the tuple", "m": "the matrix", "a": "the assignments",
-    "b": "the number in a base", "r": "the ratio or time", "w": "the word", "d": "the date", "o": "the option",
-    "s": "text that is compared as it stands,",
-}  # fmt: skip
+_KIND_NAMES = (
+    "n the number|c the constant|e the expression with values|q the equation|i the pair or interval|u the union|"
+    "t the tuple|m the matrix|a the assignments|b the number in a base|r the ratio or time|w the word|d the date|"
+    "o the option|s text that is compared as it stands,"
+)
+_KINDS = dict(name.split(" ", 1) for name in _KIND_NAMES.split("|"))
 
 
 def _reading(key: str | None) -> str:

@@ -13,11 +13,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from demur.answers import choices, open_answers
-from demur.answers import plain as plain_answers
-from demur.answers.extraction import Extraction
-from demur.answers.maths import extraction as maths_extraction
-from demur.answers.maths import keys as maths_keys
+from demur.answers.equivalence import choice as choice_keys
+from demur.answers.equivalence import plain as plain_keys
+from demur.answers.equivalence import text as text_keys
+from demur.answers.equivalence.mathematics import keys as mathematics_keys
+from demur.answers.extraction import TRUNCATED, Extraction, whole_text
+from demur.answers.extraction import choice as choice_extraction
+from demur.answers.extraction import mathematics as mathematics_extraction
+from demur.answers.extraction import text as text_extraction
 from demur.errors import InvalidValue
 
 
@@ -30,7 +33,8 @@ class Relation:
     _key: Callable[[str], str | None] = field(repr=False)
     _extract: Callable[..., Extraction] = field(repr=False)
 
-    def describe(self) -> str:
+    @property
+    def spec(self) -> str:
         """Name and version, as a policy's fingerprint has it."""
         return f"{self.name}@{self.version}"
 
@@ -39,21 +43,17 @@ class Relation:
         written = as_written(answer)
         return None if written is None else self._key(written)
 
-    def extract(self, text: str, *, truncated: bool = False) -> Extraction:
-        """The answer that a path's text ends in, and the rule that found it."""
-        return self._extract(text, truncated=truncated)
+    def extract(self, text: str, *, truncated: bool = False, **known: Any) -> Extraction:
+        """The answer that a path's text ends in, and the rule that found it; choices may know their `options`."""
+        return TRUNCATED if truncated else self._extract(text, **known)
 
 
-mathematics = Relation("mathematics", 1, maths_keys.key, maths_extraction.extract)
-text = Relation("text", 1, open_answers.key, open_answers.extract)
-choice = Relation("choice", 1, choices.key, choices.extract)
-plain = Relation("plain", 1, plain_answers.key, plain_answers.extract)
+mathematics = Relation("mathematics", 1, mathematics_keys.key, mathematics_extraction.extract)
+text = Relation("text", 1, text_keys.key, text_extraction.extract)
+choice = Relation("choice", 1, choice_keys.key, choice_extraction.extract)
+plain = Relation("plain", 1, plain_keys.key, whole_text)
 
 RELATIONS = {relation.name: relation for relation in (mathematics, text, choice, plain)}
-_TASKS = {"math": mathematics, "mathematics": mathematics, "qa": text, "text": text, "open": text, "mc": choice,
-          "choice": choice, "multiple_choice": choice}  # fmt: skip
-
-BY_TASK = "by-task(" + ",".join(sorted(relation.describe() for relation in RELATIONS.values())) + ")"
 
 
 def relation_named(name: str) -> Relation:
@@ -61,11 +61,6 @@ def relation_named(name: str) -> Relation:
     if name not in RELATIONS:
         raise InvalidValue(f"unknown relation {name!r}; expected one of {', '.join(RELATIONS)}")
     return RELATIONS[name]
-
-
-def relation_for(task: Any) -> Relation:
-    """The relation of a problem's task; the plain one where the task is not known."""
-    return _TASKS.get(task.lower(), plain) if isinstance(task, str) else plain
 
 
 def as_written(answer: Any) -> str | None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from demur.backends.protocol import Backend, Completion, Prompt, Settings, Wanted
+from demur.backends.protocol import Backend, Completion, Settings, Wanted
+from demur.prompts import Prompt
 
 if TYPE_CHECKING:
     from demur.backends.embedded import Embedded as Embedded

@@ -6,16 +6,18 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from demur import models
-from demur.backends.protocol import Completion, Prompt, Settings, Wanted, consecutive, read_choices
+from demur.backends import weights
+from demur.backends.protocol import Completion, Portions, Settings, Wanted, consecutive, read_choices
 from demur.errors import BackendError, MissingExtra
+from demur.prompts import Prompt
 
 
 class Embedded:
@@ -25,62 +27,61 @@ class Embedded:
     """
 
     concurrency = 1
+    needs_examples = True
+    """A small model is shown how by examples in its prompt."""
 
     def __init__(
         self,
-        model: str = models.DEFAULT,
+        model: str = weights.DEFAULT,
         *,
         batch: int = 16,
         context: int = 512,
         threads: int | None = None,
-        say: models.Say = lambda _: None,
+        say: weights.Say = lambda _: None,
     ) -> None:
         self.model, self.batch, self.context = model, batch, context
         self.threads = threads or max(1, (os.cpu_count() or 2) // 2)
+        self.thread = ThreadPoolExecutor(max_workers=1)
+        """For what is asked one by one: sums in a batch are rounded by what else is in it."""
         self._say = say
         self._server: Any = None
 
     @cached_property
     def path(self) -> Path:
         """The weights, fetched when they are first needed."""
-        return models.locate(self.model, say=self._say)
+        return weights.locate(self.model, say=self._say)
 
     def describe(self) -> dict[str, Any]:
-        name = self.model if self.model in models.KNOWN else Path(self.model).name
-        known = models.KNOWN.get(self.model)
-        return {
-            "backend": "embedded",
-            "model": name,
-            "weights": known.sha256[:16] if known else models.weights_digest(self.path),
-        }
+        known = weights.KNOWN.get(self.model)
+        digest = known.sha256[:16] if known else weights.weights_digest(self.path)
+        return {"backend": "embedded", "model": known.name if known else Path(self.model).name, "weights": digest}
 
-    async def sample(
-        self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]
-    ) -> AsyncGenerator[list[Completion], None]:
+    async def sample(self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]) -> Portions:
         for run in consecutive(wanted, self.batch):
             yield await asyncio.to_thread(self.complete, prompt, settings, run)
 
     def complete(self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]) -> list[Completion]:
         """Paths whose seeds follow each other, decoded together."""
-        body: dict[str, Any] = {
-            "n": len(wanted), "seed": wanted[0].seed, "temperature": settings.temperature, "top_k": 0,
-            "top_p": settings.top_p, "min_p": 0.0, "max_tokens": settings.max_tokens, "stop": list(settings.stop),
-        }  # fmt: skip
-        started = time.monotonic()
-        if prompt.text is None:
-            body |= {"messages": [dict(message) for message in prompt.messages], "logprobs": True, "top_logprobs": 1}
-        else:
-            body |= {"prompt": prompt.text, "logprobs": 1}
+        body: dict[str, Any] = {"n": len(wanted), "seed": wanted[0].seed, "top_k": 0, "min_p": 0.0}
+        body |= {name: getattr(settings, name) for name in ("temperature", "top_p", "max_tokens")}
+        body["stop"] = list(settings.stop)
         try:
-            answer = self.answer("chat" if prompt.text is None else "text", body)
-            return read_choices(answer, wanted, time.monotonic() - started)
+            return self.go_on(prompt, body, wanted)
         except (BackendError, ValueError) as error:
             raise BackendError(f"problem {prompt.problem!r}: {error}") from None
 
-    def answer(self, kind: str, body: dict[str, Any]) -> dict[str, Any]:
+    def go_on(self, prompt: Prompt, body: dict[str, Any], wanted: Sequence[Wanted]) -> list[Completion]:
+        """What the runtime writes behind a prompt, with log-probabilities; `body` is the rest of the request."""
+        asked: dict[str, Any] = {"prompt": prompt.text, "logprobs": 1}
+        if prompt.text is None:
+            asked = {"messages": [dict(message) for message in prompt.messages], "logprobs": True, "top_logprobs": 1}
+        started = time.monotonic()
+        return read_choices(self.answer(body | asked), wanted, time.monotonic() - started)
+
+    def answer(self, body: dict[str, Any]) -> dict[str, Any]:
         """The runtime's answer to a chat or to a text to go on from, as it came."""
         server = self._open()
-        answer = server.handle_chat_completions(body) if kind == "chat" else server.handle_completions(body)
+        answer = server.handle_chat_completions(body) if "messages" in body else server.handle_completions(body)
         if not isinstance(answer, dict) or "error" in answer:
             said = answer.get("error") if isinstance(answer, dict) else answer
             message = said.get("message", said) if isinstance(said, dict) else said
@@ -94,12 +95,12 @@ class Embedded:
         try:
             body = json.dumps({"content": text, "add_special": False})
             connection.request("POST", "/tokenize", body, {"Content-Type": "application/json"})
-            found = json.loads(connection.getresponse().read())
+            document = json.loads(connection.getresponse().read())
         except (OSError, HTTPException, ValueError) as error:
             raise BackendError(f"the embedded model cannot tell the tokens of a text: {error}") from None
         finally:
             connection.close()
-        return [int(token) for token in found["tokens"]]
+        return [int(token) for token in document["tokens"]]
 
     def _open(self) -> Any:
         if self._server is None:
@@ -107,7 +108,7 @@ class Embedded:
             try:
                 import xllamacpp
             except ImportError:
-                raise MissingExtra("the embedded model needs llama.cpp; install: pip install 'demur[local]'") from None
+                raise MissingExtra("the embedded model needs llama.cpp", "local") from None
             settings = xllamacpp.CommonParams()
             settings.model.path = str(self.path)
             settings.n_parallel = self.batch

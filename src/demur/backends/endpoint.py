@@ -15,7 +15,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from demur.backends.pacing import Pace
+from demur.backends._pacing import Pace
 from demur.backends.protocol import has_choices
 from demur.errors import BackendError, EndpointRefused, MissingExtra, NoSuchRoute
 
@@ -46,10 +46,11 @@ class Endpoint:
     ) -> None:
         address = base_url or os.environ.get(f"{name}_BASE_URL")
         if not address:
-            raise BackendError(f"no endpoint is named; give --base-url or set {name}_BASE_URL")
+            raise BackendError("no endpoint is named", f"give {{base_url}} or set {name}_BASE_URL")
         if urlsplit(address).scheme not in ("http", "https"):
             raise BackendError(f"an endpoint's address begins with http:// or https://, got {without_secrets(address)}")
         self.base_url, self._login = _without_login(address.rstrip("/"))
+        self._shown = without_secrets(self.base_url)
         self.patience, self.serves = patience, serves
         self.retries = 0
         """Requests that had to be tried again."""
@@ -60,6 +61,7 @@ class Endpoint:
         self._timeouts = (connect_seconds, read_seconds)
         self._pace = Pace(concurrency)
         self._session: Any = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._last_success: float | None = None
 
     async def post(self, route: str, body: dict[str, Any], *, at_root: bool = False) -> Any:
@@ -94,7 +96,7 @@ class Endpoint:
             return response.status, _parsed(await response.read())
 
     async def _once(self, address: str, payload: bytes) -> Any:
-        session = self._open()
+        session = self._open()  # says what to install where aiohttp is missing
         import aiohttp
 
         try:
@@ -102,14 +104,10 @@ class Endpoint:
                 raw = await _body(response)
                 status, retry_after = response.status, _seconds(response.headers.get("Retry-After"))
         except (aiohttp.InvalidURL, aiohttp.ClientSSLError) as error:
-            raise EndpointRefused(
-                f"the endpoint {without_secrets(self.base_url)} cannot be used: {self._redact(str(error))}"
-            ) from None
+            raise EndpointRefused(f"the endpoint {self._shown} cannot be used: {self._redact(str(error))}") from None
         except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
             reason = str(error) or type(error).__name__
-            raise _Later(
-                f"the endpoint {without_secrets(self.base_url)} cannot be reached: {self._redact(reason)}"
-            ) from None
+            raise _Later(f"the endpoint {self._shown} cannot be reached: {self._redact(reason)}") from None
         document = _parsed(raw)
         if status == 200:
             if document is None:
@@ -127,10 +125,9 @@ class Endpoint:
                 self._pace.pushed_back(retry_after)
             raise _Later(said, retry_after, too_much=status in _TOO_MUCH)
         if status in _NEVER:
-            hint = {401: f"; set {self._key_variable}", 403: f"; check {self._key_variable}"}.get(
-                status, f"; check the address ({without_secrets(self.base_url)}) and {self.serves}"
-            )
-            raise (NoSuchRoute if status in (404, 405) else EndpointRefused)(said + hint)
+            if status in (404, 405):
+                raise NoSuchRoute(f"{said}; check the address ({self._shown}) and {self.serves}")
+            raise EndpointRefused(f"{said}; {'set' if status == 401 else 'check'} {self._key_variable}")
         raise Refused(said)
 
     def _said(self, document: Any, raw: bytes) -> str:
@@ -142,7 +139,7 @@ class Endpoint:
     def _redact(self, text: str) -> str:
         for secret in (self._key, self._login, self._login.partition(":")[2]):
             text = text.replace(secret, "[secret]") if secret else text
-        return text.replace(self.base_url, without_secrets(self.base_url))
+        return text.replace(self.base_url, self._shown)
 
     def _address(self, route: str, *, at_root: bool = False) -> str:
         parts = urlsplit(self.base_url)
@@ -150,11 +147,17 @@ class Endpoint:
         return urlunsplit(parts._replace(path=(under.removesuffix("/v1") if at_root else under) + route))
 
     def _open(self) -> Any:
+        loop = asyncio.get_running_loop()
+        if self._session is not None and self._loop is not loop:  # connections belong to the loop that opened them
+            if self._loop is not None and self._loop.is_running():
+                asyncio.run_coroutine_threadsafe(self._session.close(), self._loop)
+            self._session = None
         if self._session is None:
+            self._loop = loop
             try:
                 import aiohttp
             except ImportError:
-                raise MissingExtra("a server needs aiohttp; install it with: pip install 'demur[http]'") from None
+                raise MissingExtra("a server needs aiohttp", "http") from None
             connect, read = self._timeouts
             headers = {"Content-Type": "application/json"}
             if self._key or self._login:
@@ -173,6 +176,25 @@ class Endpoint:
             self._session = None
 
 
+class UsesEndpoint:
+    """Whatever asks an endpoint, tells of its trouble and closes it."""
+
+    endpoint: Endpoint
+
+    @property
+    def retries(self) -> int:
+        """Requests that had to be tried again."""
+        return self.endpoint.retries
+
+    @property
+    def trouble(self) -> str:
+        """Why the last of them had to."""
+        return self.endpoint.trouble
+
+    async def close(self) -> None:
+        await self.endpoint.close()
+
+
 class _Later(Exception):
     """A failure that may pass."""
 
@@ -183,10 +205,6 @@ class _Later(Exception):
 
 class Refused(Exception):
     """The server does not take the request as it is; it may take it put another way."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
 
 
 def _without_login(address: str) -> tuple[str, str]:
@@ -204,12 +222,12 @@ def without_secrets(address: str) -> str:
 
 async def _body(response: Any) -> bytes:
     """The whole body, unless it is beyond any sense."""
-    found = bytearray()
+    body = bytearray()
     async for part in response.content.iter_any():
-        found += part
-        if len(found) > _MOST_BYTES:
+        body += part
+        if len(body) > _MOST_BYTES:
             raise BackendError(f"the endpoint sent more than {_MOST_BYTES} bytes in one answer")
-    return bytes(found)
+    return bytes(body)
 
 
 def _parsed(raw: bytes) -> Any:

@@ -10,15 +10,16 @@ import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from demur.backends.endpoint import Endpoint, Refused
-from demur.backends.protocol import Completion, Prompt, Settings, Wanted, consecutive, read_choices
+from demur.backends.endpoint import Endpoint, Refused, UsesEndpoint
+from demur.backends.protocol import Completion, Portions, Settings, Wanted, consecutive, read_choices
 from demur.errors import BackendError, EndpointRefused
+from demur.prompts import Prompt
 
 
-class OpenAI:
+class OpenAI(UsesEndpoint):
     """A model on a server that speaks the OpenAI API. `patience` is how long a server may be away, in seconds."""
 
     def __init__(
@@ -33,32 +34,19 @@ class OpenAI:
         largest_n: int | None = None,
     ) -> None:
         self.model, self.concurrency, self.largest_n = model or "default", concurrency, largest_n
-        self.endpoint = Endpoint(
-            base_url, "OPENAI", concurrency=concurrency, connect_seconds=connect_seconds, read_seconds=read_seconds,
-            patience=patience, serves=f"the model ({self.model})",
-        )  # fmt: skip
+        seconds = {"connect_seconds": connect_seconds, "read_seconds": read_seconds, "patience": patience}
+        serves = f"the model ({self.model})"
+        self.endpoint = Endpoint(base_url, "OPENAI", concurrency=concurrency, serves=serves, **seconds)
         self._worked = 0
         self._short: Counter[int] = Counter()
         self._old_length_field = False
         self._seeds = True
         self._alternatives = 0
 
-    @property
-    def retries(self) -> int:
-        """Requests that had to be tried again."""
-        return self.endpoint.retries
-
-    @property
-    def trouble(self) -> str:
-        """Why the last of them had to."""
-        return self.endpoint.trouble
-
     def describe(self) -> dict[str, Any]:
         return {"backend": "openai", "model": self.model}
 
-    async def sample(
-        self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]
-    ) -> AsyncGenerator[list[Completion], None]:
+    async def sample(self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]) -> Portions:
         """Paths as they arrive; asks again for what a server that takes smaller portions left out.
 
         Where one portion fails, the others are still taken before it is told.
@@ -83,7 +71,7 @@ class OpenAI:
                         most, smaller = min(most, max(1, refused // 2)), True
                     elif completions and smaller:  # fewer at once do work: so from now on
                         self.largest_n = min(self.largest_n or most, most)
-                    got.update(each.path for each in completions)
+                    got.update(completion.path for completion in completions)
                     if completions:
                         yield completions
             finally:
@@ -103,17 +91,17 @@ class OpenAI:
         try:
             document = await self.endpoint.post(route, body)
         except Refused as refused:
-            if self._put_another_way(body, refused.message):
+            if self._put_another_way(body, str(refused)):
                 return [], None
             if n > max(1, self._worked):  # so many never worked: it may be too many
                 return [], n
-            raise BackendError(refused.message) from None
-        found = read_choices(document, wanted, time.monotonic() - asked)
-        if body.get("top_logprobs") == 0 and all(each.logprobs is None for each in found if each.text):
+            raise BackendError(str(refused)) from None
+        completions = read_choices(document, wanted, time.monotonic() - asked)
+        if body.get("top_logprobs") == 0 and all(path.logprobs is None for path in completions if path.text):
             self._alternatives = 1  # llama.cpp gives none at all unless asked for one alternative; ask again, once
             return [], None
-        self._learn(asked_for=n, got=len(found))
-        return found, None
+        self._learn(asked_for=n, got=len(completions))
+        return completions, None
 
     def _learn(self, *, asked_for: int, got: int) -> None:
         """Remember how many paths the server gives at once. One short answer is an accident, two are a habit."""
@@ -134,8 +122,8 @@ class OpenAI:
             self._seeds = False
         elif "logprobs" in body and "logprob" in words:
             raise EndpointRefused(
-                "the endpoint gives no token log-probabilities; start it with them, or add --no-logprobs and choose a "
-                f"score that does not need them ({said})"
+                f"the endpoint gives no token log-probabilities ({said})",
+                "start it with them, or sample with {logprobs=False} and choose a score that does not need them",
             )
         else:
             return False
@@ -143,24 +131,14 @@ class OpenAI:
 
     def _request(self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]) -> tuple[str, dict[str, Any]]:
         body: dict[str, Any] = {"model": self.model, "temperature": settings.temperature}
-        if settings.top_p != 1:
-            body["top_p"] = settings.top_p
-        if settings.stop:
-            body["stop"] = list(settings.stop)
-        if len(wanted) > 1:
-            body["n"] = len(wanted)
-        if self._seeds:
-            body["seed"] = wanted[0].seed
+        body |= {"top_p": settings.top_p} if settings.top_p != 1 else {}
+        body |= {"stop": list(settings.stop)} if settings.stop else {}
+        body |= {"n": len(wanted)} if len(wanted) > 1 else {}
+        body |= {"seed": wanted[0].seed} if self._seeds else {}
         if prompt.text is not None:
             body |= {"prompt": prompt.text, "max_tokens": settings.max_tokens}
-            if settings.logprobs:
-                body["logprobs"] = 1
-            return "/completions", body
+            return "/completions", body | ({"logprobs": 1} if settings.logprobs else {})
         length = "max_tokens" if self._old_length_field else "max_completion_tokens"
         body |= {"messages": [dict(message) for message in prompt.messages], length: settings.max_tokens}
-        if settings.logprobs:
-            body |= {"logprobs": True, "top_logprobs": self._alternatives}
-        return "/chat/completions", body
-
-    async def close(self) -> None:
-        await self.endpoint.close()
+        told = {"logprobs": True, "top_logprobs": self._alternatives}
+        return "/chat/completions", body | (told if settings.logprobs else {})

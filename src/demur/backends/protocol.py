@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-_LOWEST_LOGPROB = -100.0
+from demur.prompts import Prompt
 
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """One question as it is put to a model: chat messages, or a text to go on from."""
-
-    problem: str
-    """The problem's id."""
-    messages: tuple[Mapping[str, str], ...] = ()
-    text: str | None = None
-    """A text to complete; None for a chat."""
+LOWEST = -100.0
+"""A log-probability below this counts as this: servers write "impossible" in several ways."""
+ROUNDING = 1e-3
+"""What is further above 0 than this is no log-probability."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +57,13 @@ class Completion:
 
     @property
     def logprob_std(self) -> float | None:
-        if not self.logprobs:
+        mean = self.logprob_mean
+        if mean is None or not self.logprobs:
             return None
-        mean = math.fsum(self.logprobs) / len(self.logprobs)
-        return math.sqrt(math.fsum((each - mean) ** 2 for each in self.logprobs) / len(self.logprobs))
+        return math.sqrt(math.fsum((logprob - mean) ** 2 for logprob in self.logprobs) / len(self.logprobs))
+
+
+Portions = AsyncGenerator[list[Completion], None]
 
 
 class Backend(Protocol):
@@ -79,9 +76,7 @@ class Backend(Protocol):
         """What decides its paths (kind and model): part of the fingerprint. No addresses, no keys."""
         ...
 
-    def sample(
-        self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]
-    ) -> AsyncGenerator[list[Completion], None]:
+    def sample(self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]) -> Portions:
         """The wanted paths, in whatever portions they arrive. May end early: what is missing is asked for again."""
         ...
 
@@ -109,17 +104,9 @@ def has_choices(document: Any) -> bool:
 
 
 def _completion(choice: dict[str, Any], want: Wanted, latency: float, tokens: int | None) -> Completion:
-    logprobs = _logprobs(choice.get("logprobs"))
-    reason = choice.get("finish_reason")
-    return Completion(
-        path=want.path,
-        text=_text(choice),
-        finish_reason=str(reason)[:40] if reason else None,
-        logprobs=logprobs,
-        seed=want.seed,
-        latency=latency,
-        n_tokens=tokens if logprobs is None else len(logprobs),
-    )
+    logprobs, reason = _logprobs(choice.get("logprobs")), choice.get("finish_reason")
+    ended, counted = str(reason)[:40] if reason else None, tokens if logprobs is None else len(logprobs)
+    return Completion(want.path, _text(choice), ended, logprobs, want.seed, latency, counted)
 
 
 def _text(choice: dict[str, Any]) -> str:
@@ -138,28 +125,28 @@ def _written(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _logprobs(held: Any) -> tuple[float, ...] | None:
+def _logprobs(told: Any) -> tuple[float, ...] | None:
     """Token log-probabilities, without that of the empty token that ends a sequence; None if any is missing."""
-    if not isinstance(held, dict):
-        return None
-    if isinstance(held.get("content"), list):
-        entries = [
-            (each.get("token"), each.get("logprob")) if isinstance(each, dict) else (None, None)
-            for each in held["content"]
-        ]
-    elif isinstance(held.get("token_logprobs"), list):
-        tokens = held.get("tokens")
-        names = tokens if isinstance(tokens, list) else [None] * len(held["token_logprobs"])
-        entries = list(zip(names, held["token_logprobs"], strict=False))
+    fields = ("content", "token_logprobs", "tokens")
+    content, values, tokens = map(told.get, fields) if isinstance(told, dict) else (None, None, None)
+    if isinstance(content, list):
+        known = [token if isinstance(token, dict) else {} for token in content]
+        entries = [(token.get("token"), token.get("logprob")) for token in known]
+    elif isinstance(values, list):
+        entries = list(zip(tokens if isinstance(tokens, list) else [None] * len(values), values, strict=False))
     else:
         return None
     if entries and entries[-1][0] == "":
         entries.pop()
-    values = [value for _, value in entries if isinstance(value, (int, float)) and value == value]
-    if not values or len(values) < len(entries) or max(values) > 1e-3:  # what is above 0 is no log-probability
+    numbers = [value for _, value in entries if isinstance(value, (int, float)) and value == value]
+    if not numbers or len(numbers) < len(entries) or max(numbers) > ROUNDING:
         return None
     # Servers write "impossible" as -9999 or as the lowest float; one such entry must not drown the rest.
-    return tuple(float(min(0.0, max(value, _LOWEST_LOGPROB))) for value in values)
+    return tuple(float(min(0.0, max(number, LOWEST))) for number in numbers)
+
+
+def clamped(logprob: float) -> float:
+    return max(min(logprob, 0.0), LOWEST)
 
 
 def consecutive(wanted: Sequence[Wanted], most: int) -> list[list[Wanted]]:

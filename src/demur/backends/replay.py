@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from demur.backends.protocol import Completion, Prompt, Settings, Wanted
+from demur.backends.protocol import Completion, Portions, Settings, Wanted
 from demur.errors import BackendError
+from demur.prompts import Prompt
 from demur.records import Pool
 
 
@@ -22,27 +23,21 @@ class Replay:
     def describe(self) -> dict[str, Any]:
         return {"backend": "replay", "model": self.model}
 
-    async def sample(
-        self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]
-    ) -> AsyncGenerator[list[Completion], None]:
+    async def sample(self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]) -> Portions:
         pool = self._pools.get(prompt.problem)
         if pool is None or len(pool.paths) <= max(want.path for want in wanted):
-            held = 0 if pool is None else len(pool.paths)
-            raise BackendError(f"{held} paths are recorded for problem {prompt.problem!r}, fewer than asked for")
-        found = []
+            count = 0 if pool is None else len(pool.paths)
+            raise BackendError(f"{count} paths are recorded for problem {prompt.problem!r}, fewer than asked for")
+        completions = []
         for want in wanted:
             path = pool.paths[want.path]
             if path.text is None:
                 raise BackendError(f"path {want.path} of problem {prompt.problem!r} was recorded without its text")
-            logprobs = path.extra.get("token_logprobs")
-            found.append(
-                Completion(
-                    want.path, path.text, path.extra.get("finish_reason"),
-                    tuple(map(float, logprobs)) if logprobs else None, want.seed,
-                    n_tokens=len(logprobs) if logprobs else path.extra.get("n_tokens"),
-                )
-            )  # fmt: skip
-        yield found
+            logprobs = tuple(map(float, path.extra.get("token_logprobs") or ())) or None
+            n_tokens = len(logprobs) if logprobs else path.extra.get("n_tokens")
+            reason = path.extra.get("finish_reason")
+            completions.append(Completion(want.path, path.text, reason, logprobs, want.seed, n_tokens=n_tokens))
+        yield completions
 
     async def close(self) -> None:
         pass

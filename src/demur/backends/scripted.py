@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from demur.backends.protocol import Completion, Prompt, Settings, Wanted
+from demur.backends.protocol import Completion, Portions, Settings, Wanted
+from demur.prompts import Prompt
 
 Script = Callable[[Prompt, Wanted], str | Completion]
 
@@ -24,9 +25,7 @@ class Scripted:
     def describe(self) -> dict[str, Any]:
         return {"backend": "scripted", "model": self.model}
 
-    async def sample(
-        self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]
-    ) -> AsyncGenerator[list[Completion], None]:
+    async def sample(self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]) -> Portions:
         self.asked.append((prompt, tuple(wanted)))
         for want in wanted:
             said = self._script(prompt, want)

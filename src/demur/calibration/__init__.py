@@ -1,6 +1,9 @@
-"""Guarantees, one file each: an object that says which rank of the wrong confidences is the threshold, and why."""
+"""Guarantees (paper §3.4), one file each: given evidence, it settles on the rule that keeps its promise."""
 
-from demur.calibration.guarantee import Guarantee, OperatingPoint, exact_alpha, set_point
+from __future__ import annotations
+
+from demur.calibration.forecast import Forecast, forecast
+from demur.calibration.guarantee import Guarantee, Rule, exact_alpha
 from demur.calibration.high_probability import HighProbability
 from demur.calibration.marginal import Marginal
 from demur.calibration.smoothed import Smoothed
@@ -11,11 +14,12 @@ GUARANTEES: dict[str, type[Marginal] | type[Smoothed] | type[HighProbability]] =
 
 __all__ = [
     "GUARANTEES",
+    "Forecast",
     "Guarantee",
     "HighProbability",
     "Marginal",
-    "OperatingPoint",
+    "Rule",
     "Smoothed",
     "exact_alpha",
-    "set_point",
+    "forecast",
 ]

@@ -1,19 +1,29 @@
-"""What every guarantee shares: a rank k from n, and the threshold that the rank picks.
+"""What a guarantee is, and the rule it settles on.
 
-    k            the k-th largest wrong confidence is the threshold; at most k − 1 calibration errors lie above it
-    threshold λ̂  answered means confidence > λ̂, strictly
+    Guarantee.settle(evidence) → Rule      given labelled votes, which keys are answered, and what is promised of it
+    Rule.answers(keys)                     answered means key > threshold, strictly
+    Rule.law                               which law its errors follow on new votes: what an audit asks
+    Rule.promise                           the guarantee in one sentence, with its scope
 
-So a guarantee needs to know n and nothing else of the data; the data are one order statistic.
+The guarantees here are one order statistic each: the k-th largest wrong key is the threshold, so that at most k − 1
+calibration errors lie above it. They need to know n and nothing else of the data to know k.
 """
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from demur.errors import InvalidValue
-from demur.evidence import Evidence, ThresholdKey
+from demur.evidence.counts import Evidence, Floats, ThresholdKey, exceeds
+from demur.evidence.laws import ErrorLaw, split_expectation
 
 
 @runtime_checkable
@@ -26,30 +36,39 @@ class Guarantee(Protocol):
     @property
     def alpha(self) -> float: ...
 
-    def rank(self, n: int) -> int:
-        """k for n calibration votes; 0 means abstain always."""
-        ...
+    def settle(self, evidence: Evidence) -> Rule:
+        """The rule that keeps the promise, given these labelled votes."""
+
+    def settle_many(self, wrong: NDArray[np.int32], highest: int) -> NDArray[Any]:
+        """Thresholds of many calibration sets at once, as ranks.
+
+        A row is one set: the ranks of its wrong votes, ascending, and 0 for the right ones. Votes whose rank exceeds
+        the threshold are answered; `highest` is the largest rank there is.
+        """
+
+    def law(self, n: int) -> ErrorLaw:
+        """The law of its errors after a calibration on n votes."""
+
+    def expected_over_splits(self, evidence: Evidence, n_cal: int) -> float:
+        """The exact mean error rate over random splits of one file, `n_cal` of whose votes calibrate."""
 
     def n_needed(self) -> int:
-        """The smallest n whose rank is at least 1."""
-        ...
+        """The smallest n from which it can answer at all."""
 
     def parameters(self) -> dict[str, Any]:
         """What a policy file stores, besides the name, to make this object again."""
-        ...
 
     def promise(self, n: int) -> str:
         """The guarantee in one sentence, with its scope."""
-        ...
 
 
 @dataclass(frozen=True)
-class OperatingPoint:
-    """A guarantee met on calibration data: the rank and the threshold it picked."""
+class Rule:
+    """A guarantee met on calibration data: which keys are answered, under which law, with which promise."""
 
     guarantee: Guarantee
     n: int
-    k: int
+    law: ErrorLaw
     threshold_key: ThresholdKey
 
     @property
@@ -64,7 +83,72 @@ class OperatingPoint:
     @property
     def feasible(self) -> bool:
         """False where n is too small for the promise, so that the policy abstains always."""
-        return self.k > 0
+        return self.law.k > 0
+
+    @property
+    def promise(self) -> str:
+        return self.guarantee.promise(self.n)
+
+    @property
+    def too_few(self) -> str:
+        """Why it abstains always, where it does."""
+        return (
+            f"{self.n} calibration questions are too few for alpha = {self.alpha:g} ({self.guarantee.name}), "
+            f"which needs {self.guarantee.n_needed()}"
+        )
+
+    def answers(self, keys: Floats) -> NDArray[np.bool_]:
+        """Which keys are answered."""
+        return exceeds(keys, self.threshold_key)
+
+    def answered(self, evidence: Evidence) -> tuple[int, int]:
+        """How many right and wrong votes are answered."""
+        return evidence.above(self.threshold_key)
+
+    def document(self) -> dict[str, Any]:
+        """As plain values: what a policy file stores, and checks against its own evidence."""
+        settled = {"k": self.law.k, "threshold": without_infinity(self.threshold_key)}
+        return {"guarantee": self.guarantee.name, **self.guarantee.parameters(), **settled}
+
+
+@dataclass(frozen=True)
+class RankGuarantee:
+    """A guarantee whose threshold is the k-th largest wrong key, k depending on n alone."""
+
+    alpha: float
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", float(exact_alpha(self.alpha)))
+
+    @abstractmethod
+    def rank(self, n: int) -> int:
+        """k for n calibration votes; 0 means abstain always."""
+
+    def settle(self, evidence: Evidence) -> Rule:
+        law = self.law(evidence.n)
+        return Rule(self, evidence.n, law, evidence.threshold(law.k))  # type: ignore[arg-type]
+
+    def settle_many(self, wrong: NDArray[np.int32], highest: int) -> NDArray[Any]:
+        splits, n = wrong.shape
+        k = self.rank(n)
+        if k == 0:
+            return np.full(splits, highest)
+        return wrong[:, n - k] if k <= n else np.zeros(splits, np.int32)
+
+    def law(self, n: int) -> ErrorLaw:
+        return ErrorLaw(self.rank(n), n)
+
+    def expected_over_splits(self, evidence: Evidence, n_cal: int) -> float:
+        return split_expectation(evidence, self.rank(n_cal), n_cal)
+
+    def parameters(self) -> dict[str, Any]:
+        return {"alpha": self.alpha}
+
+
+def without_infinity(key: Iterable[float]) -> list[float | None]:
+    """A key as JSON can hold it."""
+    return [bound if math.isfinite(bound) else None for bound in key]
 
 
 def exact_alpha(value: Any, name: str = "alpha") -> Fraction:
@@ -76,9 +160,3 @@ def exact_alpha(value: Any, name: str = "alpha") -> Fraction:
     if not 0 < level < 1:
         raise InvalidValue(f"{name} must lie strictly between 0 and 1, got {value}")
     return level
-
-
-def set_point(guarantee: Guarantee, evidence: Evidence) -> OperatingPoint:
-    """Pick the threshold that a guarantee asks for."""
-    k = guarantee.rank(evidence.n)
-    return OperatingPoint(guarantee, evidence.n, k, evidence.threshold(k))

@@ -14,21 +14,20 @@ from typing import Any, ClassVar
 
 from scipy.special import bdtr
 
-from demur.calibration.guarantee import exact_alpha
+from demur.calibration.guarantee import RankGuarantee, exact_alpha
 
 _EXACT_LIMIT = 20_000  # sample sizes up to which a tie with δ is settled in whole numbers
 
 
 @dataclass(frozen=True)
-class HighProbability:
+class HighProbability(RankGuarantee):
     """Confident-error rate at most alpha, for all but a share delta of calibration sets."""
 
-    alpha: float
     delta: float
     name: ClassVar[str] = "high_probability"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", float(exact_alpha(self.alpha)))
+        super().__post_init__()
         object.__setattr__(self, "delta", float(exact_alpha(self.delta, "delta")))
 
     def rank(self, n: int) -> int:
@@ -61,9 +60,8 @@ class HighProbability:
     def _allows(self, errors: int, n: int) -> bool:
         """P(Bin(n, α) ≤ errors) ≤ δ."""
         tail = float(bdtr(errors, n, self.alpha))
-        delta = self.delta
-        if abs(tail - delta) > 1e-9 * delta:
-            return tail < delta
+        if abs(tail - self.delta) > 1e-9 * self.delta:
+            return tail < self.delta
         if n > _EXACT_LIMIT:
             return False  # too close to tell in floats: the smaller rank keeps the promise
         return _binomial_cdf(errors, n, exact_alpha(self.alpha)) <= exact_alpha(self.delta, "delta")
@@ -72,8 +70,7 @@ class HighProbability:
 def _binomial_cdf(errors: int, n: int, alpha: Fraction) -> Fraction:
     """P(Bin(n, α) ≤ errors), exactly."""
     hit, miss = alpha.numerator, alpha.denominator - alpha.numerator
-    term = miss**n
-    total = term
+    total = term = miss**n
     for j in range(errors):
         term = term * hit * (n - j) // ((j + 1) * miss)
         total += term

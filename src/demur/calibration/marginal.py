@@ -10,20 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from demur.calibration.guarantee import exact_alpha
+from demur.calibration.guarantee import RankGuarantee, exact_alpha
 
 
 @dataclass(frozen=True)
-class Marginal:
+class Marginal(RankGuarantee):
     """Confident-error rate at most alpha, in expectation over calibration sets."""
 
-    alpha: float
     name: ClassVar[str] = "marginal"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", float(exact_alpha(self.alpha)))
 
     def rank(self, n: int) -> int:
         # (n + 1)α in exact arithmetic: in floats 100 * 0.29 < 29 costs one allowed error.
@@ -32,9 +28,6 @@ class Marginal:
     def n_needed(self) -> int:
         alpha = exact_alpha(self.alpha)
         return ceil((1 - alpha) / alpha)
-
-    def parameters(self) -> dict[str, Any]:
-        return {"alpha": self.alpha}
 
     def promise(self, n: int) -> str:
         return (

@@ -13,20 +13,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from demur.calibration.guarantee import exact_alpha
+from demur.calibration.guarantee import RankGuarantee, exact_alpha
 from demur.calibration.marginal import Marginal
 
 
 @dataclass(frozen=True)
-class Smoothed:
+class Smoothed(RankGuarantee):
     """Confident-error rate at most alpha, in expectation over calibration sets and one draw of the rank."""
 
-    alpha: float
     seed: int | None = None
     name: ClassVar[str] = "smoothed"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", float(exact_alpha(self.alpha)))
+        super().__post_init__()
         object.__setattr__(self, "seed", secrets.randbits(48) if self.seed is None else int(self.seed))
 
     def rank(self, n: int) -> int:

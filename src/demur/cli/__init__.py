@@ -6,28 +6,12 @@ import io
 import os
 import sys
 import warnings
+from importlib import import_module
 from typing import Any
 
 import typer
 
-from demur.cli import (
-    answers,
-    ask,
-    calibrate,
-    decide,
-    demo,
-    doctor,
-    evaluate,
-    exporting,
-    importing,
-    models,
-    report,
-    runs,
-    sample,
-    score,
-    simulate,
-    study,
-)
+from demur.cli import output
 from demur.errors import DemurError, InfeasibleWarning
 from demur.version import __version__
 
@@ -42,17 +26,14 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="Know when not to answer: a calibrated vote over sampled reasoning paths, with a guarantee.",
 )
-for verb in (
-    demo, sample, score, calibrate, evaluate, report, study, decide, ask, answers, runs, importing, exporting, models,
-    doctor, simulate,
-):  # fmt: skip
+_MAKING = ("demo", "sample", "score", "calibrate", "evaluate", "audit", "report", "study")
+_USING = ("decide", "ask", "answers", "runs", "importing", "exporting", "models", "doctor", "simulate")
+for verb in (import_module(f"demur.cli.{name}") for name in (*_MAKING, *_USING)):
     app.command(verb.NAME, help=verb.HELP)(verb.run)
 
 
 @app.callback(invoke_without_command=True)
-def root(
-    version: bool = typer.Option(False, "--version", help="Show the version and exit.", is_eager=True),
-) -> None:
+def root(version: bool = typer.Option(False, "--version", help="Show the version and exit.", is_eager=True)) -> None:
     if version:
         typer.echo(f"demur {__version__}")
         raise typer.Exit
@@ -71,7 +52,7 @@ def main() -> None:
         sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
     except (DemurError, UsageProblem) as error:
-        _fail(error.format_message() if isinstance(error, UsageProblem) else str(error))
+        _fail(output.told(error) if isinstance(error, DemurError) else error.format_message())
     except typer.Abort:
         sys.exit(130)
     except (BrokenPipeError, KeyboardInterrupt) as error:

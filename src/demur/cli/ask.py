@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+import demur
 from demur.cli import output
 from demur.cli.decide import decision_line
-from demur.cli.options import Config, Json
-from demur.cli.sampling_options import BaseUrl, Concurrency, Model, Patience, ScorerSet, say, scorer_flags
+from demur.cli.options import Config, GuaranteeName, Json, OneAlpha, PolicyFile, Text, mention, option
+from demur.cli.sampling_options import BaseUrl, Concurrency, Model, PathSeed, Patience, ScorerSet, scorer_flags
+from demur.errors import InvalidValue
 
 NAME = "ask"
 HELP = """Ask one question: sample paths, vote as the policy was calibrated, and answer or abstain.
@@ -29,53 +30,43 @@ ABSTAINED = 3
 
 def run(
     question: Annotated[str, typer.Argument(metavar="QUESTION", show_default=False)],
-    policy: Annotated[Path, typer.Option("--policy", metavar="POLICY", help="A policy calibrated on a sampled run.")],
-    alpha: Annotated[
-        float | None, typer.Option(metavar="A", help="Which operating point.  [default: the smallest alpha]")
-    ] = None,
-    option: Annotated[list[str] | None, typer.Option("--option", help="An option to choose from; repeatable.")] = None,
+    policy: PolicyFile,
+    alpha: OneAlpha = None,
+    guarantee: GuaranteeName = None,
+    options: Annotated[list[str] | None, typer.Option("--option", help="An option to choose from; repeatable.")] = None,
     passage: Annotated[list[str] | None, typer.Option("--passage", help="A passage to read; repeatable.")] = None,
     model: Model = None,
     base_url: BaseUrl = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the paths.  [default: 0]")] = None,
+    seed: PathSeed = None,
     concurrency: Concurrency = None,
     patience: Patience = None,
     settings: ScorerSet = None,
-    score: Annotated[
-        str | None, typer.Option("--score", metavar="FUNCTION", help="The policy's score, where it is a function.")
-    ] = None,
-    extract: Annotated[
-        str | None, typer.Option("--extract", metavar="FUNCTION", help="The policy's reading, where it is a function.")
-    ] = None,
+    score: Annotated[Text, option("--score", "FUNCTION", "The policy's score, where it is a function.")] = None,
+    extract: Annotated[Text, option("--extract", "FUNCTION", "The policy's reading, where it is a function.")] = None,
     config: Config = None,
     json: Json = False,
 ) -> None:
-    from demur.description import read_description
-    from demur.errors import InvalidValue
-    from demur.pipeline import of_policy
-    from demur.policy import Policy
-    from demur.records import Problem
-    from demur.scoring.families import base_name
+    from demur.pipeline.config import read_config
+    from demur.scoring.settings import base_name
 
-    loaded = Policy.load(policy)
-    held = loaded.pipeline
-    described = read_description(config).override(
-        base_url=base_url, model=model, concurrency=concurrency, patience=patience
-    )
-    if described.model is None and isinstance(held.get("model"), str):
-        described = described.override(model=held["model"])
-    described = described.override(paths=loaded.n_paths[1], max_tokens=held.get("max_tokens"))
-    name, flags = held.get("score"), scorer_flags(settings)
+    loaded = demur.Policy.load(policy)
+    sampling = loaded.upstream.sampling
+    given = {"base_url": base_url, "model": model, "concurrency": concurrency, "patience": patience}
+    chosen = read_config(config).override(**given)
+    if chosen.model is None and isinstance(sampling.get("model"), str):
+        chosen = chosen.override(model=sampling["model"])
+    chosen = chosen.override(paths=loaded.n_paths[1], max_tokens=sampling.get("max_tokens"))
+    name, flags = loaded.score, scorer_flags(settings)
     unused = set(flags) - {name, base_name(str(name)), "perplexity"}
     if unused:
         raise InvalidValue(f"--set {sorted(unused)[0]}.… names no score of this policy; its score is {name}")
-    scorers = {} if name is None else {name: described.scorer_settings(name, flags)}
-    pipeline = of_policy(
-        loaded, described.backend(say), seed=seed or 0, scorers=scorers, score=score, extract=extract, say=say
+    scorers = {} if name is None else {name: chosen.scorer_settings(name, flags)}
+    pipeline = demur.pipeline_of_policy(
+        loaded, chosen.backend(mention), seed=seed or 0, scorers=scorers, score=score, extract=extract, say=mention
     )
-    extra = {"task": held.get("task"), "options": option or [], "passages": passage or []}
-    problem = Problem("question", question, extra={name: value for name, value in extra.items() if value})
-    asked = pipeline.ask(problem, loaded, alpha=alpha)
+    extra = {"task": loaded.upstream.answers.get("task"), "options": options or [], "passages": passage or []}
+    problem = demur.Problem("question", question, extra={name: value for name, value in extra.items() if value})
+    asked = pipeline.ask(problem, loaded, alpha=alpha, guarantee=guarantee)
     line = decision_line(asked.decision, asked.written)
     if json:
         output.emit({**line, "question": question, "paths": [_path(path) for path in asked.pool.paths]})
@@ -87,12 +78,10 @@ def run(
 
 def show(line: dict[str, Any]) -> None:
     """A decision in words."""
-    if line["answer"] is None:
-        output.say("I would rather not answer.")
-        reason = f"confidence {line['confidence']:.3f} is not above the threshold {line['threshold']:.3f}"
-    else:
-        output.say(output.visible(line["answer"], 200))
-        reason = f"confidence {line['confidence']:.3f} is above the threshold {line['threshold']:.3f}"
+    abstained = line["answer"] is None
+    output.say("I would rather not answer." if abstained else output.visible(line["answer"], 200))
+    beyond = "not above" if abstained else "above"
+    reason = f"confidence {line['confidence']:.3f} is {beyond} the threshold {line['threshold']:.3f}"
     all_paths = sum(line["support"].values())
     votes = ", ".join(
         f"{output.visible(answer, 30)} by {paths} of {all_paths} paths ({output.percent(line['shares'][answer])})"

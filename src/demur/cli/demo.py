@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+import demur
 from demur.cli import output
-from demur.cli.sampling_options import say
-
-if TYPE_CHECKING:
-    from demur.electorate import Electorate
-    from demur.pipeline import Pipeline
-    from demur.policy import Policy
-    from demur.records import Problem
+from demur.cli.ask import show
+from demur.cli.decide import decision_line
+from demur.cli.options import mention
+from demur.cli.progress import Meter, duration, stop_on_sigterm
 
 NAME = "demo"
 HELP = """Sample a real model on real questions, calibrate, check on held-out questions, and ask new ones.
@@ -35,25 +33,18 @@ def run(
     folder: Annotated[Path, typer.Option("--folder", help="Where the run and the policy go.")] = Path("demo"),
     questions: Annotated[int, typer.Option("--questions", min=40, help="At most so many questions.")] = 200,
     seconds: Annotated[float, typer.Option("--seconds", min=1, help="At most so long for sampling.")] = 150.0,
-) -> None:  # fmt: skip
-    from demur.cli.progress import Meter, duration, interruptible
-    from demur.datasets import load
-    from demur.description import Description
+) -> None:
+    from demur.pipeline.config import Config
 
-    dataset = "builtin:addition"
-    described = Description(paths=PATHS, max_tokens=32)
-    pipeline = described.pipeline(described.backend(say))
-    problems = load(dataset)
+    chosen = Config(paths=PATHS, max_tokens=32)
+    pipeline = chosen.pipeline(chosen.backend(mention))
+    problems = demur.datasets.load("builtin:addition")
     asked, sampled = problems[-_MOST_QUESTIONS_ASKED:], problems[:-_MOST_QUESTIONS_ASKED][:questions]
     output.say(f"1. Sampling {PATHS} paths for each of {len(sampled)} questions, such as: {sampled[0].question}")
-    meter = Meter()
-    try:
-        result = pipeline.run(sampled, folder / "run.db", watch=meter, seconds=seconds, bridge=interruptible)
-    finally:
-        meter.close()
-    progress = result.progress
-    voted = result.electorate()
-    n = len(voted.votes)
+    with Meter() as meter, stop_on_sigterm():
+        result = pipeline.run(sampled, folder / "run.db", watch=meter, seconds=seconds)
+    progress, voted = result.progress, result.voted()
+    n = len(voted)
     output.say(
         f"   {progress.saved} paths, {progress.tokens} tokens in {duration(progress.seconds)}"
         + (f"; {n} questions are whole now" if progress.saved else f"; all {n} questions were there already")
@@ -63,8 +54,8 @@ def run(
         output.say(f"   Run `demur demo` again to go on; it needs {_FEWEST} whole questions.")
         raise typer.Exit(130 if progress.stopped else 1)
     _show_paths(voted)
-    policy, held_out = _calibrate(voted, folder)
-    _check(voted, policy, held_out)
+    policy = _calibrate(voted, folder)
+    _check(voted, policy)
     _ask_until_both(pipeline, policy, asked)
     page = _report(folder, policy)
     output.say(
@@ -75,116 +66,77 @@ def run(
     )
 
 
-def _show_paths(voted: Electorate) -> None:
+def _show_paths(voted: demur.VotedPools) -> None:
     """One pool, as the vote sees it."""
-    row = int(voted.votes.confidence.argsort()[len(voted.votes) // 2])
-    vote = voted.votes[row]
-    spelling = voted.table.written[row]
-    output.table(
-        f"2. The vote on: {output.visible(voted.table.questions[row], 70)}",
-        ["answer", "paths", "share of the vote, weighted by perplexity"],
-        [
-            [output.visible(spelling[answer]), str(vote.support[answer]), output.percent(share / vote.total)]
-            for answer, share in vote.tally.items()
-        ],
-    )
+    assert voted.table is not None
+    row = int(voted.votes.confidence.argsort()[len(voted) // 2])
+    vote, spelling = voted.votes[row], voted.table.written[row]
+    columns: output.Columns = {
+        "answer": lambda answer: output.visible(spelling[answer]),
+        "paths": lambda answer: str(vote.support[answer]),
+        "share of the vote, weighted by perplexity": lambda answer: output.percent(vote.tally[answer] / vote.total),
+    }
+    output.table_of(f"2. The vote on: {output.visible(voted.table.questions[row], 70)}", vote.tally, columns)
 
 
-def _calibrate(voted: Electorate, folder: Path) -> tuple[Policy, int]:
-    from demur.calibration import Marginal
-
-    policy, held_out = voted.calibrate([Marginal(alpha) for alpha in ALPHAS], hold_out=0.5)
+def _calibrate(voted: demur.VotedPools, folder: Path) -> demur.Policy:
+    policy = demur.calibrate(voted, alpha=ALPHAS, hold_out=0.5)
     policy.save(folder / "policy.json")
     output.say(
-        f"3. Calibrated on {policy.n} questions; {held_out} were kept back. What to expect, before looking at those:"
+        f"3. Calibrated on {policy.n} questions; {len(voted) - policy.n} were kept back. What to expect, before "
+        "looking at those:"
     )
-    output.table(
-        "",
-        ["alpha: wrong answers at most", "answers when confidence is above", "answered", "of those right"],
-        [
-            [
-                output.percent(point.alpha),
-                f"{point.threshold:.3f}",
-                output.percent(expected.answered),
-                output.percent(expected.selective_accuracy_corrected),
-            ]
-            for point in policy.points
-            for expected in [policy.forecast(point.alpha)]
-        ],
-    )
-    return policy, held_out
+    columns: output.Columns = {
+        "alpha: wrong answers at most": lambda forecast: output.percent(forecast.alpha),
+        "answers when confidence is above": lambda forecast: f"{forecast.threshold:.3f}",
+        "answered": lambda forecast: output.percent(forecast.answered),
+        "of those right": lambda forecast: output.percent(forecast.selective_accuracy_corrected),
+    }
+    output.table_of("", [policy.forecast(rule.alpha) for rule in policy.points], columns)
+    return policy
 
 
-def _check(voted: Electorate, policy: Policy, held_out: int) -> None:
-    import numpy as np
-
-    from demur.audit import audit_policy
-    from demur.voting import vote
-
-    seen = set(policy.seen.rows(voted.table.ids, voted.table.questions, voted.table.clusters))
-    fresh = np.array([row for row in range(len(voted.votes)) if row not in seen])
-    votes, correct = voted.votes.take(fresh), voted.correct()[fresh]
-    assert voted.labels is not None
-    majority = voted.labels.of_votes(vote(voted.table.answers))[fresh]
-    paths = voted.labels.of_paths(voted.table)
-    most = float(majority.mean())
-    single = float(np.mean([right for row in fresh for right in paths[row]]))
-    rows = [
-        ["one path, always answering", "100.0 %", output.percent(1 - single), output.percent(single)],
-        ["majority vote, always answering", "100.0 %", output.percent(1 - most), output.percent(most)],
+def _check(voted: demur.VotedPools, policy: demur.Policy) -> None:
+    audit = demur.audit_policy(policy, voted)
+    fresh = voted.counted[~voted.seen_by(policy.seen)[voted.counted]]
+    accuracy = voted.accuracies(fresh)
+    results = [
+        (f"{name}, always answering", 1.0, 1 - accuracy[key], accuracy[key])
+        for name, key in (("one path", "single_path"), ("majority vote", "majority_vote"))
     ]
-    audits = audit_policy(policy, votes, correct)
-    rows += [
-        [
-            f"demur, alpha {audit.point.alpha:g}",
-            output.percent(audit.answered),
-            output.percent(audit.confident_error),
-            output.percent(audit.selective_accuracy),
-        ]
-        for audit in audits
-    ]
-    output.table(
-        f"4. What happened on the {held_out} questions kept back",
-        ["", "answered", "answered wrongly", "of the answered, right"],
-        rows,
-    )
-    for audit in audits:
-        output.say(f"   {audit.verdict}")
+    for point in audit:
+        rates = point.answered, point.confident_error, point.selective_accuracy
+        results.append((f"demur, alpha {point.rule.alpha:g}", *rates))
+    header = ["", "answered", "answered wrongly", "of the answered, right"]
+    rows = [[name, *map(output.percent, rates)] for name, *rates in results]
+    output.table(f"4. What happened on the {audit.n} questions kept back", header, rows)
+    output.say(*(f"   {point.verdict}" for point in audit))
 
 
-def _report(folder: Path, policy: Policy) -> Path:
+def _report(folder: Path, policy: demur.Policy) -> Path:
     """The page about the run and its policy."""
-    from demur.electorate import Source, hold_vote, reading_of_policy
-    from demur.report import page_of, report_facts
-    from demur.store import Store
-
-    with Store(folder / "run.db") as store:
-        run = store.run()
-        source = Source(run.pools(with_texts=True), run.pipeline, run.scorers(), run.flags())
-    voted = hold_vote(source, reading_of_policy(policy), policy.recipe, labelled=True)
-    page = folder / "report.html"
-    page.write_text(page_of(report_facts(source, voted, policy, title="demur demo")), encoding="utf-8")
+    source, page = demur.open_pools(folder / "run.db", texts=True), folder / "report.html"
+    voted = policy.vote(source, labelled=True)
+    page.write_text(demur.report_page(source, voted, policy, title="demur demo"), encoding="utf-8")
     return page
 
 
-def _ask_until_both(pipeline: Pipeline, policy: Policy, problems: list[Problem]) -> None:
+def _ask_until_both(pipeline: demur.Pipeline, policy: demur.Policy, problems: list[demur.Problem]) -> None:
     """New questions, until one was answered and one was not."""
-    from demur.cli.ask import show
-    from demur.cli.decide import decision_line
-
     alpha = ALPHAS[-1]
     output.say(f"\n5. New questions, at alpha {alpha:g}:")
     kinds: set[bool] = set()
     started = time.monotonic()
-    for number, problem in enumerate(problems, start=1):
-        asked = pipeline.ask(problem, policy, alpha=alpha)
-        abstained = asked.decision.abstained
-        if abstained not in kinds:
-            output.say(f"\n   {problem.question}")
-            show(decision_line(asked.decision, asked.written))
-        kinds.add(abstained)
-        if len(kinds) == 2:
-            output.say(f"\n   ({number} new questions asked in {time.monotonic() - started:.0f} s.)")
-            return
+    with pipeline.answerer(policy) as answerer:
+        for number, problem in enumerate(problems, start=1):
+            asked = answerer.ask(problem, alpha=alpha)
+            abstained = asked.decision.abstained
+            if abstained not in kinds:
+                output.say(f"\n   {problem.question}")
+                show(decision_line(asked.decision, asked.written))
+            kinds.add(abstained)
+            if len(kinds) == 2:
+                output.say(f"\n   ({number} new questions asked in {time.monotonic() - started:.0f} s.)")
+                return
     only = "abstained on" if True in kinds else "answered"
     output.say(f"\n   All {len(problems)} new questions were {only}; nothing here is scripted, so that can happen.")

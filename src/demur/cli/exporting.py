@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+import demur
 from demur.cli import output
-from demur.cli.options import Json, RunName, StorePlace, refuse_overwriting
+from demur.cli.options import Json, RunName, StorePlace, option, refuse_overwriting
+from demur.errors import InvalidValue, StoreError
 
 NAME = "export"
 HELP = """Write the pools of a run as JSON lines (plain or .gz), or as Parquet with one row per path.
@@ -23,33 +26,29 @@ Examples:
 
 def run(
     store: StorePlace,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="A .jsonl, .jsonl.gz or .parquet file.")],
+    out: Annotated[Path, option("--out", "FILE", "A .jsonl, .jsonl.gz or .parquet file.", "-o")],
     run_name: RunName = None,
     texts: Annotated[bool, typer.Option("--texts/--no-texts", help="With the texts of the paths.")] = True,
     partial: Annotated[bool, typer.Option("--partial", help="Pools that still lack paths, too.")] = False,
     json: Json = False,
-) -> None:  # fmt: skip
-    from dataclasses import replace
-
-    from demur.errors import InvalidValue, StoreError
-    from demur.files import write_pools
-    from demur.parquet import write_parquet
-    from demur.store import Store
+) -> None:
+    from demur.pools.jsonl import write_pools
+    from demur.pools.parquet import write_parquet
 
     refuse_overwriting(out, store)
     if not out.name.endswith((".jsonl", ".jsonl.gz", ".parquet")):
         raise InvalidValue(f"name a .jsonl, .jsonl.gz or .parquet file to write, not {out}")
-    with Store(store) as opened:
-        held = opened.run(run_name)
-        named: dict[str, Any] = {n: held.pipeline[n] for n in ("model", "temperature") if n in held.pipeline}
+    with demur.Store(store) as opened:
+        chosen = opened.run(run_name)
+        named = {name: v for name, v in chosen.description.sampling.items() if name in ("model", "temperature")}
         pools = [
             replace(pool, problem=replace(pool.problem, extra={**named, **pool.problem.extra}))
-            for pool in held.pools(with_texts=texts, complete=not partial)
+            for pool in chosen.pools(with_texts=texts, complete=not partial)
         ]
     if not pools:
-        raise StoreError(f"the run {held.name!r} holds no whole pool yet")
+        raise StoreError(f"the run {chosen.name!r} holds no whole pool yet")
     (write_parquet if out.suffix == ".parquet" else write_pools)(pools, out)
     if json:
-        output.emit({"run": held.name, "problems": len(pools), "file": str(out)})
+        output.emit({"run": chosen.name, "problems": len(pools), "file": str(out)})
     else:
         output.say(f"Wrote {len(pools)} problems to {out}.")

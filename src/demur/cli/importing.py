@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+import demur
 from demur.cli import output
-from demur.cli.options import Json
+from demur.cli.options import Json, RunPlace, argument, option
+from demur.errors import PoolFileError, StoreError
 
 if TYPE_CHECKING:
-    from demur.records import Pool
+    from demur.store import PlacedPath
 
 NAME = "import"
 HELP = """Put recorded pools into a run: from JSON lines (plain or .gz) or Parquet.
@@ -21,71 +21,60 @@ Importing the same file again adds nothing; importing another adds its problems.
 
 Example: `demur import pools.jsonl -o runs/recorded.db`
 """
-_BATCH = 500
+_BATCH = 8000
 
 
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Pool file or .parquet.", show_default=False)],
-    out: Annotated[str, typer.Option("--out", "-o", metavar="RUN", help="A .db file, or a postgresql:// address.")],
-    run_name: Annotated[str, typer.Option("--run", metavar="NAME", help="Name of the run.")] = "run",
+    file: Annotated[Path, argument("FILE", "Pool file or .parquet.")],
+    out: RunPlace,
+    run_name: Annotated[str, option("--run", "NAME", "Name of the run.")] = "run",
     json: Json = False,
 ) -> None:
-    from demur.files import read_pools
-    from demur.parquet import read_parquet
-    from demur.pool_table import named_pipeline
-    from demur.store import Store
-    from demur.store.rows import saved
+    from demur.descriptions import Description
+    from demur.pools.fields import named_sampling
+    from demur.pools.jsonl import read_pools
+    from demur.pools.parquet import read_parquet
+    from demur.store import PathScore, PlacedPath
 
     pools = read_parquet(file) if file.suffix == ".parquet" else read_pools(file)
-    for pool in pools:  # before anything is written
-        for path in pool.paths:
-            for name, value in path.scores.items():
-                _number(value, name, pool.problem.id)
-    with Store(out, create=True) as store:
-        held = store.open_run(run_name, named_pipeline(pools), None)
-        before = held.describe()["paths"]
-        _refuse_other_paths(pools, held.pools(with_texts=True, complete=False), run_name)
-        held.add_problems([pool.problem for pool in pools])
-        numbers = held.numbers()
-        for start in range(0, len(pools), _BATCH):
-            batch = pools[start : start + _BATCH]
-            held.save([
-                saved(numbers[pool.problem.id], position, path)
-                for pool in batch
-                for position, path in enumerate(pool.paths)
-            ])  # fmt: skip
+    _refuse_other_scores(pools)  # before anything is written
+    with demur.Store(out, create=True) as store:
+        chosen = store.open_run(run_name, Description(sampling=named_sampling(pools)), None)
+        before = chosen.summary()["paths"]
+        _refuse_other_paths(pools, chosen.pools(with_texts=True, complete=False), run_name)
+        chosen.add_problems([pool.problem for pool in pools])
+        numbers = chosen.numbers()
+        placed = [
+            PlacedPath(numbers[pool.problem.id], place, path) for pool in pools for place, path in enumerate(pool.paths)
+        ]
+        for batch in _batches(placed):
+            chosen.save(batch)
         for name in sorted({name for pool in pools for path in pool.paths for name in path.scores}):
-            held.save_scores(
-                name,
-                {"scorer": "imported"},
-                [
-                    (numbers[pool.problem.id], position, _number(path.scores[name], name, pool.problem.id))
-                    for pool in pools
-                    for position, path in enumerate(pool.paths)
-                    if name in path.scores
-                ],
-            )
-        after = held.describe()
-    facts = {
-        "run": run_name,
-        "problems": len(pools),
-        "new_paths": after["paths"] - before,
-        "scores": sorted(after["scores"]),
-    }
+            scored = [(number, place, path.scores[name]) for number, place, path in placed if name in path.scores]
+            scores = [PathScore(number, place, float(value)) for number, place, value in scored]
+            chosen.save_scores(name, {"scorer": "imported"}, scores)
+        after = chosen.summary()
+    new, names = after["paths"] - before, sorted(after["scores"])
     if json:
-        output.emit(facts)
+        output.emit({"run": run_name, "problems": len(pools), "new_paths": new, "scores": names})
     else:
-        output.say(
-            f"{len(pools)} problems, {facts['new_paths']} new paths; scores: {', '.join(facts['scores']) or 'none'}."
-        )
+        output.say(f"{len(pools)} problems, {new} new paths; scores: {', '.join(names) or 'none'}.")
 
 
-def _refuse_other_paths(pools: Sequence[Pool], held: Sequence[Pool], run_name: str) -> None:
+def _batches(placed: Sequence[PlacedPath]) -> Iterator[Sequence[PlacedPath]]:
+    """Many paths at once, but never a pool in two parts: a pool is whole when its paths are there."""
+    start = 0
+    for at in range(1, len(placed) + 1):
+        if at == len(placed) or (at - start >= _BATCH and placed[at].number != placed[at - 1].number):
+            yield placed[start:at]
+            start = at
+
+
+def _refuse_other_paths(pools: Sequence[demur.Pool], stored: Sequence[demur.Pool], run_name: str) -> None:
     """Raise if a problem is in the run with other paths: two pools must not be mixed."""
     from demur.answers.relations import as_written
-    from demur.errors import StoreError
 
-    there = {pool.problem.id: [(path.answer, path.text) for path in pool.paths] for pool in held}
+    there = {pool.problem.id: [(path.answer, path.text) for path in pool.paths] for pool in stored}
     for pool in pools:
         paths = [(as_written(path.answer), path.text) for path in pool.paths]
         if there.get(pool.problem.id, paths) != paths:
@@ -94,9 +83,10 @@ def _refuse_other_paths(pools: Sequence[Pool], held: Sequence[Pool], run_name: s
             )
 
 
-def _number(value: Any, name: str, problem: str) -> float:
-    from demur.errors import PoolFileError
-
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) < 1e300:
-        raise PoolFileError(f"problem {problem!r}: the score {name!r} must be a finite number, got {value!r:.40}")
-    return float(value)
+def _refuse_other_scores(pools: Sequence[demur.Pool]) -> None:
+    """Raise if a score is not a finite number."""
+    for pool in pools:
+        for name, value in (score for path in pool.paths for score in path.scores.items()):
+            if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) < 1e300:
+                where = f"problem {pool.problem.id!r}: the score {name!r}"
+                raise PoolFileError(f"{where} must be a finite number, got {value!r:.40}")

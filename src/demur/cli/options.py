@@ -1,215 +1,152 @@
-"""Options that several verbs share, and how a verb turns them into votes. Heavy imports wait until use."""
+"""Options that several verbs share, and how a verb turns them into votes.
+
+Verbs use the library by its public names, which `demur` imports when they are used: `demur --help` waits for nothing.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import demur
+from demur.errors import InvalidValue
+
 if TYPE_CHECKING:
     from demur.calibration import Guarantee
-    from demur.electorate import Electorate, Source
-    from demur.policy import Policy
-    from demur.pool_table import Reading
+
+Text = str | None
+
+
+def option(flag: str, metavar: str, text: str, *more: str) -> Any:
+    """An option that takes a value; `more` are other names of its flag."""
+    return typer.Option(flag, *more, metavar=metavar, help=text)
+
+
+def argument(metavar: str, text: str) -> Any:
+    """An argument that must be given."""
+    return typer.Argument(metavar=metavar, help=text, show_default=False)
+
 
 Pools = Annotated[
-    str,
-    typer.Argument(
-        metavar="POOLS", help="Pool file (JSON lines, plain or .gz), or a run: a .db file or postgresql:// address.",
-        show_default=False,
-    ),
-]  # fmt: skip
-Config = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Description to use.  [default: demur.toml, if there]")
+    str, argument("POOLS", "Pool file (JSON lines, plain or .gz), or a run: a .db file or postgresql:// address.")
 ]
-StorePlace = Annotated[
-    str, typer.Argument(metavar="STORE", help="A .db file, or a postgresql:// address.", show_default=False)
-]
-RunName = Annotated[
-    str | None, typer.Option("--run", metavar="NAME", help="Which run of the store.  [default: the only one]")
-]
-AnswerField = Annotated[
-    str | None,
-    typer.Option("--answer-field", metavar="NAME", help="Path field that holds the answer.  [default: answer]"),
-]
-Missing = Annotated[
-    list[str] | None, typer.Option("--missing", metavar="VALUE", help="A spelling of 'no answer'; repeatable.")
-]
-Relation = Annotated[
-    str | None,
-    typer.Option(
-        "--relation", metavar="NAME", help="When two answers are the same: mathematics, text, choice or plain.  "
-        "[default: by each problem's task]",
-    ),
-]  # fmt: skip
-Score = Annotated[
-    str | None,
-    typer.Option(
-        "--score", metavar="NAME", help="Score of the paths, `scores[NAME]`; a dotted name (`.logprob`, `meta.judge`) "
-        "is another field of the path. Without it: the majority vote.",
-    ),
-]  # fmt: skip
-Normaliser = Annotated[
-    str | None,
-    typer.Option(
-        "--normaliser", metavar="SPEC",
-        help="none, pool_z, pool_minmax, rank, fixed_affine:CENTER,SCALE or fixed_sigmoid:CENTER,SCALE.  "
-        "[default: the score's own, or none]",
-    ),
-]  # fmt: skip
-Weight = Annotated[
-    str | None,
-    typer.Option(
-        "--weight", metavar="SPEC", help="uniform, linear or exponential:BETA.  "
-        "[default: exponential:1 with a score, else uniform]",
-    ),
-]  # fmt: skip
-TieBreak = Annotated[
-    str | None,
-    typer.Option("--tie-break", metavar="SPEC", help="Secondary key: mean_score, jitter:SEED or column:FIELD."),
-]
-Correct = Annotated[
-    str | None,
-    typer.Option("--correct", metavar="FIELD", help="Path field with ready-made labels (true/false), instead of gold."),
-]
-Alpha = Annotated[
-    list[float] | None,
-    typer.Option("--alpha", metavar="A", help="Allowed share of confident errors; repeatable.  [default: 0.05]"),
-]
-Delta = Annotated[
-    float | None,
-    typer.Option("--delta", metavar="D", help="Promise alpha for all but this share of calibration sets."),
-]
-Smoothed = Annotated[
-    bool,
-    typer.Option("--smoothed", help="Spend alpha exactly, with one random draw of the rank (fresh, or from --seed)."),
-]
+Config = Annotated[Path | None, option("--config", "FILE", "Configuration to use.  [default: demur.toml, if there]")]
+StorePlace = Annotated[str, argument("STORE", "A .db file, or a postgresql:// address.")]
+RunPlace = Annotated[str, option("--out", "RUN", "A .db file, or a postgresql:// address.", "-o")]
+RunName = Annotated[Text, option("--run", "NAME", "Which run of the store.  [default: the only one]")]
+AnswerField = Annotated[Text, option("--answer-field", "NAME", "Path field that holds the answer.  [default: answer]")]
+Missing = Annotated[list[str] | None, option("--missing", "VALUE", "A spelling of 'no answer'; repeatable.")]
+_RELATIONS = "When two answers are the same: mathematics, text, choice or plain.  [default: by each problem's task]"
+Relation = Annotated[Text, option("--relation", "NAME", _RELATIONS)]
+_SCORES = (
+    "Score of the paths, `scores[NAME]`; a dotted name (`.logprob`, `meta.judge`) is another field of the path. "
+    "Without it: the majority vote."
+)
+Score = Annotated[Text, option("--score", "NAME", _SCORES)]
+_NORMALISERS = (
+    "none, pool_z, pool_minmax, rank, fixed_affine:CENTER,SCALE or fixed_sigmoid:CENTER,SCALE.  "
+    "[default: the score's own, or none]"
+)
+Normaliser = Annotated[Text, option("--normaliser", "SPEC", _NORMALISERS)]
+_WEIGHTS = "uniform, linear or exponential:BETA.  [default: exponential:1 with a score, else uniform]"
+Weight = Annotated[Text, option("--weight", "SPEC", _WEIGHTS)]
+TieBreak = Annotated[Text, option("--tie-break", "SPEC", "Secondary key: mean_score, jitter:SEED or column:FIELD.")]
+_LABELS = "Path field with ready-made labels (true/false), instead of gold."
+Correct = Annotated[Text, option("--correct", "FIELD", _LABELS)]
+_ALLOWED = "Allowed share of confident errors; repeatable.  [default: 0.05]"
+Alpha = Annotated[list[float] | None, option("--alpha", "A", _ALLOWED)]
+Delta = Annotated[float | None, option("--delta", "D", "Promise alpha for all but this share of calibration sets.")]
+_SMOOTHED = "Spend alpha exactly, with one random draw of the rank (fresh, or from --seed)."
+Smoothed = Annotated[bool, typer.Option("--smoothed", help=_SMOOTHED)]
+PolicyFile = Annotated[Path, option("--policy", "POLICY", "A file that `calibrate` wrote.")]
+OneAlpha = Annotated[float | None, option("--alpha", "A", "Which operating point.  [default: the smallest alpha]")]
+_WHICH = "Which guarantee, where a policy holds several for one alpha."
+GuaranteeName = Annotated[Text, option("--guarantee", "NAME", _WHICH)]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of every random draw.  [default: 0]")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 
+@dataclass(frozen=True)
+class VoteFlags:
+    """How votes are to be made, as far as flags say."""
+
+    score: str | None
+    normaliser: str | None
+    weight: str | None
+    tie_break: str | None
+    answer_field: str | None
+    missing: list[str] | None
+    relation: str | None
+
+    def fields(self, score: str | None) -> demur.FieldChoice:
+        return demur.FieldChoice(self.answer_field or "answer", score, tuple(self.missing or ()), self.relation)
+
+    def vote(
+        self, place: str, run: str | None, config: Path | None, correct: str | None, *, texts: bool = False
+    ) -> tuple[demur.PoolSource, demur.VotedPools]:
+        """Labelled votes, made as the flags say, and else as the configuration does."""
+        said = _vote_section(config)
+        score = self.score or said.get("score")
+        fields = self.fields(score)
+        normaliser = self.normaliser or (said.get("normaliser") if score is not None else None)
+        facts = texts or _needs_facts(fields) or correct is not None
+        source = demur.open_pools(place, run, facts=facts, texts=texts, say=mention)
+        weight, tie_break = self.weight or said.get("weight"), self.tie_break or said.get("tie_break")
+        recipe = source.recipe(score, normaliser, weight, tie_break)
+        return source, demur.vote_pools(source, fields, recipe, correct=correct, say=mention)
+
+
 def refuse_overwriting(out: Path | None, *inputs: str | Path) -> None:
     """Raise if a result would take the place of what it is made from."""
-    from demur.errors import InvalidValue
-
     for source in map(Path, inputs):
         if out is not None and out.exists() and source.exists() and out.samefile(source):
             raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
 
 
-def reading_of(
-    answer_field: str | None, missing: list[str] | None, score: str | None, relation: str | None = None
-) -> Reading:
-    from demur.pool_table import Reading
-
-    return Reading(answer_field or "answer", score, tuple(missing or ()), relation)
-
-
-def open_source(place: str, run: str | None = None, *, facts: bool = True, texts: bool = False) -> Source:
-    """The pools of a file, or those of a run that are whole; without `facts`, only its answers and scores.
-
-    A file's pools have their texts; a run's come if asked for.
-    """
-    from demur.electorate import Source
-    from demur.errors import InvalidValue, StoreError
-
-    if "://" not in place and not _is_store(place):
-        from demur.files import read_pools
-
-        if run is not None:
-            raise InvalidValue(f"--run names a run of a store, and {place} is a pool file")
-        return Source(read_pools(place))
-    from demur.store import Store
-
-    with Store(place) as store:
-        held = store.run(run)
-        pools = held.pools(facts=facts, with_texts=texts)
-        if not pools:
-            raise StoreError(f"the run {held.name!r} holds no whole pool yet; sample it first")
-        lacking = held.describe()["problems"] - len(pools)
-        if lacking:
-            _mention(
-                f"note: {lacking} problems of the run {held.name!r} lack paths and are left out; sample them first"
-            )
-        return Source(pools, held.pipeline, held.scorers(), held.flags())
+def refuse_beside_policy(**flags: object) -> None:
+    """Raise if flags say how votes are made, where a policy says it."""
+    given = [f"--{name.replace('_', '-')}" for name, value in flags.items() if value is not None and value is not False]
+    if given:
+        raise InvalidValue(f"{', '.join(given)} and --policy exclude each other: the policy says how votes are made")
 
 
-def _is_store(place: str) -> bool:
-    """Looked at without importing a database library, which a pool file does not need."""
-    path = Path(place)
-    if path.suffix in (".db", ".sqlite", ".sqlite3"):
-        return True
-    try:
-        with path.open("rb") as stream:
-            return stream.read(16) == b"SQLite format 3\x00"
-    except OSError:
-        return False
-
-
-def open_labelled(
-    place: str,
-    run: str | None,
-    reading: Reading,
-    normaliser: str | None,
-    weight: str | None,
-    tie_break: str | None,
-    correct: str | None,
-    config: Path | None = None,
-) -> Electorate:
-    """Labelled votes, made as the flags say, and else as the description does."""
-    from dataclasses import replace
-
-    from demur.electorate import hold_vote
-
-    described = read_vote(config)
-    reading = replace(reading, score=reading.score or described.get("score"))
-    if reading.score is not None:
-        normaliser = normaliser or described.get("normaliser")
-    weight, tie_break = weight or described.get("weight"), tie_break or described.get("tie_break")
-    source = open_source(place, run, facts=_needs_facts(reading) or correct is not None)
-    recipe = source.recipe(reading, normaliser, weight, tie_break)
-    return hold_vote(source, reading, recipe, labelled=True, correct=correct, say=_mention)
-
-
-def read_vote(config: Path | None) -> dict[str, str]:
-    """The [vote] section of a description; nothing, and no heavy import, where there is no such file."""
+def _vote_section(config: Path | None) -> dict[str, str]:
+    """The [vote] section of a configuration; nothing, and no heavy import, where there is no such file."""
     if config is None and not Path("demur.toml").is_file():
         return {}
-    from demur.description import read_description
+    from demur.pipeline.config import read_config
 
-    described = read_description(config)
-    held = {name: getattr(described, name) for name in ("score", "normaliser", "weight", "tie_break")}
-    return {name: value for name, value in held.items() if value is not None}
+    said = read_config(config)
+    section = {name: getattr(said, name) for name in ("score", "normaliser", "weight", "tie_break")}
+    return {name: value for name, value in section.items() if value is not None}
 
 
-def open_by_policy(
-    place: str, run: str | None, policy: Policy, *, labelled: bool, correct: str | None = None
-) -> Electorate:
+def vote_by_policy(
+    place: str, run: str | None, policy: demur.Policy, *, labelled: bool, correct: str | None = None
+) -> demur.VotedPools:
     """Votes, made as a policy was calibrated."""
-    from demur.electorate import hold_vote, reading_of_policy
-
-    reading = reading_of_policy(policy)
-    source = open_source(place, run, facts=_needs_facts(reading) or correct is not None)
-    return hold_vote(source, reading, policy.recipe, labelled=labelled, correct=correct, say=_mention)
+    facts = _needs_facts(demur.FieldChoice.of(policy.description)) or correct is not None
+    source = demur.open_pools(place, run, facts=facts, say=mention)
+    return policy.vote(source, labelled=labelled, correct=correct, say=mention)
 
 
-def _needs_facts(reading: Reading) -> bool:
-    return reading.answer_field != "answer" or "." in (reading.score or "")
+def _needs_facts(fields: demur.FieldChoice) -> bool:
+    return fields.answer_field != "answer" or "." in (fields.score or "")
 
 
-def _mention(text: str) -> None:
+def mention(text: str) -> None:
+    """What goes on, where it does not mix with results."""
     typer.echo(text, err=True)
 
 
 def guarantees_of(alpha: list[float] | None, delta: float | None, smoothed: bool, seed: int | None) -> list[Guarantee]:
     """The guarantees that the flags ask for."""
-    from demur.calibration import HighProbability, Marginal, Smoothed
-    from demur.errors import InvalidValue
-
     levels = alpha or [0.05]
     if delta is not None and smoothed:
         raise InvalidValue("--delta and --smoothed are two guarantees; choose one")
     if delta is not None:
-        return [HighProbability(a, delta) for a in levels]
-    return [Smoothed(a, seed) for a in levels] if smoothed else [Marginal(a) for a in levels]
+        return [demur.HighProbability(a, delta) for a in levels]
+    return [demur.Smoothed(a, seed) for a in levels] if smoothed else [demur.Marginal(a) for a in levels]

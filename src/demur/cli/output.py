@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import typer
 
+from demur.errors import DemurError
+
 DASH = "–"
+Columns = Mapping[str, Callable[[Any], str]]
+"""Of a table: titles, and what each shows of an item."""
 
 
 def percent(rate: float, spread: float | None = None) -> str:
@@ -48,8 +52,47 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> N
     console.print(grid)
 
 
-def say(text: str) -> None:
-    typer.echo(text)
+def table_of(title: str, items: Iterable[Any], columns: Columns) -> None:
+    """Print a table with one row per item."""
+    table(title, list(columns), [[shown(item) for shown in columns.values()] for item in items])
+
+
+_FLAGS = {"n_paths": "--paths", "prompt": "--prompt", "logprobs=False": "--no-logprobs"}
+"""Options whose flags are not their names with dashes."""
+
+
+def told(error: DemurError) -> str:
+    """An error in one line, its remedy in terms of flags."""
+
+    def flag(name: str, value: str | None) -> str:
+        if "." in name:
+            return f"--set {name}={value or ''}"
+        given = _FLAGS.get(f"{name}={value}") or _FLAGS.get(name, "--" + name.replace("_", "-"))
+        return given if value is None or f"{name}={value}" in _FLAGS else f"{given} {value}"
+
+    return error.told(flag)
+
+
+def frontier_facts(curve: Any) -> dict[str, float]:
+    """The areas that sum a frontier up."""
+    areas = {"auroc": curve.auroc, "frontier_auc": curve.auc}
+    return {**areas, "frontier_auc_normalised": curve.auc_normalised, "aurc": curve.aurc}
+
+
+def say(*lines: str) -> None:
+    for line in lines:
+        typer.echo(line)
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Warnings that belong to a result."""
+    say(*(f"warning: {warning}" for warning in warnings))
+
+
+def wrote(file: object) -> None:
+    """Where a result went, if anywhere."""
+    if file is not None:
+        say(f"Wrote {file}.")
 
 
 def emit(document: dict[str, Any]) -> None:

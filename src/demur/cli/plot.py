@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from demur.cli import output
+
 _WIDTH, _HEIGHT = 60, 12
 
 
@@ -40,3 +42,15 @@ def text_plot(
         lines.append(f"{label} │{''.join(cells).rstrip()}")
     ends = f"{'0%':<{_WIDTH // 2}}{'50%':<{_WIDTH // 2 - 4}}100%"
     return "\n".join([*lines, f"       └{'─' * _WIDTH}", f"        {ends}  {x_title}"])
+
+
+def plot_frontier(curve: Mapping[str, Sequence[float]], points: Sequence[tuple[float, float, float]]) -> None:
+    """Accuracy against yield, with a letter at each alpha."""
+    letters = dict(zip("ABCDEFGH", points, strict=False))
+    marks = {letter: (x, y) for letter, (_, x, y) in letters.items()}
+    titles = {"x_title": "answered", "y_title": "of the answered, right"}
+    drawn = text_plot(curve["answered"], curve["selective_accuracy"], marks, **titles)
+    seen = {letter: alpha for letter, (alpha, x, y) in letters.items() if math.isfinite(x + y)}
+    if drawn:
+        output.say(drawn)
+        output.say("        " + ", ".join(f"{letter}: alpha {alpha:g}" for letter, alpha in seen.items()))

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
 from demur.cli import output
-from demur.progress import Progress
+
+if TYPE_CHECKING:
+    from demur.engine.progress import Progress
 
 _SECONDS_BETWEEN_LINES = 10.0
 
 
 class Meter:
-    """Watches sampling. Call it with each state; `close` ends the line."""
+    """Watches long work. Call it with each state; the line ends with the block it is used in."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
@@ -40,15 +42,17 @@ class Meter:
             from rich import progress as rich_progress
             from rich.console import Console
 
-            self._bar = rich_progress.Progress(
-                rich_progress.BarColumn(), rich_progress.MofNCompleteColumn(),
-                rich_progress.TextColumn("{task.description}"), console=Console(stderr=True), transient=True,
-            )  # fmt: skip
+            columns = rich_progress.BarColumn(), rich_progress.MofNCompleteColumn()
+            told = rich_progress.TextColumn("{task.description}")
+            self._bar = rich_progress.Progress(*columns, told, console=Console(stderr=True), transient=True)
             self._bar.start()
             self._task = self._bar.add_task("", total=progress.wanted)
         self._bar.update(self._task, total=progress.wanted, completed=progress.saved, description=_facts(progress))
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -75,20 +79,15 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def interruptible(work: Callable[[asyncio.Event], Awaitable[Any]]) -> Any:
-    """Run asynchronous work that the first Ctrl-C asks to stop; a second one does not ask."""
+@contextmanager
+def stop_on_sigterm() -> Iterator[None]:
+    """Within, being asked to end (SIGTERM) is the same as Ctrl-C: what came is saved first."""
 
-    async def main() -> Any:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
 
-        def ask() -> None:
-            stop.set()
-            for each in (signal.SIGINT, signal.SIGTERM):
-                loop.remove_signal_handler(each)
-
-        for each in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(each, ask)
-        return await work(stop)
-
-    return asyncio.run(main())
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -7,30 +7,10 @@ from typing import Annotated
 
 import typer
 
-from demur.cli import output
-from demur.cli.options import (
-    Alpha,
-    AnswerField,
-    Config,
-    Correct,
-    Delta,
-    Json,
-    Missing,
-    Normaliser,
-    Pools,
-    Relation,
-    RunName,
-    Score,
-    Seed,
-    TieBreak,
-    Weight,
-    guarantees_of,
-    open_source,
-    read_vote,
-    reading_of,
-    refuse_overwriting,
-)
-from demur.cli.sampling_options import say
+import demur
+from demur.atomic_files import atomic_file
+from demur.cli import options, output
+from demur.errors import InvalidValue
 
 NAME = "report"
 HELP = """Write one self-contained HTML page: what the score is worth, what to expect at each alpha, and every question.
@@ -47,84 +27,66 @@ Examples:
 
 
 def run(
-    file: Pools,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page.")] = Path("report.html"),
-    policy: Annotated[Path | None, typer.Option("--policy", metavar="POLICY", help="Report on this policy.")] = None,
-    alpha: Alpha = None,
-    delta: Delta = None,
-    score: Score = None,
-    normaliser: Normaliser = None,
-    weight: Weight = None,
-    tie_break: TieBreak = None,
-    answer_field: AnswerField = None,
-    missing: Missing = None,
-    relation: Relation = None,
-    correct: Correct = None,
-    run_name: RunName = None,
-    config: Config = None,
+    file: options.Pools,
+    out: Annotated[Path, options.option("--out", "FILE", "The page.", "-o")] = Path("report.html"),
+    policy: Annotated[Path | None, options.option("--policy", "POLICY", "Report on this policy.")] = None,
+    alpha: options.Alpha = None,
+    delta: options.Delta = None,
+    score: options.Score = None,
+    normaliser: options.Normaliser = None,
+    weight: options.Weight = None,
+    tie_break: options.TieBreak = None,
+    answer_field: options.AnswerField = None,
+    missing: options.Missing = None,
+    relation: options.Relation = None,
+    correct: options.Correct = None,
+    run_name: options.RunName = None,
+    config: options.Config = None,
     hold_out: Annotated[float, typer.Option(metavar="SHARE", help="Share to show results on.")] = 0.5,
     title: Annotated[str | None, typer.Option("--title", help="Title of the page.  [default: the file's name]")] = None,
     texts: Annotated[bool, typer.Option("--texts/--no-texts", help="Show the texts of paths.")] = True,
-    seed: Seed = None,
-    json: Json = False,
+    seed: options.Seed = None,
+    json: options.Json = False,
 ) -> None:
-    from dataclasses import replace
+    from demur.pools.labels import labelled_rows
+    from demur.report.facts import report_facts
+    from demur.report.page import page_of
 
-    from demur.electorate import hold_vote, reading_of_policy
-    from demur.errors import InvalidValue
-    from demur.labels import labelled_rows
-    from demur.policy import Policy
-    from demur.report import page_of, report_facts
-    from demur.whole_files import whole_file
-
-    refuse_overwriting(out, file, *([policy] if policy else []))
-    source = open_source(file, run_name, texts=texts)
-    with_gold = len(labelled_rows(source.pools))
-    labelled = correct is not None or with_gold == len(source.pools)
-    if policy is not None and with_gold and not labelled:
-        say(
-            f"note: {len(source.pools) - with_gold} of {len(source.pools)} problems have no gold, so nothing is said "
-            "of what happened; leave them out to see it"
-        )
+    options.refuse_overwriting(out, file, *([policy] if policy else []))
     if policy is not None:
-        given = {"--alpha": alpha, "--delta": delta, "--score": score, "--normaliser": normaliser, "--weight": weight,
-                 "--tie-break": tie_break, "--answer-field": answer_field, "--missing": missing,
-                 "--relation": relation, "--seed": seed}  # fmt: skip
-        named = [flag for flag, value in given.items() if value is not None]
-        if named:
-            raise InvalidValue(
-                f"{', '.join(named)} and --policy exclude each other: the policy says how votes are made"
+        how = {"alpha": alpha, "delta": delta, "score": score, "normaliser": normaliser, "weight": weight}
+        read = {"answer_field": answer_field, "missing": missing, "relation": relation}
+        options.refuse_beside_policy(**how, tie_break=tie_break, **read, seed=seed)
+        source = demur.open_pools(file, run_name, texts=texts, say=options.mention)
+        n, with_gold = len(source.pools), len(labelled_rows(source.pools))
+        labelled = correct is not None or with_gold == n
+        if with_gold and not labelled:
+            options.mention(
+                f"note: {n - with_gold} of {n} problems have no gold, so nothing is said of what happened; leave them "
+                "out to see it"
             )
-        loaded = Policy.load(policy)
-        voted = hold_vote(source, reading_of_policy(loaded), loaded.recipe, labelled=labelled, correct=correct)
+        loaded = demur.Policy.load(policy)
+        voted = loaded.vote(source, labelled=labelled, correct=correct)
         loaded.check(voted.votes)
     else:
-        described = read_vote(config)
-        reading = reading_of(answer_field, missing, score, relation)
-        reading = replace(reading, score=reading.score or described.get("score"))
-        recipe = source.recipe(
-            reading, normaliser or (described.get("normaliser") if reading.score else None),
-            weight or described.get("weight"), tie_break or described.get("tie_break"),
-        )  # fmt: skip
-        voted = hold_vote(source, reading, recipe, labelled=True, correct=correct)
-        loaded, _ = voted.calibrate(
-            guarantees_of(alpha or [0.05, 0.1], delta, False, seed), hold_out=hold_out, seed=seed or 0
-        )
+        flags = options.VoteFlags(score, normaliser, weight, tie_break, answer_field, missing, relation)
+        source, voted = flags.vote(file, run_name, config, correct, texts=texts)
+        guarantees = options.guarantees_of(alpha or [0.05, 0.1], delta, False, seed)
+        loaded = demur.calibrate(voted, guarantee=guarantees, hold_out=hold_out, seed=seed or 0)
     facts = report_facts(source, voted, loaded, title=title or Path(file).name, texts=texts, correct=correct)
     page = page_of(facts)
     try:
-        with whole_file(out) as unfinished:
+        with atomic_file(out) as unfinished:
             unfinished.write_text(page, encoding="utf-8")
     except OSError as error:
         raise InvalidValue(f"cannot write {out}: {error.strerror or error}") from None
-    told = {"report": str(out), "questions": len(voted.votes), "n": loaded.n, "n_test": facts["n_test"],
-            "bytes": len(page.encode()), "warnings": facts["warnings"]}  # fmt: skip
+    told = {"report": str(out), "questions": len(voted), "n": loaded.n, "n_test": facts["n_test"]}
+    told |= {"bytes": len(page.encode()), "warnings": facts["warnings"]}
     if json:
         output.emit(told)
         return
-    for warning in facts["warnings"]:
-        output.say(f"warning: {warning}")
+    output.warn(facts["warnings"])
     output.say(
-        f"Wrote {out}: {len(voted.votes)} questions, calibrated on {loaded.n}, "
+        f"Wrote {out}: {len(voted)} questions, calibrated on {loaded.n}, "
         + (f"shown on {facts['n_test']} others." if facts["n_test"] else "with no labelled others to show it on.")
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import demur
 from demur.cli import output
 from demur.cli.options import Json, RunName, StorePlace
 
@@ -16,39 +19,28 @@ Examples:
 """
 
 
-def run(
-    store: StorePlace,
-    run_name: RunName = None,
-    json: Json = False,
-) -> None:  # fmt: skip
-    from demur.store import Store
-
-    with Store(store) as opened:
+def run(store: StorePlace, run_name: RunName = None, json: Json = False) -> None:
+    with demur.Store(store) as opened:
         names = [opened.run(run_name).name] if run_name is not None else opened.names()
-        found = [opened.run(name).describe() for name in names]
+        runs = [opened.run(name).summary() for name in names]
     if json:
-        output.emit({"runs": found})
+        output.emit({"runs": runs})
         return
-    output.table(
-        "Runs",
-        ["run", "model", "task", "problems", "whole", "paths", "with answer", "with logprobs", "tokens", "scores"],
-        [
-            [
-                output.visible(each["run"]), output.visible(each["pipeline"].get("model", output.DASH)),
-                output.visible(each["pipeline"].get("task", output.DASH)), str(each["problems"]), str(each["pools"]),
-                str(each["paths"]), str(each["with_answer"]), str(each["with_logprobs"]), str(each["tokens"]),
-                ", ".join(each["scores"]) or output.DASH,
-            ]
-            for each in found
-        ],
-    )  # fmt: skip
-    if run_name is None:
-        return
-    for each in found:
-        for name, value in each["pipeline"].items():
-            output.say(f"{name}: {output.visible(value, 300)}")
-        for command in each["commands"]:
+    header = ["run", "model", "task", "problems", "whole", "paths", "with answer", "with logprobs", "tokens", "scores"]
+    output.table("Runs", header, [_row(summary) for summary in runs])
+    for summary in runs if run_name is not None else ():
+        for stage, parts in summary["pipeline"].items():
+            for name, value in parts.items():
+                output.say(f"{stage}.{name}: {output.visible(value, 300)}")
+        for command in summary["commands"]:
             output.say(
                 f"{command['started']}  {command['command']}: {command.get('paths', 0)} paths, "
                 f"{command.get('tokens', 0)} tokens in {command.get('seconds', 0)} s, {command.get('failed', 0)} failed"
             )
+
+
+def _row(summary: dict[str, Any]) -> list[str]:
+    known, counts = summary["pipeline"], ("problems", "pools", "paths", "with_answer", "with_logprobs", "tokens")
+    model, task = known.get("sampling", {}).get("model", output.DASH), known.get("answers", {}).get("task", output.DASH)
+    shown = [output.visible(text) for text in (summary["run"], model, task)]
+    return [*shown, *(str(summary[name]) for name in counts), ", ".join(summary["scores"]) or output.DASH]

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from demur.cli import output
-from demur.cli.options import (
-    AnswerField,
-    Config,
-    Json,
-    Missing,
-    Normaliser,
-    Relation,
-    RunName,
-    open_source,
-    reading_of,
-)
-from demur.cli.sampling_options import ScorerSet, say, scorer_flags
+import demur
+from demur.cli import options, output
+from demur.cli.progress import Meter, duration, stop_on_sigterm
+from demur.cli.sampling_options import ScorerSet, scorer_flags
+from demur.errors import DemurError, InvalidValue, ScoringError
 
 if TYPE_CHECKING:
-    from demur.comparison import ScoreSummary
-    from demur.pool_table import Reading
+    from demur.engine.score import ScoringProgress
+    from demur.evaluation.comparison import ScoreSummary
     from demur.scoring.protocol import Scorer
-    from demur.scoring.runs import ScoringProgress
     from demur.store import Run
 
 NAME = "score"
@@ -52,133 +44,119 @@ _MANY_FLOORS = 0.2
 
 
 def run(
-    store: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN", show_default=False, help="A .db file or postgresql:// address; with --list, or a pool file."
-        ),
-    ],
-    score: Annotated[list[str] | None, typer.Option("--score", metavar="NAME", help="A score; repeatable.")] = None,
+    store: Annotated[str, options.argument("RUN", "A .db file or postgresql:// address; with --list, or a pool file.")],
+    score: Annotated[list[str] | None, options.option("--score", "NAME", "A score; repeatable.")] = None,
     settings: ScorerSet = None,
     listing: Annotated[
         bool, typer.Option("--list", help="List the scores of the run, and how well each tells right from wrong.")
     ] = False,
-    forget: Annotated[str | None, typer.Option("--forget", metavar="NAME", help="Drop a score from the run.")] = None,
-    normaliser: Normaliser = None,
-    answer_field: AnswerField = None,
-    missing: Missing = None,
-    relation: Relation = None,
-    run_name: RunName = None,
-    config: Config = None,
-    json: Json = False,
-) -> None:  # fmt: skip
-    from demur.errors import InvalidValue
-
+    forget: Annotated[options.Text, options.option("--forget", "NAME", "Drop a score from the run.")] = None,
+    normaliser: options.Normaliser = None,
+    answer_field: options.AnswerField = None,
+    missing: options.Missing = None,
+    relation: options.Relation = None,
+    run_name: options.RunName = None,
+    config: options.Config = None,
+    json: options.Json = False,
+) -> None:
     if listing:
         if score or settings:
             raise InvalidValue("--list shows the scores that are there; it goes without --score and --set")
-        _list(store, run_name, reading_of(answer_field, missing, None, relation), normaliser, json=json)
+        choice = demur.FieldChoice(answer_field or "answer", None, tuple(missing or ()), relation)
+        _list(store, run_name, choice, normaliser, json=json)
         return
     if answer_field or missing or relation:
         raise InvalidValue("--answer-field, --missing and --relation are for --list: scores do not depend on them")
     if forget is not None:
-        _forget(store, run_name, forget)
+        with demur.Store(store) as opened:
+            dropped = opened.run(run_name).forget_score(forget)
+        output.say(f"Dropped the score {output.visible(forget)} of {dropped} paths.")
         return
     if not score:
         raise InvalidValue("name what to score with --score, or see what is there with --list")
     if normaliser is not None:
         raise InvalidValue("--normaliser is for --list, calibrate and evaluate; stored scores are as they came")
-    from demur.description import read_description
-    from demur.normalisers import parse_normaliser
+    from demur.pipeline.config import read_config
     from demur.prompts import template_of
     from demur.records import names_labels
-    from demur.scoring.families import make_scorer
-    from demur.scoring.perplexity import KINDS
-    from demur.store import Store
+    from demur.scoring.factory import make_scorer
+    from demur.scoring.perplexity.recorded import KINDS
+    from demur.voting.normalisers import parse_normaliser
 
-    described = read_description(config)
-    flags = scorer_flags(settings)
-    known = {*score, *(["perplexity"] if set(score) & set(KINDS) else [])}
-    unused = set(flags) - known
+    chosen, flags = read_config(config), scorer_flags(settings)
+    unused = set(flags) - {*score, *(["perplexity"] if set(score) & set(KINDS) else [])}
     if unused:
         raise InvalidValue(f"--set {sorted(unused)[0]}.… names no --score of this command")
-    with Store(store) as opened:
-        held = opened.run(run_name)
-        prompt = held.pipeline.get("prompt")
+    with demur.Store(store) as opened:
+        scored_run = opened.run(run_name)
+        prompt = scored_run.description.sampling.get("prompt")
         template = template_of(prompt, "the run's prompt") if isinstance(prompt, dict) else None
         scorers = [
-            make_scorer(name, described.scorer_settings(name, flags), template=template, say=say)
+            make_scorer(name, chosen.scorer_settings(name, flags), template=template, say=options.mention)
             for name in dict.fromkeys(score)
         ]
         for scorer in scorers:  # before anything is paid for
             parse_normaliser(scorer.normaliser)
             if names_labels(scorer.name):
                 raise InvalidValue(f"a score cannot be called {scorer.name!r}, which names labels")
-        _score(held, scorers, json=json)
+        _score(scored_run, scorers, json=json)
 
 
-def _score(held: Run, scorers: list[Scorer], *, json: bool) -> None:
-    from demur.cli.progress import Meter, interruptible
-    from demur.errors import DemurError, ScoringError
-    from demur.progress import Progress
-    from demur.scoring.runs import score_run
+def _score(scored_run: Run, scorers: list[Scorer], *, json: bool) -> None:
+    from demur import event_loop
+    from demur.engine import Progress, score_run
 
-    meter = Meter(quiet=json)
     states: dict[int, ScoringProgress] = {}
     asked = [scorer.name for scorer in scorers]
+    meter = Meter(quiet=json)
 
     def seen(position: int, state: ScoringProgress) -> None:
         states[position] = state
         every = states.values()
-        total = Progress(sum(each.wanted for each in every), 0, sum(each.saved for each in every))
-        total.started = min(each.started for each in every)
-        total.failed = {problem: reason for each in every for problem, reason in each.failed.items()}
-        total.retries, total.trouble = sum(each.retries for each in every), state.trouble
+        total = Progress(sum(one.wanted for one in every), 0, sum(one.saved for one in every))
+        total.started = min(one.started for one in every)
+        total.failed = {problem: reason for one in every for problem, reason in one.failed.items()}
+        total.retries, total.trouble = sum(one.retries for one in every), state.trouble
         meter(total)
 
     async def one(position: int, scorer: Scorer, stop: asyncio.Event) -> ScoringProgress | DemurError:
         """Several scores at once, and the failure of one is no reason to end the others."""
         try:
-            return await score_run(held, scorer, watch=lambda state: seen(position, state), stop=stop)
+            return await score_run(scored_run, scorer, watch=lambda state: seen(position, state), stop=stop)
         except DemurError as error:
             saved = states[position].saved if position in states else 0
-            told = f"{error}; {saved} paths are saved, run the same command again to go on" if saved else str(error)
+            again = f"{saved} paths are saved, run the same command again to go on" if saved else ""
+            told = ScoringError(error.message, "; ".join(part for part in (error.remedy, again) if part))
             if len(scorers) == 1:
-                raise ScoringError(told) from error
-            return ScoringError(told)
+                raise told from error
+            return told
 
     async def work(stop: asyncio.Event) -> list[ScoringProgress | DemurError]:
         return await asyncio.gather(*(one(position, scorer, stop) for position, scorer in enumerate(scorers)))
 
-    try:
-        results: list[ScoringProgress | DemurError] = interruptible(work)
-    finally:
-        meter.close()
+    with meter, stop_on_sigterm():
+        results = event_loop.run_stoppable(work)
     facts = [_facts(name, result) for name, result in zip(asked, results, strict=True)]
     if json:
-        output.emit({"run": held.name, "scores": facts})
+        output.emit({"run": scored_run.name, "scores": facts})
     else:
-        for each in facts:
-            _show(each)
-    if any(each.get("interrupted") for each in facts):
+        for scored in facts:
+            _show(scored)
+    if any(scored.get("interrupted") for scored in facts):
         raise typer.Exit(130)
-    if any(each["error"] or each["failed"] for each in facts):
+    if any(scored["error"] or scored["failed"] for scored in facts):
         raise typer.Exit(1)
 
 
-def _facts(asked: str, result: Any) -> dict[str, Any]:
-    if isinstance(result, Exception):
-        return {"asked": asked, "name": None, "error": str(result), "failed": {}}
-    return {
-        "asked": asked, "name": result.name, "error": None, "wanted": result.wanted, "saved": result.saved,
-        "seconds": result.seconds, "flags": result.flagged, "failed": result.failed, "retries": result.retries,
-        "interrupted": result.interrupted,
-    }  # fmt: skip
+def _facts(asked: str, result: ScoringProgress | DemurError) -> dict[str, Any]:
+    if isinstance(result, DemurError):
+        return {"asked": asked, "name": None, "error": output.told(result), "failed": {}}
+    counts = ("name", "wanted", "saved", "seconds", "failed", "retries", "interrupted")
+    known = {name: getattr(result, name) for name in counts}
+    return {"asked": asked, "error": None, "flags": result.flagged, **known}
 
 
 def _show(facts: dict[str, Any]) -> None:
-    from demur.cli.progress import duration
-
     if facts["error"]:
         output.say(f"{facts['asked']}: {output.visible(facts['error'], 400)}")
         return
@@ -209,47 +187,27 @@ def _show(facts: dict[str, Any]) -> None:
 _FLAGS = {"floor": "floors", "cut": "of paths cut to fit", "empty": "of paths that say nothing"}
 
 
-def _forget(place: str, run_name: str | None, name: str) -> None:
-    from demur.store import Store
-
-    with Store(place) as opened:
-        dropped = opened.run(run_name).forget_score(name)
-    output.say(f"Dropped the score {output.visible(name)} of {dropped} paths.")
-
-
-def _list(place: str, run_name: str | None, reading: Reading, normaliser: str | None, *, json: bool) -> None:
-    from dataclasses import fields
-
-    from demur.comparison import compare_scores
-
-    source = open_source(place, run_name, facts=reading.answer_field != "answer")
-    found = compare_scores(source, reading, normaliser=normaliser)
+def _list(place: str, run_name: str | None, choice: demur.FieldChoice, normaliser: str | None, *, json: bool) -> None:
+    source = demur.open_pools(place, run_name, facts=choice.answer_field != "answer", say=options.mention)
+    summaries = demur.compare_scores(source, choice, normaliser=normaliser)
     if json:
-        output.emit(
-            {"pools": len(source.pools), "scores": [
-                {**{item.name: getattr(each, item.name) for item in fields(each) if item.name != "frontier"},
-                 "identity": source.scorers.get(each.name or "")}
-                for each in found
-            ]}
-        )  # fmt: skip
+        rows = []
+        for one in summaries:
+            known = {item.name: getattr(one, item.name) for item in fields(one) if item.name != "frontier"}
+            rows.append({**known, "identity": source.scorers.get(one.name or "")})
+        output.emit({"pools": len(source.pools), "scores": rows})
         return
     n_paths = sum(len(pool.paths) for pool in source.pools)
-    output.table(
-        f"Scores of {len(source.pools)} pools, {n_paths} paths",
-        ["score", "paths", "lowest", "highest", "flagged", "path AUROC", "normaliser", "vote right", "frontier AUC",
-         "same yields"],
-        [_row(each) for each in found],
-    )  # fmt: skip
-    for each in found:
-        for warning in each.warnings:
-            output.say(f"warning: {warning}")
-        if each.missing:
-            few = ", ".join(output.visible(name) for name in each.missing[:3])
+    output.table_of(f"Scores of {len(source.pools)} pools, {n_paths} paths", summaries, _COLUMNS)
+    for one in summaries:
+        output.warn(one.warnings)
+        if one.missing:
+            few = ", ".join(output.visible(name) for name in one.missing[:3])
             output.say(
-                f"note: {each.title} is missing in {len(each.missing)} pools ({few}"
-                f"{', …' if len(each.missing) > 3 else ''}); score them before calibrating"
+                f"note: {one.title} is missing in {len(one.missing)} pools ({few}"
+                f"{', …' if len(one.missing) > 3 else ''}); score them before calibrating"
             )
-    if not any(each.name is None for each in found):
+    if not any(one.name is None for one in summaries):
         output.say("No problem has a gold answer, so nothing is said of right and wrong.")
     else:
         output.say(
@@ -260,17 +218,19 @@ def _list(place: str, run_name: str | None, reading: Reading, normaliser: str | 
         )
 
 
-def _row(each: ScoreSummary) -> list[str]:
-    flags = ", ".join(f"{count / each.paths:.1%} {flag}" for flag, count in each.flags.items())
-    return [
-        output.visible(each.title),
-        str(each.paths) if each.name is not None else output.DASH,
-        output.number(each.low),
-        output.number(each.high),
-        flags or output.DASH,
-        output.percent(each.path_auroc),
-        each.normaliser if each.name is not None and not each.missing else output.DASH,
-        output.percent(each.vote_accuracy),
-        output.number(each.frontier_auc),
-        output.percent(each.common_auc),
-    ]
+def _flags(summary: ScoreSummary) -> str:
+    return ", ".join(f"{n / summary.paths:.1%} {flag}" for flag, n in summary.flags.items()) or output.DASH
+
+
+_COLUMNS: output.Columns = {
+    "score": lambda one: output.visible(one.title),
+    "paths": lambda one: output.DASH if one.name is None else str(one.paths),
+    "lowest": lambda one: output.number(one.low),
+    "highest": lambda one: output.number(one.high),
+    "flagged": _flags,
+    "path AUROC": lambda one: output.percent(one.path_auroc),
+    "normaliser": lambda one: output.DASH if one.name is None or one.missing else one.normaliser,
+    "vote right": lambda one: output.percent(one.vote_accuracy),
+    "frontier AUC": lambda one: output.number(one.frontier_auc),
+    "same yields": lambda one: output.percent(one.common_auc),
+}

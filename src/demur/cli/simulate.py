@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+import demur
 from demur.cli import output
-from demur.cli.options import Json, Seed
+from demur.cli.options import Json, Seed, option
 
 NAME = "simulate"
 HELP = """Write simulated pools with a known truth, to try everything without a model.
@@ -18,7 +19,7 @@ Example: `demur simulate -o pools.jsonl --problems 1000 && demur calibrate pools
 
 
 def run(
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write (.jsonl or .jsonl.gz).")],
+    out: Annotated[Path, option("--out", "FILE", "Where to write (.jsonl or .jsonl.gz).", "-o")],
     problems: Annotated[int, typer.Option("--problems", "-n", help="How many problems.")] = 1000,
     paths: Annotated[int, typer.Option("--paths", "-m", help="Paths per problem.")] = 16,
     separation: Annotated[float, typer.Option(help="How much higher right paths score, in standard deviations.")] = 0.7,
@@ -26,22 +27,19 @@ def run(
     seed: Seed = None,
     json: Json = False,
 ) -> None:
-    from demur.baselines import oracle, single_path
-    from demur.files import write_pools
-    from demur.simulate import SCORE, simulate_pools
+    from demur.pools.jsonl import write_pools
+    from demur.pools.simulated import SCORE
 
-    drawn = simulate_pools(problems, n_paths=paths, seed=seed or 0, separation=separation, missing=missing)
+    drawn = demur.simulate_pools(problems, n_paths=paths, seed=seed or 0, separation=separation, missing=missing)
     write_pools(drawn.pools(), out)
     right = (drawn.answers == drawn.gold[:, None]).tolist()
-    facts = {
-        "file": str(out), "problems": problems, "paths": paths, "score": SCORE, "seed": seed or 0,
-        "single_path": single_path(right), "oracle": oracle(right),
-    }  # fmt: skip
+    single_path, oracle = demur.baselines.single_path(right), demur.baselines.oracle(right)
     if json:
-        output.emit(facts)
+        facts = {"file": str(out), "problems": problems, "paths": paths, "score": SCORE, "seed": seed or 0}
+        output.emit({**facts, "single_path": single_path, "oracle": oracle})
         return
     output.say(
         f"Wrote {problems} problems with {paths} paths each to {out}; the score is called {SCORE!r}.\n"
-        f"A single path is right {output.percent(single_path(right))} of the time; "
-        f"in {output.percent(oracle(right))} of the problems some path is."
+        f"A single path is right {output.percent(single_path)} of the time; "
+        f"in {output.percent(oracle)} of the problems some path is."
     )

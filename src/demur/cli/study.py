@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from demur.cli import output
-from demur.cli.options import Json
-from demur.cli.sampling_options import say
+from demur.cli.options import Json, argument, mention, option
+from demur.cli.progress import Meter, stop_on_sigterm
+from demur.errors import InvalidValue, MissingExtra
 
 NAME = "study"
 HELP = """Evaluate a grid of cells (dataset, model, scores) as the paper does, and write all its tables and figures.
@@ -27,21 +29,14 @@ _KINDS = ("svg", "png", "pdf")
 
 
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The study, as TOML.", show_default=False)],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Where results go.  [default: results/NAME]")
-    ] = None,
-    formats: Annotated[
-        list[str] | None, typer.Option("--format", metavar="KIND", help="Figures as svg, png or pdf; repeatable.")
-    ] = None,
+    file: Annotated[Path, argument("FILE", "The study, as TOML.")],
+    out: Annotated[Path | None, option("--out", "FOLDER", "Where results go.  [default: results/NAME]", "-o")] = None,
+    formats: Annotated[list[str] | None, option("--format", "KIND", "Figures as svg, png or pdf; repeatable.")] = None,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw figures.")] = True,
     json: Json = False,
 ) -> None:
-    from importlib.util import find_spec
-
-    from demur.cli.progress import Meter, interruptible
-    from demur.errors import InvalidValue, MissingExtra
     from demur.study import read_study, run_study
+    from demur.study.tables import shown
 
     kinds = tuple(dict.fromkeys(["svg", *(formats or ())])) if figures else ()
     unknown = [kind for kind in kinds if kind not in _KINDS]
@@ -49,44 +44,32 @@ def run(
         raise InvalidValue(f"figures come as {', '.join(_KINDS)}, not {unknown[0]!r}")
     study = read_study(file)
     if kinds and (find_spec("altair") is None or find_spec("vl_convert") is None):
-        raise MissingExtra("figures need Altair and vl-convert; install: pip install 'demur[report]', or --no-figures")
+        raise MissingExtra("figures need Altair and vl-convert", "report", "or --no-figures")
     target = out or (Path(study.out) if study.out else None)
     if target is not None and target.exists() and not target.is_dir():
         raise InvalidValue(f"{target} is a file; name a folder for the results")
-    meter = Meter(quiet=json)
     try:
-        found = run_study(
-            study, say=(lambda _: None) if json else say, bridge=interruptible, watch=meter, figures=kinds, out=out
-        )
+        with Meter(quiet=json) as meter, stop_on_sigterm():
+            say = (lambda _: None) if json else mention
+            results = run_study(study, say=say, watch=meter, figures=kinds, out=out)
     except KeyboardInterrupt:
-        say("Stopped; what was sampled and scored is saved. Run the same command again to go on.")
+        mention("Stopped; what was sampled and scored is saved. Run the same command again to go on.")
         raise typer.Exit(130) from None
-    finally:
-        meter.close()
-    folder = str(found.files[-1].parent) if found.files else None
+    folder = str(results.files[-1].parent) if results.files else None
     if json:
-        output.emit({
-            "study": study.name, "cells": [result.name for result in found.results], "failed": found.failed,
-            "notes": found.notes, "verdict": found.verdict, "folder": folder,
-            "files": [str(path) for path in found.files],
-        })  # fmt: skip
+        told = {"failed": results.failed, "notes": results.notes, "verdict": results.verdict, "folder": folder}
+        cells, files = [cell.name for cell in results.results], [str(path) for path in results.files]
+        output.emit({"study": study.name, "cells": cells, **told, "files": files})
     else:
-        for table in found.tables:
+        for table in results.tables:
             if table.name == "grid" or table.name.startswith("main-"):
-                output.table(table.title, table.header, [[cell_text(value) for value in row] for row in table.rows])
-        for note in found.notes:
-            output.say(f"note: {note}")
-        for name, reason in found.failed.items():
+                rows = [[output.visible(shown(value), 60) for value in row] for row in table.rows]
+                output.table(table.title, table.header, rows)
+        output.say(*(f"note: {note}" for note in results.notes))
+        for name, reason in results.failed.items():
             output.say(f"failed: {output.visible(name, 80)}: {output.visible(reason, 300)}")
-        if found.results:
-            output.say(found.verdict)
-            output.say(f"Wrote {len(found.files)} files to {folder}; begin with {folder}/results.md.")
-    if found.failed:
+        if results.results:
+            output.say(results.verdict)
+            output.say(f"Wrote {len(results.files)} files to {folder}; begin with {folder}/results.md.")
+    if results.failed:
         raise typer.Exit(1)
-
-
-def cell_text(value: object) -> str:
-    """A table's entry as a terminal shows it."""
-    from demur.study.tables import shown
-
-    return output.visible(shown(value), 60)

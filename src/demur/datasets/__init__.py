@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Sequence
 from pathlib import Path
 
 from demur.datasets import builtin, hub, local
@@ -38,34 +37,18 @@ def load(
     elif text in hub.NAMES:
         problems = hub.read(text, split)
     else:
-        known = ", ".join([*hub.NAMES, *(f"builtin:{each}" for each in builtin.NAMES)])
+        known = ", ".join([*hub.NAMES, *(f"builtin:{generated}" for generated in builtin.NAMES)])
         raise DatasetError(f"there is no file {text} and no dataset of that name; known: {known}")
     if level is not None or text == "math-hard":
-        wanted = str(level or 5)
-        problems = [each for each in problems if str(each.extra.get("level", "")).removeprefix("Level ") == wanted]
+        levels = (str(level or 5), f"Level {level or 5}")
+        problems = [problem for problem in problems if str(problem.extra.get("level", "")) in levels]
     if not problems:
         raise DatasetError(f"{text} holds no problems" + (f" of level {level}" if level is not None else ""))
-    _refuse_twins(problems, text)
-    if seed is not None:
-        random.Random(seed).shuffle(problems)
-    return problems if limit is None else problems[:limit]
-
-
-def task_of(problems: Sequence[Problem]) -> str:
-    """The one task of all problems."""
-    tasks = sorted({str(problem.extra.get("task")) for problem in problems})
-    if tasks == ["None"]:
-        raise DatasetError("the problems name no task; say which with --task: math, qa or mc")
-    if len(tasks) != 1:
-        raise DatasetError(
-            f"the problems have the tasks {', '.join(tasks)}; name one with --task (math, qa or mc), or sample apart"
-        )
-    return tasks[0]
-
-
-def _refuse_twins(problems: Sequence[Problem], name: str) -> None:
     seen: set[str] = set()
     for problem in problems:
         if problem.id in seen:
-            raise DatasetError(f"{name}: the id {problem.id!r} occurs twice; ids must differ")
+            raise DatasetError(f"{text}: the id {problem.id!r} occurs twice; ids must differ")
         seen.add(problem.id)
+    if seed is not None:
+        random.Random(seed).shuffle(problems)
+    return problems if limit is None else problems[:limit]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 
 from demur.errors import DatasetError
 from demur.records import Problem
 
-_SEED = 20  # fixed: a set is the same for everyone; choose among its problems with --seed
+_SEED = 20  # fixed: a set is the same for everyone; `load` chooses among its problems by a seed
 
 _CAPITALS = """
 Afghanistan:Kabul Albania:Tirana Algeria:Algiers Andorra:Andorra_la_Vella Angola:Luanda Argentina:Buenos_Aires
@@ -34,10 +33,11 @@ Tajikistan:Dushanbe Thailand:Bangkok Togo:Lomé Trinidad_and_Tobago:Port_of_Spai
 Turkmenistan:Ashgabat Uganda:Kampala Ukraine:Kyiv United_Kingdom:London Uruguay:Montevideo Uzbekistan:Tashkent
 Venezuela:Caracas Vietnam:Hanoi Yemen:Sanaa Zambia:Lusaka Zimbabwe:Harare
 """
-_ALSO = {"Ukraine": ("Kiev",), "Yemen": ("Sana'a",), "Kazakhstan": ("Nur-Sultan",), "Mongolia": ("Ulan Bator",),
-         "Moldova": ("Chisinau",), "Brazil": ("Brasilia",), "Colombia": ("Bogota",), "Cameroon": ("Yaounde",),
-         "Togo": ("Lome",), "Paraguay": ("Asuncion",), "Maldives": ("Male",), "Costa Rica": ("San Jose",),
-         "Switzerland": ("Berne",), "Luxembourg": ("Luxembourg City",)}  # fmt: skip
+_ALSO = """
+Ukraine:Kiev Yemen:Sana'a Kazakhstan:Nur-Sultan Mongolia:Ulan_Bator Moldova:Chisinau Brazil:Brasilia Colombia:Bogota
+Cameroon:Yaounde Togo:Lome Paraguay:Asuncion Maldives:Male Costa_Rica:San_Jose Switzerland:Berne
+Luxembourg:Luxembourg_City
+"""
 _NAMES = ("Anna", "Ben", "Clara", "David", "Emma", "Finn", "Grace", "Hugo", "Ida", "Jack")
 _THINGS = ("apples", "pens", "books", "coins", "cards", "stones", "eggs", "stamps")
 
@@ -58,13 +58,18 @@ def addition(rng: random.Random) -> list[Problem]:
 
 def capitals(rng: random.Random) -> list[Problem]:
     """The capitals of countries; those that the small model's prompt tells are left out."""
-    pairs = [tuple(each.replace("_", " ").split(":")) for each in _CAPITALS.split()]
+    pairs, also = _pairs(_CAPITALS), dict(_pairs(_ALSO))
     rng.shuffle(pairs)
-    return [
-        _problem(f"capital-{country.replace(' ', '-')}", f"What is the capital of {country}?",
-                 (city, *_ALSO.get(country, ())), "qa")
-        for country, city in pairs
-    ]  # fmt: skip
+    problems = []
+    for country, city in pairs:
+        gold = (city, also[country]) if country in also else (city,)
+        name, question = f"capital-{country.replace(' ', '-')}", f"What is the capital of {country}?"
+        problems.append(_problem(name, question, gold, "qa"))
+    return problems
+
+
+def _pairs(listed: str) -> list[list[str]]:
+    return [pair.replace("_", " ").split(":") for pair in listed.split()]
 
 
 def word_problems(rng: random.Random) -> list[Problem]:
@@ -87,8 +92,4 @@ def _problem(name: str, question: str, gold: tuple[str, ...], task: str) -> Prob
     return Problem(name, question, gold, extra={"task": task})
 
 
-NAMES: dict[str, Callable[[random.Random], list[Problem]]] = {
-    "addition": addition,
-    "capitals": capitals,
-    "word-problems": word_problems,
-}
+NAMES = {"addition": addition, "capitals": capitals, "word-problems": word_problems}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from demur.answers.maths.extraction import extract
+from demur.answers.extraction.mathematics import extract
 from demur.errors import DatasetError
 from demur.records import Problem
 
@@ -17,25 +17,22 @@ _OURS = ("id", "question", "gold", "cluster", "group", "paths")
 
 def gsm8k(record: Record, name: str) -> Problem:
     """`question`, and an `answer` that ends in `#### 18`."""
-    found = _FINAL.search(str(record["answer"]))
-    if found is None:
+    final = _FINAL.search(str(record["answer"]))
+    if final is None:
         raise DatasetError(f"{name}: the answer does not end in #### and a number")
-    return Problem(
-        name, _question(record["question"], name), (found.group(1).replace(",", ""),), extra={"task": "math"}
-    )
+    gold = final.group(1).replace(",", "")
+    return Problem(name, _question(record["question"], name), (gold,), extra={"task": "math"})
 
 
 def mathematics(record: Record, name: str) -> Problem:
     """`problem`, and a `solution` with a boxed answer, or the `answer` itself."""
     gold = record.get("answer")
     if gold is None:
-        found = extract(str(record["solution"]))
-        gold = found.answer if found.method == "boxed" else None
+        extracted = extract(str(record["solution"]))
+        gold = extracted.answer if extracted.method == "boxed" else None
     if gold is None:
         raise DatasetError(f"{name}: the solution has no boxed answer")
-    extra: dict[str, Any] = {"task": "math"}
-    if "level" in record:
-        extra["level"] = str(record["level"])
+    extra = {"task": "math"} | ({"level": str(record["level"])} if "level" in record else {})
     subject = record.get("type") or record.get("subject")
     return Problem(name, _question(record["problem"], name), (str(gold),), group=_text(subject), extra=extra)
 
@@ -47,19 +44,14 @@ def hotpotqa(record: Record, name: str) -> Problem:
         context = list(zip(context["title"], context["sentences"], strict=True))
     passages = [f"{title}\n{''.join(sentences).strip()}" for title, sentences in context]
     identity = str(record.get("_id") or record.get("id") or name)
+    question, gold = _question(record["question"], name), str(record["answer"])
     extra = {"task": "qa", "passages": passages}
-    return Problem(
-        identity,
-        _question(record["question"], name),
-        (str(record["answer"]),),
-        group=_text(record.get("type")),
-        extra=extra,
-    )
+    return Problem(identity, question, (gold,), group=_text(record.get("type")), extra=extra)
 
 
 def multiple_choice(record: Record, name: str) -> Problem:
     """`question`, `choices` or `options`, and `answer`: a letter, or the number of the right one."""
-    options = [str(each) for each in (record.get("choices") or record.get("options") or ())]
+    options = list(map(str, record.get("choices") or record.get("options") or ()))
     answer = record.get("answer")
     letter = chr(65 + answer) if isinstance(answer, int) else str(answer).strip().upper()
     if not (len(letter) == 1 and 0 <= ord(letter) - 65 < len(options)):
@@ -74,28 +66,26 @@ def ours(record: Record, name: str) -> Problem:
     gold = record.get("gold")
     golds = gold if isinstance(gold, list) else [] if gold is None else [gold]
     extra = {field: value for field, value in record.items() if field not in _OURS}
-    return Problem(
-        str(record.get("id", name)), _question(record["question"], name), tuple(golds), _text(record.get("cluster")),
-        _text(record.get("group")), extra,
-    )  # fmt: skip
+    identity, question = str(record.get("id", name)), _question(record["question"], name)
+    cluster, group = _text(record.get("cluster")), _text(record.get("group"))
+    return Problem(identity, question, tuple(golds), cluster, group, extra)
 
 
 def recognise(record: Record) -> Callable[[Record, str], Problem]:
-    """The format of a file, by its first record."""
     fields = set(record)
     if "question" in fields and ("gold" in fields or "answer" not in fields):
         return ours
-    if {"problem", "solution"} <= fields or {"problem", "answer"} <= fields:
+    if "problem" in fields and fields & {"solution", "answer"}:
         return mathematics
-    if {"question", "answer", "context"} <= fields:
-        return hotpotqa
-    if {"question", "answer"} <= fields and fields & {"choices", "options"}:
-        return multiple_choice
-    if {"question", "answer"} <= fields and _FINAL.search(str(record["answer"])):
-        return gsm8k
-    raise DatasetError(
-        f"the fields {', '.join(sorted(fields))} are of no known format; give `question` and `gold` (and `task`)"
-    )
+    if "question" in fields:  # and an answer, by now
+        if "context" in fields:
+            return hotpotqa
+        if fields & {"choices", "options"}:
+            return multiple_choice
+        if _FINAL.search(str(record["answer"])):
+            return gsm8k
+    names = ", ".join(sorted(fields))
+    raise DatasetError(f"the fields {names} are of no known format; give `question` and `gold` (and `task`)")
 
 
 def _question(value: Any, name: str) -> str:

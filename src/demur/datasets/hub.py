@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from demur.datasets import formats
 from demur.errors import DatasetError, MissingExtra
@@ -32,23 +31,15 @@ NAMES = {
 
 
 def read(name: str, split: str | None = None) -> list[Problem]:
-    """Every problem of a benchmark's split."""
-    benchmark = NAMES[name]
+    benchmark, otherwise = NAMES[name], "or name a file in the benchmark's own format"
     chosen = split or benchmark.split
-    rows = _rows(benchmark.repository, benchmark.configuration, chosen)
-    return [benchmark.read(row, f"{name}-{chosen}-{position}") for position, row in enumerate(rows)]
-
-
-def _rows(repository: str, configuration: str | None, split: str) -> list[dict[str, Any]]:
     try:
         import datasets
     except ImportError:
-        raise MissingExtra(
-            "benchmarks come from the hub through `datasets`; install it with: pip install 'demur[hf]', "
-            "or name a file in the benchmark's own format"
-        ) from None
+        raise MissingExtra("benchmarks come from the hub through `datasets`", "hf", otherwise) from None
     try:
-        return list(datasets.load_dataset(repository, configuration, split=split))
+        rows = list(datasets.load_dataset(benchmark.repository, benchmark.configuration, split=chosen))
     except (OSError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise DatasetError(f"{repository} ({split}) cannot be loaded: {reason}; or name a file") from None
+        raise DatasetError(f"{benchmark.repository} ({chosen}) cannot be loaded: {reason}; or name a file") from None
+    return [benchmark.read(row, f"{name}-{chosen}-{position}") for position, row in enumerate(rows)]

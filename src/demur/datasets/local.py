@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from demur.records import Problem
 def read(path: Path) -> list[Problem]:
     """Every problem of a file, or of all the files of a folder."""
     if path.is_dir():
-        files = sorted(each for each in path.rglob("*") if each.is_file() and _kind(each))
+        files = sorted(file for file in path.rglob("*") if file.is_file() and _kind(file))
         if not files:
             raise DatasetError(f"the folder {path} holds no .jsonl, .json or .csv file")
         return [problem for file in files for problem in _read(file, file.relative_to(path).with_suffix("").as_posix())]
@@ -52,12 +53,9 @@ def _read(path: Path, stem: str) -> list[Problem]:
 
 def _json(text: str, path: Path) -> list[Any]:
     """A list in one document, one object, or an object per line."""
-    try:
-        whole = json.loads(text)
-    except ValueError:
-        whole = None
-    if whole is not None:
-        return whole if isinstance(whole, list) else [whole]
+    with suppress(ValueError):
+        if (whole := json.loads(text)) is not None:
+            return whole if isinstance(whole, list) else [whole]
     records = []
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
@@ -77,9 +75,8 @@ def _csv(text: str, path: Path) -> list[dict[str, Any]]:
     records = []
     for number, row in enumerate(rows, start=1):
         if len(row) < 4:
-            raise DatasetError(
-                f"{path}, row {number}: expected a question, options and a letter, or a header that names `question`"
-            )
+            expected = "a question, options and a letter, or a header that names `question`"
+            raise DatasetError(f"{path}, row {number}: expected {expected}")
         records.append({"question": row[0], "choices": row[1:-1], "answer": row[-1].strip()})
     return records
 
@@ -87,10 +84,6 @@ def _csv(text: str, path: Path) -> list[dict[str, Any]]:
 def _named(record: dict[str, Any]) -> dict[str, Any]:
     """A row by its header; columns A, B, C … are options."""
     letters = [name for name in record if len(name) == 1 and name.isupper()]
-    if "answer" in record and len(letters) > 1:
-        return {
-            "question": record["question"],
-            "choices": [record[name] for name in letters],
-            "answer": record["answer"],
-        }
-    return record
+    if "answer" not in record or len(letters) < 2:
+        return record
+    return {name: record[name] for name in ("question", "answer")} | {"choices": [record[name] for name in letters]}

@@ -14,18 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from demur.audit import verdict_of
-from demur.calibration import OperatingPoint, set_point
-from demur.comparison import compare_scores
-from demur.electorate import Electorate, Source
-from demur.evidence import Evidence
-from demur.forecast import forecast
-from demur.frontier import Frontier
-from demur.laws import error_count_interval, upper_tail
-from demur.policy import Policy
+from demur.calibration import Rule, forecast
+from demur.evaluation.audit import verdict_of
+from demur.evaluation.comparison import compare_scores
+from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Separability
+from demur.policy.policy import Policy
+from demur.pools.source import PoolSource
+from demur.pools.voted_pools import VotedPools
 from demur.records import Pool
-from demur.separability import AccuracyBand, Hazards, Separability
-from demur.splits import one_per_unit
 from demur.version import __version__
 
 GRID = tuple(step / 200 for step in range(1, 101))
@@ -36,21 +32,17 @@ TEXT_BUDGET = 24_000_000
 
 
 def report_facts(
-    source: Source, voted: Electorate, policy: Policy, *, title: str, texts: bool = True, correct: str | None = None
+    source: PoolSource, voted: VotedPools, policy: Policy, *, title: str, texts: bool = True, correct: str | None = None
 ) -> dict[str, Any]:
     """The facts of one set of pools under one policy. Labels may be absent; then nothing is said of what happened."""
-    touched = voted.touched_by(policy)
-    kept = one_per_unit(voted.table.ids, voted.units())
-    fresh = kept[~touched[kept]] if voted.labels is not None else kept[:0]
-    test = None if not len(fresh) else Evidence.of(voted.votes.key[fresh], voted.correct()[fresh])
-    pipeline, scores = policy.pipeline, _scores(source, voted, correct)
+    seen, counted = voted.seen_by(policy.seen), voted.counted
+    fresh = counted[~seen[counted]] if voted.correct is not None else counted[:0]
+    test = None if not len(fresh) else Evidence.of(voted.votes.key[fresh], voted.labelled[fresh])
+    scores = _scores(source, voted, correct)
     return {
         "title": title,
         "demur": __version__,
-        "run": {
-            name: _shown(pipeline.get(name))
-            for name in ("model", "task", "temperature", "score", "normaliser", "weight", "tie_break", "relation")
-        },
+        "run": _run(policy),
         "n_paths": list(policy.n_paths),
         "n": policy.n,
         "n_test": len(fresh),
@@ -63,53 +55,78 @@ def report_facts(
         "test": None if test is None else _counts(test),
         "frontier": _frontier(Frontier.of(policy.evidence)),
         "scores": scores,
-        "baselines": {name.replace("_", " "): rate for name, rate in voted.accuracies(kept).items()},
+        "baselines": {name.replace("_", " "): rate for name, rate in voted.accuracies(counted).items()},
         "unanimous": _unanimous(policy.evidence),
         "warnings": [*voted.score_warnings(), *_doubts(scores, voted)],
-        "questions": _questions(voted, policy, touched),
+        "questions": _questions(voted, policy, seen),
         "paths": _paths(source.pools, voted, texts=texts),
     }
 
 
 def _points(policy: Policy, test: Evidence | None) -> list[dict[str, Any]]:
     """Operating points on the grid and at the calibrated alphas, with what is expected and what happened."""
-    held = {point.alpha: point.guarantee for point in policy.points}
+    calibrated = {rule.alpha: rule.guarantee for rule in policy.points}
     evidence, margin = policy.evidence, math.sqrt(math.log(4 / 0.05) / (2 * policy.n))
-    found = []
-    for alpha in sorted({*GRID, *held}):
-        guarantee: Any = held.get(alpha) or replace(policy.points[0].guarantee, alpha=alpha)  # type: ignore[type-var]
-        point = set_point(guarantee, evidence)
-        expected = forecast(evidence, point)
-        right, wrong = evidence.above(point.threshold_key)
+    points = []
+    for alpha in sorted({*GRID, *calibrated}):
+        guarantee: Any = calibrated.get(alpha) or replace(policy.points[0].guarantee, alpha=alpha)  # type: ignore[type-var]
+        rule: Rule = guarantee.settle(evidence)
+        expected = forecast(evidence, rule)
+        right, wrong = rule.answered(evidence)
         half = margin / expected.answered if expected.answered else math.nan
         accuracy = expected.selective_accuracy
-        found.append({
-            "alpha": alpha, "chosen": alpha in held, "feasible": point.feasible, "k": point.k,
-            "n_needed": guarantee.n_needed(), "guarantee": guarantee.name,
-            "delta": guarantee.parameters().get("delta"), "promise": guarantee.promise(policy.n),
-            "threshold": [bound if math.isfinite(bound) else None for bound in point.threshold_key],
-            "answered": expected.answered, "accuracy": expected.selective_accuracy_corrected,
-            "accuracy_at_least": expected.accuracy_at_least,
-            "band": [max(0.0, accuracy - half), min(1.0, accuracy + half)] if expected.answered else [None, None],
-            "confident_error": expected.expected_confident_error, "false_abstention": expected.false_abstention,
-            "right_above": right, "wrong_above": wrong,
-            "observed": None if test is None else _observed(test, point, policy, chosen=alpha in held),
-        })  # fmt: skip
-    return found
+        chosen = alpha in calibrated
+        points.append(
+            {
+                **rule.document(),
+                "chosen": chosen,
+                "feasible": rule.feasible,
+                "n_needed": guarantee.n_needed(),
+                "promise": rule.promise,
+                "answered": expected.answered,
+                "accuracy": expected.selective_accuracy_corrected,
+                "accuracy_at_least": expected.accuracy_at_least,
+                "band": [max(0.0, accuracy - half), min(1.0, accuracy + half)] if expected.answered else [None, None],
+                "expected_confident_error": expected.expected_confident_error,
+                "false_abstention": expected.false_abstention,
+                "right_above": right,
+                "wrong_above": wrong,
+                "observed": None if test is None else _observed(test, rule, policy, chosen=chosen),
+            }
+        )
+    return points
 
 
-def _observed(test: Evidence, point: OperatingPoint, policy: Policy, *, chosen: bool) -> dict[str, Any]:
-    right, wrong = test.above(point.threshold_key)
-    _, high = error_count_interval(test.n, point.k, point.n)
-    given, p_value = right + wrong, upper_tail(wrong, test.n, point.k, point.n)
+def _observed(test: Evidence, rule: Rule, policy: Policy, *, chosen: bool) -> dict[str, Any]:
+    right, wrong = rule.answered(test)
+    _, high = rule.law.interval(test.n)
+    given, p_value = right + wrong, rule.law.upper_tail(wrong, test.n)
     return {
-        "answered": given / test.n, "accuracy": right / given if given else math.nan, "errors": wrong,
-        "confident_error": wrong / test.n, "false_abstention": (test.n_right - right) / test.n,
+        "answered": given / test.n,
+        "accuracy": right / given if given else math.nan,
+        "errors": wrong,
+        "confident_error": wrong / test.n,
+        "false_abstention": (test.n_right - right) / test.n,
         # Ties and scarce errors make errors fewer than the law without ties has them: only its upper end says anything.
-        "usual": [0.0, high / test.n], "p_value": p_value,
+        "usual": [0.0, high / test.n],
+        "p_value": p_value,
         # A verdict is for alphas chosen beforehand; looking for one by moving the slider would find some by chance.
         "verdict": verdict_of(p_value, len(policy.points)) if chosen else None,
-    }  # fmt: skip
+    }
+
+
+def _run(policy: Policy) -> dict[str, Any]:
+    """How the votes were made, in a few words."""
+    known = policy.description
+    parts = {
+        "model": known.sampling.get("model"),
+        "task": known.answers.get("task"),
+        "temperature": known.sampling.get("temperature"),
+        "score": policy.score,
+        **{name: known.vote.get(name) for name in ("normaliser", "weight", "tie_break")},
+        "relation": known.answers.get("relation"),
+    }
+    return {name: _shown(value) for name, value in parts.items()}
 
 
 def _curves(evidence: Evidence, test: Evidence | None) -> dict[str, Any]:
@@ -117,14 +134,19 @@ def _curves(evidence: Evidence, test: Evidence | None) -> dict[str, Any]:
     every = np.union1d([0.0], evidence.by_confidence.levels[:, 0])
     at = every[np.unique(np.linspace(0, len(every) - 1, min(len(every), _CURVE)).round().astype(int))]
     table, band = Separability.of(evidence, at), AccuracyBand.of(evidence, threshold=at)
-    found = {
-        "threshold": at, "survival_right": table.survival_right, "survival_wrong": table.survival_wrong,
-        "gap": table.separability_gap, "answered": table.answered, "accuracy": table.selective_accuracy,
-        "lower": band.lower, "upper": band.upper,
-    }  # fmt: skip
+    curves = {
+        "threshold": at,
+        "survival_right": table.survival_right,
+        "survival_wrong": table.survival_wrong,
+        "gap": table.separability_gap,
+        "answered": table.answered,
+        "accuracy": table.selective_accuracy,
+        "lower": band.lower,
+        "upper": band.upper,
+    }
     if test is not None:
-        found["observed"] = Separability.of(test, at).selective_accuracy
-    return {name: values.tolist() for name, values in found.items()}
+        curves["observed"] = Separability.of(test, at).selective_accuracy
+    return {name: values.tolist() for name, values in curves.items()}
 
 
 def _hazards(evidence: Evidence) -> dict[str, Any]:
@@ -144,20 +166,22 @@ def _frontier(curve: Frontier) -> dict[str, Any]:
     return {"answered": curve.answered[kept].tolist(), "accuracy": curve.selective_accuracy[kept].tolist()}
 
 
-def _scores(source: Source, voted: Electorate, correct: str | None) -> list[dict[str, Any]]:
-    reading, own = voted.table.reading, voted.votes.recipe
-    found = []
-    for each in compare_scores(source, reading, correct=correct, own=own):
-        plain = {item.name: getattr(each, item.name) for item in fields(each) if item.name != "frontier"}
-        found.append({**plain, "frontier": None if each.frontier is None else _frontier(each.frontier)})
-    return found
+def _scores(source: PoolSource, voted: VotedPools, correct: str | None) -> list[dict[str, Any]]:
+    """Every score side by side; a report is about pools, so the vote has a table."""
+    assert voted.table is not None
+    summaries = []
+    for summary in compare_scores(source, voted.table.fields, correct=correct, own=voted.votes.recipe):
+        plain = {item.name: getattr(summary, item.name) for item in fields(summary) if item.name != "frontier"}
+        summaries.append({**plain, "frontier": None if summary.frontier is None else _frontier(summary.frontier)})
+    return summaries
 
 
-def _doubts(scores: Sequence[dict[str, Any]], voted: Electorate) -> list[str]:
+def _doubts(scores: Sequence[dict[str, Any]], voted: VotedPools) -> list[str]:
     """What labels say against this report's own score; what needs none is said already."""
     said = set(voted.score_warnings())
-    own = [each for each in scores if each["name"] is not None and each["name"] == voted.votes.recipe.score]
-    return [warning for each in own for warning in each["warnings"] if warning not in said]
+    name = voted.votes.upstream.score.get("name")
+    own = [score for score in scores if score["name"] is not None and score["name"] == name]
+    return [warning for score in own for warning in score["warnings"] if warning not in said]
 
 
 def _unanimous(evidence: Evidence) -> dict[str, float]:
@@ -168,43 +192,44 @@ def _unanimous(evidence: Evidence) -> dict[str, float]:
     return {"share": int(top.right[-1] + top.wrong[-1]) / evidence.n, "wrong": int(top.wrong[-1]) / evidence.n}
 
 
-def _questions(voted: Electorate, policy: Policy, touched: NDArray[np.bool_]) -> dict[str, Any]:
+def _questions(voted: VotedPools, policy: Policy, seen: NDArray[np.bool_]) -> dict[str, Any]:
     table, votes = voted.table, voted.votes
+    assert table is not None
     answers = votes.answer.tolist()
     return {
         "id": table.ids,
         "question": [_cut(question, 2000) for question in table.questions],
         "group": table.groups,
-        "calibrated": touched.astype(int).tolist(),
+        "calibrated": seen.astype(int).tolist(),
         "answer": [None if key is None else table.written[row].get(key, key) for row, key in enumerate(answers)],
         "confidence": votes.confidence.tolist(),
         "secondary": None if votes.secondary is None else [_finite(value) for value in votes.secondary.tolist()],
         "p_value": policy.evidence.p_value(votes.key).tolist(),
         "unanimous": votes.unanimous.astype(int).tolist(),
-        "right": None if voted.labels is None else voted.correct().astype(int).tolist(),
+        "right": None if voted.correct is None else voted.correct.astype(int).tolist(),
     }
 
 
-def _paths(pools: Sequence[Pool], voted: Electorate, *, texts: bool) -> list[dict[str, Any]]:
+def _paths(pools: Sequence[Pool], voted: VotedPools, *, texts: bool) -> list[dict[str, Any]]:
     """Per question, columns over its paths."""
     table = voted.table
+    assert table is not None
     right = None if voted.labels is None else voted.labels.of_paths(table)
     count = max(1, sum(len(pool.paths) for pool in pools))
     most = max(40, TEXT_BUDGET // count)
-    found = []
-    for row, pool in enumerate(pools):
-        keys = table.answers[row]
-        found.append({
-            "answer": [None if key is None else table.written[row].get(key, key) for key in keys],
+    return [
+        {
+            "answer": [None if key is None else table.written[row].get(key, key) for key in table.answers[row]],
             "share": _shares(voted, row),
             "score": None if table.scores is None else table.scores[row],
-            "right": None if right is None else [int(each) for each in right[row]],
+            "right": None if right is None else [int(label) for label in right[row]],
             "text": [_cut(path.text, most) for path in pool.paths] if texts else None,
-        })  # fmt: skip
-    return found
+        }
+        for row, pool in enumerate(pools)
+    ]
 
 
-def _shares(voted: Electorate, row: int) -> list[float]:
+def _shares(voted: VotedPools, row: int) -> list[float]:
     """Each path's share of its pool's weight."""
     weights = voted.votes.weights(row)
     total = math.fsum(weights)

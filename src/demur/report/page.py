@@ -1,4 +1,7 @@
-"""The page itself: one HTML file with its data inside. It loads nothing, and nothing in its data can become markup."""
+"""The page itself: one HTML file with its style, script and data inside.
+
+It loads nothing, and nothing in its data can become markup.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,39 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-_DATA = "@@DATA@@"
+from demur.policy.policy import Policy
+from demur.pools.source import PoolSource
+from demur.pools.voted_pools import VotedPools
+from demur.report.facts import report_facts
+
+_SCRIPT = ("rule.js", "text.js", "page.js", "plot.js", "charts.js", "table.js")
+"""The parts of the page's one script, in the order in which they define what the later ones use."""
+
+
+def report_page(
+    source: PoolSource, voted: VotedPools, policy: Policy, *, title: str, texts: bool = True, correct: str | None = None
+) -> str:
+    """The report on voted pools under a policy, as HTML."""
+    return page_of(report_facts(source, voted, policy, title=title, texts=texts, correct=correct))
 
 
 def page_of(facts: dict[str, Any]) -> str:
     """The report as HTML."""
-    before, _, behind = _template().partition(_DATA)
+    before, behind = _template()
     return before + _script_safe(json.dumps(_plain(facts), ensure_ascii=False, separators=(",", ":"))) + behind
 
 
 @cache
-def _template() -> str:
-    return resources.files("demur.report").joinpath("page.html").read_text(encoding="utf-8")
+def _template() -> tuple[str, str]:
+    """What stands before and behind the data: the page with its style and its script in it."""
+    script = "\n".join(_part(name) for name in _SCRIPT)
+    page = _part("page.html").replace("@@STYLE@@\n", _part("style.css")).replace("@@SCRIPT@@\n", script)
+    before, _, behind = page.partition("@@DATA@@")
+    return before, behind
+
+
+def _part(name: str) -> str:
+    return resources.files("demur.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _script_safe(text: str) -> str:

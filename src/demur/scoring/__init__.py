@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from demur.scoring.families import ScorerSettings, make_scorer
+from demur.scoring.factory import make_scorer
+from demur.scoring.model_scorer import ModelScorer
 from demur.scoring.own import OwnScore
-from demur.scoring.perplexity import Perplexity
+from demur.scoring.perplexity.recorded import Perplexity
 from demur.scoring.protocol import Scorer
-from demur.scoring.runs import score_run
 from demur.scoring.self_consistency import SelfConsistency
+from demur.scoring.settings import ScorerSettings
 
-__all__ = ["OwnScore", "Perplexity", "Scorer", "ScorerSettings", "SelfConsistency", "make_scorer", "score_run"]
+__all__ = ["ModelScorer", "OwnScore", "Perplexity", "Scorer", "ScorerSettings", "SelfConsistency", "make_scorer"]

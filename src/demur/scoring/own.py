@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from demur.errors import DemurError, InvalidValue, ScoringError
-from demur.functions import function_named
 from demur.records import Pool
+from demur.user_functions import function_named
 
 Function = Callable[[Pool], Sequence[float]]
 
@@ -43,10 +43,10 @@ class OwnScore:
 
     def score(self, pool: Pool) -> Sequence[float]:
         try:
-            found = self.function(pool)
-            if isinstance(found, (set, frozenset, Mapping, str, bytes)):
-                raise ScoringError(f"{self.name} gave a {type(found).__name__}, which has no order of paths")
-            return list(found)
+            scores = self.function(pool)
+            if isinstance(scores, (set, frozenset, Mapping, str, bytes)):
+                raise ScoringError(f"{self.name} gave a {type(scores).__name__}, which has no order of paths")
+            return list(scores)
         except DemurError:
             raise
         except (Exception, SystemExit) as error:  # whatever a function of the user's does, it is told with its place
@@ -57,7 +57,7 @@ class OwnScore:
 
 def own_score(spec: str) -> OwnScore:
     """The function `package.module:function` as a scorer, under the function's name."""
-    return OwnScore(function_named(spec, "--score"), spec.partition(":")[2])
+    return OwnScore(function_named(spec, "the score"), spec.partition(":")[2])
 
 
 def _inner(function: Any) -> Any:
@@ -79,17 +79,17 @@ def _stable(value: Any, within: set[int]) -> str:
         return "again"
     within = within | {id(value)}
 
-    def inner(each: Any) -> str:
-        return _stable(each, within)
+    def inner(part: Any) -> str:
+        return _stable(part, within)
 
     if isinstance(value, (str, bytes, int, float, complex, type(None))):
         return repr(value)
     if isinstance(value, (set, frozenset)):
         return f"set({sorted(map(inner, value))})"
     if isinstance(value, Mapping):
-        return f"map({sorted((inner(key), inner(each)) for key, each in value.items())})"
+        return f"map({sorted((inner(key), inner(entry)) for key, entry in value.items())})"
     if isinstance(value, (list, tuple)):
-        return f"list({[inner(each) for each in value]})"
+        return f"list({[inner(entry) for entry in value]})"
     if isinstance(value, functools.partial):
         return f"partial({inner(value.func)}, {inner(value.args)}, {inner(value.keywords)})"
     if isinstance(value, types.FunctionType):
@@ -108,15 +108,17 @@ def _of_function(function: types.FunctionType, inner: Callable[[Any], str]) -> s
         source = repr((function.__code__.co_code, function.__code__.co_names))
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     used = [function.__globals__.get(name) for name in _names(function.__code__)]
-    mine = [
-        each for each in used
-        if isinstance(each, (str, bytes, int, float, tuple, frozenset))
-        or (isinstance(each, types.FunctionType) and each.__module__ == function.__module__)
-    ]  # fmt: skip
+    mine = [entry for entry in used if _is_part(entry, function.__module__)]
     return f"def({source!r}, {inner([function.__defaults__, function.__kwdefaults__, cells, mine])})"
+
+
+def _is_part(used: Any, module: str) -> bool:
+    if isinstance(used, types.FunctionType):
+        return used.__module__ == module
+    return isinstance(used, (str, bytes, int, float, tuple, frozenset))
 
 
 def _names(code: types.CodeType) -> list[str]:
     """Names that a function looks up outside itself, those of comprehensions and inner functions included."""
-    inner = [name for each in code.co_consts if isinstance(each, types.CodeType) for name in _names(each)]
+    inner = [name for part in code.co_consts if isinstance(part, types.CodeType) for name in _names(part)]
     return list(dict.fromkeys([*code.co_names, *inner]))

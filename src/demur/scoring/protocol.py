@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from demur.errors import ScoringError
-from demur.records import Pool, blinded
-from demur.store import Scored, Unscored
+from demur.errors import DemurError, ScoringError
+from demur.records import Pool
+from demur.store import PathScore
 
 FLOOR = "floor"
 """The value is an upper bound: the number itself was too small to be told."""
@@ -21,11 +18,6 @@ CUT = "cut"
 """The path was longer than the scorer can read; it read the end of it."""
 EMPTY = "empty"
 """The path says nothing."""
-
-
-def flagged(*flags: str | None) -> str | None:
-    """Several flags as one."""
-    return "+".join(sorted({each for flag in flags if flag for each in flag.split("+")})) or None
 
 
 @runtime_checkable
@@ -49,46 +41,19 @@ class Failed:
 
     number: int
     problem: str
-    reason: str
+    error: DemurError
+
+    @property
+    def reason(self) -> str:
+        return str(self.error)
 
 
-Outcome = Scored | Failed
+Outcome = PathScore | Failed
+Emit = Callable[[Outcome], None]
 
 
-@runtime_checkable
-class StreamScorer(Scorer, Protocol):
-    """A scorer that gains by having many pools under way at once, and tells of each path as it is done."""
-
-    async def prepare(self) -> None:
-        """Find out what must be known before `identity` can be told: what a server can do, say."""
-        ...
-
-    def stream(self, unscored: Iterable[Unscored]) -> AsyncGenerator[list[Outcome], None]:
-        """Outcomes of the missing paths, in whatever portions they arrive."""
-        ...
-
-    async def close(self) -> None: ...
-
-
-def score_alone(scorer: StreamScorer, pool: Pool) -> list[float]:
-    """One pool through a scorer that streams. The pool must have all its scores, or there are none."""
-
-    async def main() -> list[float]:
-        found: dict[int, float] = {}
-        try:
-            await scorer.prepare()
-            whole = Unscored(0, blinded(pool), tuple(range(len(pool.paths))))
-            async with contextlib.aclosing(scorer.stream([whole])) as portions:
-                async for portion in portions:
-                    for outcome in portion:
-                        if isinstance(outcome, Failed):
-                            raise ScoringError(outcome.reason)
-                        found[outcome.path] = outcome.value
-        finally:
-            await scorer.close()
-        return [found[path] for path in sorted(found)]
-
-    return asyncio.run(main())
+def flagged(*flags: str | None) -> str | None:
+    return "+".join(sorted({single for flag in flags if flag for single in flag.split("+")})) or None
 
 
 def checked(values: Sequence[float], pool: Pool, scorer: str) -> list[float]:
@@ -128,58 +93,3 @@ def as_number(value: Any, what: str) -> float:
 def full_identity(scorer: Scorer) -> dict[str, Any]:
     """An identity as it is stored: with the normaliser, and as JSON has it."""
     return json.loads(json.dumps({**scorer.identity(), "normaliser": scorer.normaliser}))  # type: ignore[no-any-return]
-
-
-Emit = Callable[[Outcome], None]
-Work = TypeVar("Work")
-
-
-async def stream_of(
-    work: Iterable[Work], concurrency: int, one: Callable[[Work, Emit], Awaitable[None]]
-) -> AsyncGenerator[list[Outcome], None]:
-    """Outcomes of `one` over pieces of work, so many at a time, in portions of whatever has arrived."""
-    arrived: asyncio.Queue[Outcome | None] = asyncio.Queue()
-    waiting = iter(work)
-
-    async def worker() -> None:
-        for each in waiting:
-            await one(each, arrived.put_nowait)
-
-    async def all_workers() -> None:
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(concurrency):
-                    group.create_task(worker())
-        finally:
-            arrived.put_nowait(None)
-
-    working = asyncio.create_task(all_workers())
-    try:
-        last = False
-        while not last:
-            portion = [await arrived.get()]
-            while not arrived.empty():
-                portion.append(arrived.get_nowait())
-            last = None in portion
-            outcomes = [outcome for outcome in portion if outcome is not None]
-            if outcomes:
-                yield outcomes
-        try:
-            await working
-        except BaseExceptionGroup as group:
-            raise _first(group) from None
-    finally:
-        working.cancel()
-        await asyncio.gather(working, return_exceptions=True)
-
-
-def _first(error: BaseException) -> BaseException:
-    """What went wrong first in a group of tasks."""
-    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
-
-
-def portions_of(work: Iterable[Work], most: int) -> Iterator[list[Work]]:
-    """Portions of at most so many, in order; read no further than needed."""
-    waiting = iter(work)
-    while portion := list(islice(waiting, most)):
-        yield portion

@@ -56,16 +56,14 @@ class NumberedWords:
 
 
 def number_words(texts: Sequence[str]) -> NumberedWords:
-    """Every distinct word gets a number."""
     number: defaultdict[str, int] = defaultdict(count().__next__)
     of_paths = [words(text) for text in texts]
-    lengths = [len(each) for each in of_paths]
+    lengths = list(map(len, of_paths))
     word = np.fromiter(map(number.__getitem__, chain.from_iterable(of_paths)), np.intp, sum(lengths))
     return NumberedWords(np.repeat(np.arange(len(texts)), lengths), word, len(texts), len(number))
 
 
 def mean_jaccard(words: NumberedWords) -> NDArray[np.float64]:
-    """The mean similarity of each path to the others."""
     has_word = np.zeros((words.n_paths, words.n_words), dtype=np.float32)  # counts below 2²⁴ are exact
     has_word[words.path, words.word] = 1
     shared = (has_word @ has_word.T).astype(np.float64)

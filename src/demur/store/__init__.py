@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from demur.store.rows import SavedPath, Scored
-from demur.store.run import Pending, Run, Unscored
+from demur.store.reading import Pending
+from demur.store.rows import PathScore, PlacedPath
+from demur.store.run import Run
+from demur.store.scores import Unscored
 from demur.store.store import Store
 
-__all__ = ["Pending", "Run", "SavedPath", "Scored", "Store", "Unscored"]
+__all__ = ["PathScore", "Pending", "PlacedPath", "Run", "Store", "Unscored"]

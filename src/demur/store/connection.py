@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, event, func, inspect, select, text
+from sqlalchemy import Connection, Engine, Table, create_engine, event, func, inspect, select
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 
 from demur.errors import MissingExtra, StoreError
-from demur.store.tables import PREFIX, SCHEMA_VERSION, meta, metadata, scores
+from demur.store._tables import NAMES, PREFIX, SCHEMA_VERSION, meta, metadata
 
 _MAGIC = b"SQLite format 3\x00"
 _APPLICATION = "demur"
@@ -130,7 +132,7 @@ def _postgres(place: str) -> Engine:
     try:
         return create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
     except ImportError:
-        raise MissingExtra("PostgreSQL needs psycopg; install it with: pip install 'demur[postgres]'") from None
+        raise MissingExtra("PostgreSQL needs psycopg", "postgres") from None
 
 
 def _check(engine: Engine, place: str, *, create: bool) -> None:
@@ -147,10 +149,8 @@ def _check(engine: Engine, place: str, *, create: bool) -> None:
         if meta.name in inspect(connection).get_table_names():
             return  # another process was quicker
         metadata.create_all(connection)
-        connection.execute(
-            meta.insert(),
-            [{"name": "application", "value": _APPLICATION}, {"name": "schema", "value": str(SCHEMA_VERSION)}],
-        )
+        known = {"application": _APPLICATION, "schema": str(SCHEMA_VERSION)}
+        connection.execute(meta.insert(), [{"name": name, "value": value} for name, value in known.items()])
 
 
 def _is_ours(engine: Engine, place: str) -> bool:
@@ -158,27 +158,39 @@ def _is_ours(engine: Engine, place: str) -> bool:
     names = set(inspect(engine).get_table_names())
     if meta.name in names:
         with engine.connect() as connection:
-            held = {row.name: row.value for row in connection.execute(select(meta))}
-        if held.get("application") != _APPLICATION:
+            known = {row.name: row.value for row in connection.execute(select(meta))}
+        if known.get("application") != _APPLICATION:
             raise StoreError(f"{shown(place)} belongs to another program")
-        if held.get("schema") == "1":
-            _upgrade(engine, place)
-        elif held.get("schema") != str(SCHEMA_VERSION):
+        if known.get("schema") != str(SCHEMA_VERSION):
             raise StoreError(
-                f"{shown(place)} has schema {held.get('schema')}, and this demur reads {SCHEMA_VERSION}; "
+                f"{shown(place)} has schema {known.get('schema')}, and this demur reads {SCHEMA_VERSION}; "
                 "use the version that wrote it, or export and import again"
             )
         return True
+    earlier = next((name for name in names if name.endswith("_meta") and _looks_like_ours(name, names)), None)
+    if earlier is not None:
+        raise StoreError(
+            f"{shown(place)} was written by {earlier.removesuffix('_meta')}, which this program was called before",
+            "export its runs with the version that wrote them, then import them here with `demur import`",
+        )
     foreign = names if engine.dialect.name == "sqlite" else {name for name in names if name.startswith(PREFIX)}
     if foreign:
         raise StoreError(f"{shown(place)} is a database of another program (it holds {sorted(foreign)[0]!r})")
     return False
 
 
-def _upgrade(engine: Engine, place: str) -> None:
-    """Bring a store of schema 1 up to date: scores got a flag. Nothing in it is changed."""
-    with writing(engine, place, alone=True) as connection:
-        if connection.execute(select(meta.c.value).where(meta.c.name == "schema")).scalar_one() != "1":
-            return  # another process was quicker
-        connection.execute(text(f"ALTER TABLE {scores.name} ADD COLUMN flag VARCHAR(20)"))
-        connection.execute(meta.update().where(meta.c.name == "schema").values(value=str(SCHEMA_VERSION)))
+def _looks_like_ours(meta_name: str, names: set[str]) -> bool:
+    """Whether all the tables of a store are there under another prefix."""
+    prefix = meta_name.removesuffix("meta")
+    return prefix != PREFIX and all(prefix + name in names for name in NAMES)
+
+
+def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows; those whose key is there already stay as they are."""
+    if rows:
+        connection.execute(_insertion(table, connection.dialect.name), list(rows))
+
+
+@cache
+def _insertion(table: Table, dialect: str) -> Any:
+    return (sqlite if dialect == "sqlite" else postgresql).insert(table).on_conflict_do_nothing()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from demur.answers.relations import as_written
@@ -15,25 +14,15 @@ from demur.records import Path, Problem
 PATH_FACTS = ("finish_reason", "n_tokens", "logprob_mean", "logprob_std", "seed", "latency")
 
 
-@dataclass(frozen=True, slots=True)
-class SavedPath:
-    """A sampled path on its way into the store."""
+class PlacedPath(NamedTuple):
+    """A path, the number of its problem and its own."""
 
     number: int
-    path: int
-    text: str | None
-    answer: str | None
-    extraction: str | None
-    finish_reason: str | None = None
-    n_tokens: int | None = None
-    logprob_mean: float | None = None
-    logprob_std: float | None = None
-    seed: int | None = None
-    latency: float | None = None
-    extra: Mapping[str, Any] | None = None
+    place: int
+    path: Path
 
 
-class Scored(NamedTuple):
+class PathScore(NamedTuple):
     """The score of one path, by the number of its problem and its own."""
 
     number: int
@@ -43,18 +32,20 @@ class Scored(NamedTuple):
     """Why the value is not quite what it should be: floor, cut or empty."""
 
 
-def path_row(each: SavedPath) -> dict[str, Any]:
-    """The columns of a path but its key. A number that no database takes is left out."""
+def path_row(path: Path) -> dict[str, Any]:
+    """The columns of a path but its key and text. A number that no database takes is left out."""
+    known = path.extra
+    others = {name: value for name, value in known.items() if name not in PATH_FACTS and name != "extraction"}
     return {
-        "answer": storable(each.answer),
-        "extraction": storable(each.extraction, 40),
-        "finish_reason": storable(each.finish_reason, 40),
-        "n_tokens": _whole(each.n_tokens, 2**31),
-        "logprob_mean": _finite(each.logprob_mean),
-        "logprob_std": _finite(each.logprob_std),
-        "seed": _whole(each.seed, 2**63),
-        "latency": _finite(each.latency),
-        "extra": plain(each.extra) if each.extra else None,
+        "answer": storable(as_written(path.answer)),
+        "extraction": storable(known.get("extraction") or ("given" if path.has_answer_field else None), 40),
+        "finish_reason": storable(known.get("finish_reason"), 40),
+        "n_tokens": _whole(known.get("n_tokens"), 2**31),
+        "logprob_mean": _finite(known.get("logprob_mean")),
+        "logprob_std": _finite(known.get("logprob_std")),
+        "seed": _whole(known.get("seed"), 2**63),
+        "latency": _finite(known.get("latency")),
+        "extra": plain(others) if others else None,
     }
 
 
@@ -74,43 +65,30 @@ def _finite(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) and -1e300 < value < 1e300 else None
 
 
-def pack(text: str | None) -> bytes | None:
-    return None if text is None else zlib.compress(text.encode("utf-8", "surrogatepass"), level=1)
+def pack(text: str) -> bytes:
+    return zlib.compress(text.encode("utf-8", "surrogatepass"), level=1)
 
 
 def unpack(packed: bytes | None) -> str | None:
     return None if packed is None else zlib.decompress(packed).decode("utf-8", "surrogatepass")
 
 
-def saved(number: int, position: int, path: Path) -> SavedPath:
-    """A path of a file as it is stored."""
-    facts = {name: path.extra.get(name) for name in PATH_FACTS}
-    kept = {name: value for name, value in path.extra.items() if name not in (*PATH_FACTS, "extraction")}
-    extraction = path.extra.get("extraction") or ("given" if path.has_answer_field else None)
-    answer = as_written(path.answer)
-    return SavedPath(number, position, path.text, answer, extraction, **facts, extra=kept)
-
-
 def problem_row(problem: Problem) -> dict[str, Any]:
     if storable(problem.id) != problem.id:
         raise StoreError(f"the id {problem.id!r} holds characters that cannot be stored")
-    return {
-        "id": problem.id, "question": storable(problem.question), "gold": plain(list(problem.gold)),
-        "cluster": storable(problem.cluster), "kind": storable(problem.group), "extra": plain(dict(problem.extra)),
-    }  # fmt: skip
+    texts = {name: storable(getattr(problem, name)) for name in ("id", "question", "cluster", "group")}
+    return {**texts, "gold": plain(list(problem.gold)), "extra": plain(dict(problem.extra))}
 
 
-def asked(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def what_is_asked(row: Any) -> tuple[Any, ...]:
     """What of a problem reaches the model."""
     extra = json.loads(row["extra"])
     return (row["question"], *(extra.get(name) for name in ("task", "passages", "options")))
 
 
 def problem_of(row: Any) -> Problem:
-    return Problem(
-        id=row.id, question=row.question, gold=tuple(json.loads(row.gold)), cluster=row.cluster, group=row.kind,
-        extra=json.loads(row.extra),
-    )  # fmt: skip
+    gold, extra = tuple(json.loads(row.gold)), json.loads(row.extra)
+    return Problem(row.id, row.question, gold, row.cluster, row.group, extra)
 
 
 def facts_of(row: Sequence[Any]) -> dict[str, Any]:

@@ -20,16 +20,15 @@ pools = "gsm8k.jsonl.gz"                   # or: store = "runs/gsm8k.db", and `q
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
 
 from demur.calibration import exact_alpha
 from demur.errors import InvalidValue
-from demur.scoring.families import ScorerSettings, settings_from
-from demur.weights import parse_weight
+from demur.scoring.settings import ScorerSettings
+from demur.typed_toml import read_toml, typed_fields
+from demur.voting.weights import parse_weight
 
 
 @dataclass(frozen=True)
@@ -107,28 +106,28 @@ class StudyDescription:
 
 def read_study(file: Path) -> StudyDescription:
     """A study file, each of its keys and values checked."""
-    try:
-        held = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidValue(f"the study {file} cannot be read: {error}") from None
-    unknown = set(held) - {"study", "ablations", "cells", "score"}
-    if unknown:
-        raise InvalidValue(f"{file}: unknown section {sorted(unknown)[0]!r}; expected study, ablations, cells, score")
-    cells = held.get("cells", [])
+    document = read_toml(file, "the study")
+    for section in sorted(set(document) - {"study", "ablations", "cells", "score"}):
+        raise InvalidValue(f"{file}: unknown section {section!r}; expected study, ablations, cells, score")
+    cells = document.get("cells", [])
     if not isinstance(cells, list) or not cells or not all(isinstance(cell, dict) for cell in cells):
         raise InvalidValue(f"{file}: a study has at least one cell, [[cells]]")
-    scorers = held.get("score", {})
+    scorers = document.get("score", {})
     if not isinstance(scorers, dict) or not all(isinstance(entry, dict) for entry in scorers.values()):
         raise InvalidValue(f"{file}: scorers are described in sections [score.NAME]")
     described_cells = [
-        CellDescription(**_checked(CellDescription, cell, f"{file}: cell {number}"))
+        CellDescription(**typed_fields(CellDescription, cell, f"{file}: cell {number}"))
         for number, cell in enumerate(cells, start=1)
     ]
+    elsewhere = ("cells", "ablations", "scorers")
+    own = [known.name for known in fields(StudyDescription) if known.name not in elsewhere]
+    study = document.get("study", {})
+    settings = {"name": file.stem, **study} if isinstance(study, dict) else study
     described = StudyDescription(
-        **{"name": file.stem, **_checked(StudyDescription, held.get("study", {}), f"{file}: study")},
+        **typed_fields(StudyDescription, settings, f"{file}: study", only=own),
         cells=_told_apart(described_cells),
-        ablations=Ablations(**_checked(Ablations, held.get("ablations", {}), f"{file}: ablations")),
-        scorers={name: settings_from(entry, f"{file}: score.{name}") for name, entry in scorers.items()},
+        ablations=Ablations(**typed_fields(Ablations, document.get("ablations", {}), f"{file}: ablations")),
+        scorers={name: ScorerSettings.of(entry, f"{file}: score.{name}") for name, entry in scorers.items()},
     )
     _refuse_nonsense(described, str(file))
     return described
@@ -170,36 +169,5 @@ def _refuse_nonsense(study: StudyDescription, where: str) -> None:
     sizes += [size for cell in study.cells for size in (cell.m, cell.n_cal) if size is not None]
     if any(size < 1 for size in sizes):
         raise InvalidValue(f"{where}: m and n_cal must be at least 1")
-    unknown = set(study.ablations.cells or ()) - set(names)
-    if unknown:
-        raise InvalidValue(
-            f"{where}: ablations name no such cell as {sorted(unknown)[0]!r}; there is {', '.join(names)}"
-        )
-
-
-def _checked(kind: type, held: Any, where: str) -> dict[str, Any]:
-    """A section's entries, refused where they are unknown or of another type than they must be."""
-    if not isinstance(held, dict):
-        raise InvalidValue(f"{where} must be a section")
-    kinds = {each.name: str(each.type) for each in fields(kind)}
-    for inner in ("cells", "ablations", "scorers"):
-        if kind is StudyDescription:
-            kinds.pop(inner, None)
-    for needed in ("dataset", "model") if kind is CellDescription else ():
-        if needed not in held:
-            raise InvalidValue(f"{where} needs {needed!r}")
-    for name, value in held.items():
-        if name not in kinds:
-            raise InvalidValue(f"{where}: unknown key {name!r}; expected one of {', '.join(kinds)}")
-        if not _fits(value, kinds[name].removesuffix(" | None")):
-            raise InvalidValue(f"{where}.{name} must be {kinds[name].removesuffix(' | None')}, got {value!r:.60}")
-    return dict(held)
-
-
-def _fits(value: Any, kind: str) -> bool:
-    if kind.startswith("list["):
-        return isinstance(value, list) and all(_fits(each, kind[5:-1]) for each in value)
-    if isinstance(value, bool):
-        return False
-    kinds: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
-    return isinstance(value, kinds[kind])
+    for name in sorted(set(study.ablations.cells or ()) - set(names)):
+        raise InvalidValue(f"{where}: ablations name no such cell as {name!r}; there is {', '.join(names)}")

@@ -5,22 +5,23 @@ Charts are specifications of Vega-Lite, written by Altair and drawn by vl-conver
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from demur.errors import MissingExtra
-from demur.evaluation import SplitResult, Summary
+from demur.evaluation.repeated_splits import SplitResult
 from demur.study.cells import TIED
 from demur.study.description import StudyDescription
 from demur.study.protocol import CellResult, Method
+from demur.study.tables import csv_text
 
 Row = dict[str, Any]
 COLOURS = ("#7a7f87", "#b3b7bd", "#1f6feb", "#d9480f", "#2b8a3e", "#8e44ad", "#0b7285", "#c2255c", "#e67700", "#364fc7")
 _SHARES = {"answered right": "#1f6feb", "answered wrong": "#d9480f", "abstained": "#ced4da"}
+_DASHED = [4, 3]
 
 
 @dataclass(frozen=True)
@@ -30,66 +31,68 @@ class Figure:
     name: str
     title: str
     rows: list[Row]
-    kind: str
+    drawn: Callable[[Figure], Any]
 
     def csv(self) -> str:
-        stream = io.StringIO()
-        writer = csv.DictWriter(stream, list(self.rows[0]), lineterminator="\n")
-        writer.writeheader()
-        for row in self.rows:
-            undefined = {name for name, value in row.items() if isinstance(value, float) and math.isnan(value)}
-            writer.writerow({name: "" if name in undefined else value for name, value in row.items()})
-        return stream.getvalue()
+        values = [["" if value != value else value for value in row.values()] for row in self.rows]
+        return csv_text([list(self.rows[0]), *values])
 
     def chart(self) -> Any:
-        """The chart, as Altair has it."""
-        return _DRAWN[self.kind](self)
+        return self.drawn(self)
 
 
 def figures_of(results: Sequence[CellResult], study: StudyDescription) -> list[Figure]:
     """Every figure of the study; those without data are left out."""
     alpha = study.ablations.alpha or study.alphas[0]
+    excess, accuracy = _rows(results, "alpha excess se", _excess), _rows(results, _ACCURACY, _accuracy)
+    frontiers, gaps = _rows(results, "yield accuracy", _frontier), _rows(results, "threshold gap", _gaps)
+    hazards, ablations = _rows(results, "confidence gap", _hazards), _ablations(results, alpha)
     made = [
-        Figure("error-control", "Realised error minus alpha", _error_control(results), "error-control"),
-        Figure("shares", "What happens to questions as alpha grows", _shares(results), "shares"),
-        Figure("predicted-observed", "Selective accuracy, predicted and observed", _accuracy(results), "accuracy"),
-        Figure("frontiers", "Accuracy against yield", _frontiers(results), "frontiers"),
-        Figure("separability", "Separability gap Δ", _gaps(results), "gaps"),
-        Figure("hazards", "Hazard gap δ", _hazards(results), "hazards"),
-        Figure("ablations", f"Ablations at alpha {alpha:g}", _ablations(results, alpha), "ablations"),
+        Figure("error-control", "Realised error minus alpha", excess, _draw_error_control),
+        Figure("shares", "What happens to questions as alpha grows", _shares(results), _draw_shares),
+        Figure("predicted-observed", "Selective accuracy, predicted and observed", accuracy, _draw_accuracy),
+        Figure("frontiers", "Accuracy against yield", frontiers, _draw_frontiers),
+        Figure("separability", "Separability gap Δ", gaps, _draw_gaps),
+        Figure("hazards", "Hazard gap δ", hazards, _draw_hazards),
+        Figure("ablations", f"Ablations at alpha {alpha:g}", ablations, _draw_ablations),
     ]
     return [figure for figure in made if figure.rows]
 
 
 def draw(figure: Figure, kind: str) -> bytes:
-    """The figure as svg, png or pdf."""
-    try:
-        import vl_convert
-    except ImportError:
-        raise MissingExtra("figures need Altair and vl-convert; install: pip install 'demur[report]'") from None
-    specification = figure.chart().to_json()
+    converter, specification = _library("vl_convert"), figure.chart().to_json()
     if kind == "svg":
-        return str(vl_convert.vegalite_to_svg(specification)).encode()
-    made = (
-        vl_convert.vegalite_to_png(specification, scale=2)
-        if kind == "png"
-        else vl_convert.vegalite_to_pdf(specification)
-    )
-    return bytes(made)
+        return str(converter.vegalite_to_svg(specification)).encode()
+    if kind == "png":
+        return bytes(converter.vegalite_to_png(specification, scale=2))
+    return bytes(converter.vegalite_to_pdf(specification))
 
 
-def _methods(results: Sequence[CellResult]) -> list[tuple[CellResult, Method]]:
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingExtra("figures need Altair and vl-convert", "report") from None
+
+
+def _methods(result: CellResult) -> list[Method]:
     """What is drawn: each way of voting, but not each with its ties broken too."""
-    return [(result, method) for result in results for method in result.methods if not method.name.endswith(TIED)]
+    return [method for method in result.methods if not method.name.endswith(TIED)]
 
 
-def _error_control(results: Sequence[CellResult]) -> list[Row]:
+def _rows(results: Sequence[CellResult], header: str, values: Callable[[Method], Iterable[Sequence[Any]]]) -> list[Row]:
+    """The values of every method that is drawn, under the names of the header, with its cell and its name."""
+    names = ["cell", "method", *header.split()]
     return [
-        {"cell": result.name, "method": method.name, "alpha": point.alpha,
-         "excess": point.confident_error.mean - point.alpha, "se": point.confident_error.se}
-        for result, method in _methods(results)
-        for point in method.sweep
-    ]  # fmt: skip
+        dict(zip(names, (result.name, method.name, *row), strict=True))
+        for result in results
+        for method in _methods(result)
+        for row in values(method)
+    ]
+
+
+def _excess(method: Method) -> Iterable[Sequence[Any]]:
+    return [(at.alpha, at.confident_error.mean - at.alpha, at.confident_error.se) for at in method.sweep]
 
 
 def _shares(results: Sequence[CellResult]) -> list[Row]:
@@ -99,156 +102,126 @@ def _shares(results: Sequence[CellResult]) -> list[Row]:
         named = {"cell": f"{result.name}: {method.name}", "method": method.name}
         for point in method.sweep:
             wrong, answered = point.confident_error.mean, point.answered.mean
-            parts = {"answered right": answered - wrong, "answered wrong": wrong, "abstained": 1 - answered}
-            rows += [{**named, "alpha": point.alpha, "what": what, "share": share} for what, share in parts.items()]
+            shares = zip(_SHARES, (answered - wrong, wrong, 1 - answered), strict=True)
+            rows += [{**named, "alpha": point.alpha, "what": what, "share": share} for what, share in shares]
     return rows
 
 
-def _accuracy(results: Sequence[CellResult]) -> list[Row]:
-    rows = []
-    for result, method in _methods(results):
-        curves = method.curves
-        for at, threshold in enumerate(curves.threshold.tolist()):
-            rows.append({
-                "cell": result.name, "method": method.name, "threshold": threshold,
-                "predicted": float(curves.predicted[at]), "lower": float(curves.lower[at]),
-                "upper": float(curves.upper[at]), "observed": float(curves.observed[at]),
-                "calibrated": curves.calibrated, "vote_accuracy": method.vote_accuracy, "best_of_m": method.best_of_m,
-            })  # fmt: skip
-    return rows
+_ACCURACY = "threshold predicted lower upper observed calibrated vote_accuracy best_of_m"
 
 
-def _frontiers(results: Sequence[CellResult]) -> list[Row]:
-    rows = []
-    for result, method in _methods(results):
-        curve = method.frontier
-        step = max(1, len(curve.answered) // 100)
-        kept = sorted({*range(0, len(curve.answered), step), len(curve.answered) - 1} if len(curve.answered) else ())
-        rows += [
-            {"cell": result.name, "method": method.name, "yield": float(curve.answered[at]),
-             "accuracy": float(curve.selective_accuracy[at])}
-            for at in kept
-        ]  # fmt: skip
-    return rows
+def _accuracy(method: Method) -> Iterable[Sequence[Any]]:
+    band, levels = method.curves.band, (method.curves.calibrated, method.vote_accuracy, method.best_of_m)
+    columns = (band.threshold, band.predicted, band.lower, band.upper, method.curves.observed)
+    return [(*row, *levels) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def _gaps(results: Sequence[CellResult]) -> list[Row]:
-    return [
-        {"cell": result.name, "method": method.name, "threshold": threshold, "gap": gap}
-        for result, method in _methods(results)
-        for threshold, gap in zip(method.curves.threshold.tolist(), method.curves.gap.tolist(), strict=True)
-    ]
+def _frontier(method: Method) -> Iterable[Sequence[Any]]:
+    """About a hundred of its points, the last among them."""
+    points = list(zip(method.frontier.answered.tolist(), method.frontier.selective_accuracy.tolist(), strict=True))
+    step = max(1, len(points) // 100)
+    return [*points[:-1:step], *points[-1:]]
 
 
-def _hazards(results: Sequence[CellResult]) -> list[Row]:
-    return [
-        {"cell": result.name, "method": method.name, "confidence": edge, "gap": gap if math.isfinite(gap) else math.nan}
-        for result, method in _methods(results)
-        for edge, gap in zip(method.curves.hazard_edges.tolist(), method.curves.hazard_gap.tolist(), strict=True)
-    ]
+def _gaps(method: Method) -> Iterable[Sequence[Any]]:
+    return zip(method.curves.band.threshold.tolist(), method.curves.gap.tolist(), strict=True)
+
+
+def _hazards(method: Method) -> Iterable[Sequence[Any]]:
+    pairs = zip(method.curves.hazards.edges.tolist(), method.curves.hazards.hazard_gap.tolist(), strict=True)
+    return [(edge, gap if math.isfinite(gap) else math.nan) for edge, gap in pairs]
 
 
 def _ablations(results: Sequence[CellResult], alpha: float) -> list[Row]:
     """What was varied; where anything was, also the scores themselves."""
-    varied = [result for result in results if result.variations]
-    scores = [
-        {"cell": result.name, "what": "score", "value": method.name, "method": method.name, "measure": measure,
-         "mean": summary.mean, "sd": summary.sd}
-        for result in varied
-        for _, method in _methods([result])
-        for measure, summary in _measures(_at(method, alpha))
-    ]  # fmt: skip
-    return [
-        {"cell": result.name, "what": each.what, "value": each.value, "method": each.method, "measure": measure,
-         "mean": summary.mean, "sd": summary.sd}
-        for result in results
-        for each in result.variations
-        for measure, summary in _measures(each.result)
-    ] + scores  # fmt: skip
+    rows, scores = [], []
+    for result in (result for result in results if result.variations):
+        for varied in result.variations:
+            rows += _measured(result, varied.what, varied.value, varied.method, varied.result)
+        for method in _methods(result):
+            point = next((p for p in (*method.points, *method.sweep) if p.alpha == alpha), method.points[0])
+            scores += _measured(result, "score", method.name, method.name, point)
+    return rows + scores
 
 
-def _at(method: Method, alpha: float) -> SplitResult:
-    return next((each for each in (*method.points, *method.sweep) if each.alpha == alpha), method.points[0])
-
-
-def _measures(result: SplitResult) -> list[tuple[str, Summary]]:
-    return [("A_c", result.selective_accuracy), ("Y", result.answered), ("CE", result.confident_error)]
+def _measured(result: CellResult, what: str, value: str, method: str, point: SplitResult) -> list[Row]:
+    named = {"cell": result.name, "what": what, "value": value, "method": method}
+    measures = {"A_c": point.selective_accuracy, "Y": point.answered, "CE": point.confident_error}
+    return [{**named, "measure": name, "mean": rate.mean, "sd": rate.sd} for name, rate in measures.items()]
 
 
 def _altair() -> Any:
-    try:
-        import altair
-    except ImportError:
-        raise MissingExtra("figures need Altair and vl-convert; install: pip install 'demur[report]'") from None
-    return altair
-
-
-def _data(figure: Figure) -> Any:
-    """Rows with undefined numbers as nothing, which charts leave out."""
-    rows = [
-        {
-            name: None if isinstance(value, float) and not math.isfinite(value) else _visible(value)
-            for name, value in row.items()
-        }
-        for row in figure.rows
-    ]
-    return _altair().Data(values=rows)
+    return _library("altair")
 
 
 def _visible(value: Any) -> Any:
-    """Text that a drawing can hold: without control characters."""
-    return "".join(c if c.isprintable() else "\ufffd" for c in value) if isinstance(value, str) else value
+    """What a drawing can hold: text without control characters, and nothing for an undefined number."""
+    if isinstance(value, str):
+        return "".join(c if c.isprintable() else "\ufffd" for c in value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _distinct(figure: Figure, name: str) -> list[Any]:
+    return list(dict.fromkeys(_visible(row[name]) for row in figure.rows))
+
+
+def _panel(width: int = 240, height: int = 170) -> Any:
+    """An empty chart; `_faceted` gives it its data."""
+    return _altair().Chart().properties(width=width, height=height)
 
 
 def _colour(figure: Figure) -> Any:
-    names = list(dict.fromkeys(_visible(row["method"]) for row in figure.rows))
-    scale = _altair().Scale(domain=names, range=[COLOURS[at % len(COLOURS)] for at in range(len(names))])
-    return _altair().Color(
-        "method:N", title=None, scale=scale, legend=_altair().Legend(orient="bottom", columns=4, labelLimit=320)
-    )
+    alt, names = _altair(), _distinct(figure, "method")
+    scale = alt.Scale(domain=names, range=[COLOURS[at % len(COLOURS)] for at in range(len(names))])
+    return alt.Color("method:N", title=None, scale=scale, legend=_legend(columns=4, labelLimit=320))
 
 
-def _faceted(figure: Figure, chart: Any, columns: int = 3) -> Any:
-    alt = _altair()
-    order = list(dict.fromkeys(_visible(row["cell"]) for row in figure.rows))
-    return chart.facet(facet=alt.Facet("cell:N", title=None, sort=order), columns=columns).properties(
-        title=figure.title, background="white", padding=10
-    )
+def _legend(**how: int) -> Any:
+    return _altair().Legend(orient="bottom", **how)
+
+
+def _lines(figure: Figure, x: Any, y: Any, **mark: Any) -> Any:
+    return _panel().mark_line(**mark).encode(x=x, y=y, color=_colour(figure))
+
+
+def _faceted(figure: Figure, chart: Any, **facets: Any) -> Any:
+    """The chart over the figure's rows, once per cell unless other facets are named."""
+    alt, cells = _altair(), _distinct(figure, "cell")
+    facets = facets or {"facet": alt.Facet("cell:N", title=None, sort=cells), "columns": 3}
+    rows = [{name: _visible(value) for name, value in row.items()} for row in figure.rows]
+    faceted = chart.facet(data=alt.Data(values=rows), **facets)
+    return faceted.properties(title=figure.title, background="white", padding=10)
 
 
 def _alpha() -> Any:
     return _altair().X("alpha:Q", title="α", axis=_altair().Axis(tickCount=5))
 
 
+def _accuracy_axis(field: str) -> Any:
+    return _altair().Y(field, title="selective accuracy A_c", scale=_altair().Scale(zero=False))
+
+
 def _draw_error_control(figure: Figure) -> Any:
     alt = _altair()
-    base = alt.Chart(_data(figure)).properties(width=240, height=170)
-    lines = base.mark_line().encode(x=_alpha(), y=alt.Y("excess:Q", title="realised error − α"), color=_colour(figure))
-    zero = base.mark_rule(strokeDash=[4, 3], color="#495057").encode(y=alt.datum(0))
+    lines = _lines(figure, _alpha(), alt.Y("excess:Q", title="realised error − α"))
+    zero = _panel().mark_rule(strokeDash=_DASHED, color="#495057").encode(y=alt.datum(0))
     return _faceted(figure, alt.layer(lines, zero))
 
 
 def _draw_shares(figure: Figure) -> Any:
-    alt = _altair()
-    order = alt.Scale(domain=list(_SHARES), range=list(_SHARES.values()))
-    base = alt.Chart(_data(figure)).properties(width=240, height=170)
-    areas = base.mark_area().encode(
-        x=_alpha(),
-        y=alt.Y("share:Q", title="share of questions", stack="zero", scale=alt.Scale(domain=[0, 1])),
-        color=alt.Color("what:N", title=None, scale=order, sort=list(_SHARES), legend=alt.Legend(orient="bottom")),
-        order=alt.Order("what:N", sort="descending"),
-    )  # fmt: skip
-    return _faceted(figure, areas)
+    alt, names = _altair(), list(_SHARES)
+    scale = alt.Scale(domain=names, range=list(_SHARES.values()))
+    share = alt.Y("share:Q", title="share of questions", stack="zero", scale=alt.Scale(domain=[0, 1]))
+    colour = alt.Color("what:N", title=None, scale=scale, sort=names, legend=_legend())
+    order = alt.Order("what:N", sort="descending")
+    return _faceted(figure, _panel().mark_area().encode(x=_alpha(), y=share, color=colour, order=order))
 
 
 def _draw_accuracy(figure: Figure) -> Any:
-    alt = _altair()
-    base = alt.Chart(_data(figure)).properties(width=240, height=170)
-    x, colour = alt.X("threshold:Q", title="threshold λ"), _colour(figure)
-    predicted = base.mark_line().encode(
-        x=x, y=alt.Y("predicted:Q", title="selective accuracy A_c", scale=alt.Scale(zero=False)), color=colour
-    )
-    observed = base.mark_line(strokeDash=[4, 3]).encode(x=x, y="observed:Q", color=colour)
+    alt, base, colour = _altair(), _panel(), _colour(figure)
+    x = alt.X("threshold:Q", title="threshold λ")
+    predicted = _lines(figure, x, _accuracy_axis("predicted:Q"))
+    observed = _lines(figure, x, "observed:Q", strokeDash=_DASHED)
     calibrated = base.mark_rule(opacity=0.6).encode(x="mean(calibrated):Q", color=colour)
     vote = base.mark_rule(opacity=0.25).encode(y="mean(vote_accuracy):Q", color=colour)
     best = base.mark_rule(opacity=0.5, strokeDash=[1, 3]).encode(y="mean(best_of_m):Q", color=colour)
@@ -256,45 +229,25 @@ def _draw_accuracy(figure: Figure) -> Any:
 
 
 def _draw_frontiers(figure: Figure) -> Any:
-    alt = _altair()
-    lines = alt.Chart(_data(figure)).mark_line().encode(
-        x=alt.X("yield:Q", title="yield Y", scale=alt.Scale(domain=[0, 1])),
-        y=alt.Y("accuracy:Q", title="selective accuracy A_c", scale=alt.Scale(zero=False)), color=_colour(figure),
-        order="yield:Q",
-    ).properties(width=240, height=170)  # fmt: skip
-    return _faceted(figure, lines)
+    x = _altair().X("yield:Q", title="yield Y", scale=_altair().Scale(domain=[0, 1]))
+    return _faceted(figure, _lines(figure, x, _accuracy_axis("accuracy:Q")).encode(order="yield:Q"))
 
 
 def _draw_gaps(figure: Figure) -> Any:
-    alt = _altair()
-    lines = alt.Chart(_data(figure)).mark_line().encode(
-        x=alt.X("threshold:Q", title="threshold λ"), y=alt.Y("gap:Q", title="Δ = S_cor − S_err"), color=_colour(figure)
-    ).properties(width=240, height=170)  # fmt: skip
-    return _faceted(figure, lines)
+    x = _altair().X("threshold:Q", title="threshold λ")
+    return _faceted(figure, _lines(figure, x, _altair().Y("gap:Q", title="Δ = S_cor − S_err")))
 
 
 def _draw_hazards(figure: Figure) -> Any:
-    alt = _altair()
-    lines = alt.Chart(_data(figure)).mark_line(point=True, interpolate="step-before").encode(
-        x=alt.X("confidence:Q", title="confidence ν"), y=alt.Y("gap:Q", title="δ = h_err − h_cor"),
-        color=_colour(figure),
-    ).properties(width=240, height=170)  # fmt: skip
-    return _faceted(figure, lines)
+    x, y = _altair().X("confidence:Q", title="confidence ν"), _altair().Y("gap:Q", title="δ = h_err − h_cor")
+    return _faceted(figure, _lines(figure, x, y, point=True, interpolate="step-before"))
 
 
 def _draw_ablations(figure: Figure) -> Any:
     alt = _altair()
-    order = list(dict.fromkeys(row["value"] for row in figure.rows))
-    points = alt.Chart(_data(figure)).mark_line(point=True).encode(
-        x=alt.X("value:N", title=None, sort=order), y=alt.Y("mean:Q", title=None, scale=alt.Scale(zero=False)),
-        color=alt.Color("cell:N", title=None, legend=alt.Legend(orient="bottom", columns=3, labelLimit=320)),
-    ).properties(width=220, height=140)  # fmt: skip
-    return points.facet(row=alt.Row("measure:N", title=None), column=alt.Column("what:N", title=None)).resolve_scale(
-        x="independent", y="independent"
-    ).properties(title=figure.title, background="white", padding=10)  # fmt: skip
-
-
-_DRAWN = {
-    "error-control": _draw_error_control, "shares": _draw_shares, "accuracy": _draw_accuracy,
-    "frontiers": _draw_frontiers, "gaps": _draw_gaps, "hazards": _draw_hazards, "ablations": _draw_ablations,
-}  # fmt: skip
+    x = alt.X("value:N", title=None, sort=list(dict.fromkeys(row["value"] for row in figure.rows)))
+    y = alt.Y("mean:Q", title=None, scale=alt.Scale(zero=False))
+    colour = alt.Color("cell:N", title=None, legend=_legend(columns=3, labelLimit=320))
+    points = _panel(220, 140).mark_line(point=True).encode(x=x, y=y, color=colour)
+    facets = {"row": alt.Row("measure:N", title=None), "column": alt.Column("what:N", title=None)}
+    return _faceted(figure, points, **facets).resolve_scale(x="independent", y="independent")

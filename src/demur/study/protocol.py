@@ -10,19 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 import numpy as np
-from scipy.special import betainc, betaincc, stdtr
+from scipy.special import stdtr
 
 from demur.calibration import Marginal
-from demur.comparison import JITTERED
 from demur.errors import InvalidValue
-from demur.evaluation import SplitResult, Summary, evaluate_splits
-from demur.evidence import Evidence
-from demur.exact_sums import Floats
-from demur.frontier import Frontier, common_auc
-from demur.scoring.families import SELF_CONSISTENCY
-from demur.separability import AccuracyBand, Hazards, Separability
+from demur.evaluation.comparison import JITTERED
+from demur.evaluation.repeated_splits import SplitResult, Summary, evaluate_splits
+from demur.evidence.counts import Evidence, Floats
+from demur.evidence.frontier import Frontier, common_auc
+from demur.evidence.predictor import AccuracyBand
+from demur.evidence.separability import Hazards, Separability
+from demur.scoring.factory import SELF_CONSISTENCY
 from demur.study.cells import TIED, Cell
 from demur.study.description import StudyDescription
 
@@ -38,14 +39,11 @@ _LEVEL = 0.01
 class Curves:
     """One method on one fixed split: predicted on the calibration part, observed on the rest."""
 
-    threshold: Floats
-    predicted: Floats
-    lower: Floats
-    upper: Floats
+    band: AccuracyBand
     observed: Floats
     gap: Floats
-    hazard_edges: Floats
-    hazard_gap: Floats
+    """Δ, like the observed accuracy, at the thresholds of the band."""
+    hazards: Hazards
     calibrated: float
     """λ̂ at the first alpha."""
 
@@ -96,7 +94,7 @@ class CellResult:
         return self.cell.name
 
     def method(self, name: str) -> Method | None:
-        return next((each for each in self.methods if each.name == name), None)
+        return next((method for method in self.methods if method.name == name), None)
 
 
 def evaluate_cell(cell: Cell, study: StudyDescription) -> CellResult:
@@ -108,9 +106,8 @@ def evaluate_cell(cell: Cell, study: StudyDescription) -> CellResult:
             + (f"set n_cal below {cell.n}" if cell.n > 1 else "it needs more questions")
         )
     methods = [_method(cell, name, study) for name in cell.methods]
-    frontiers = [each.frontier for each in methods]
     try:
-        shared = dict(zip((each.name for each in methods), common_auc(frontiers), strict=True))
+        shared = dict(zip(cell.methods, common_auc([method.frontier for method in methods]), strict=True))
     except InvalidValue:  # they share no yield
         shared = {}
     variations, notes = _vary(cell, study)
@@ -119,20 +116,17 @@ def evaluate_cell(cell: Cell, study: StudyDescription) -> CellResult:
 
 def _method(cell: Cell, name: str, study: StudyDescription) -> Method:
     votes, correct = cell.votes(name)
+    cells, n_cal = {name: (votes, correct)}, study.n_cal
     every = sorted({*study.alphas, *SWEEP})
-    found = evaluate_splits(
-        {name: (votes, correct)}, alpha=every, n_cal=study.n_cal, splits=study.splits, seed=study.seed
-    )
-    many = evaluate_splits(
-        {name: (votes, correct)}, alpha=study.alphas, n_cal=study.n_cal, splits=max(CHECKS, study.splits),
-        seed=study.seed + 1,
-    )  # fmt: skip
-    checks = {check.alpha: check for check in many}  # they come in the order of their alphas
-    by_alpha = dict(zip(every, found, strict=True))
+    few = evaluate_splits(cells, alpha=every, n_cal=n_cal, splits=study.splits, seed=study.seed)
+    many = max(CHECKS, study.splits)
+    checked = evaluate_splits(cells, alpha=study.alphas, n_cal=n_cal, splits=many, seed=study.seed + 1)
+    checks = {check.alpha: check for check in checked}  # they come in the order of their alphas
+    by_alpha = dict(zip(every, few, strict=True))
     evidence = Evidence.of(votes.key, correct)
-    calibration, test = (
-        Evidence.of(votes.key[part], correct[part]) for part in (slice(None, study.n_cal), slice(study.n_cal, None))
-    )  # rows are in a drawn order, so the first ones are a random part
+    # Rows are in a drawn order, so the first ones are a random part.
+    calibration = Evidence.of(votes.key[:n_cal], correct[:n_cal])
+    test = Evidence.of(votes.key[n_cal:], correct[n_cal:])
     return Method(
         name=name,
         vote_accuracy=float(correct.mean()),
@@ -151,12 +145,8 @@ def _curves(calibration: Evidence, test: Evidence, guarantee: Marginal) -> Curve
     band = AccuracyBand.of(calibration, threshold=at)
     lowest = min(float(calibration.levels[0, 0]), 0.0) - 1e-9
     hazards = Hazards.binned(calibration, np.concatenate([[lowest], np.linspace(0, 1, 11)[1:]]))
-    return Curves(
-        threshold=at, predicted=band.predicted, lower=band.lower, upper=band.upper,
-        observed=Separability.of(test, at).selective_accuracy, gap=Separability.of(calibration, at).separability_gap,
-        hazard_edges=hazards.edges, hazard_gap=hazards.hazard_gap,
-        calibrated=calibration.threshold(guarantee.rank(calibration.n))[0],
-    )  # fmt: skip
+    observed, gap = Separability.of(test, at).selective_accuracy, Separability.of(calibration, at).separability_gap
+    return Curves(band, observed, gap, hazards, guarantee.settle(calibration).threshold)
 
 
 def _vary(cell: Cell, study: StudyDescription) -> tuple[list[Variation], list[str]]:
@@ -167,40 +157,35 @@ def _vary(cell: Cell, study: StudyDescription) -> tuple[list[Variation], list[st
     notes = []
     score = wanted.score or next(iter(cell.scores), None)
     if score is not None and score not in cell.scores:
-        notes.append(
-            f"{cell.name}: no score {score!r} to vary; the jittered majority vote is varied instead, and no weights"
-        )
+        notes.append(f"no score {score!r} to vary; the jittered majority vote is varied instead, and no weights")
         score = None
     method = score or JITTERED
     of_pool = cell.source.scorers.get(score or "", {}).get("scorer") == SELF_CONSISTENCY
     if of_pool and wanted.m:
-        notes.append(
-            f"{cell.name}: {score} depends on the whole pool, so the jittered majority vote stands for fewer paths"
-        )
+        notes.append(f"{score} depends on the whole pool, so the jittered majority vote stands for fewer paths")
     guarantee = Marginal(study.alphas[0] if wanted.alpha is None else wanted.alpha)
 
     def result(what: str, value: str, n_cal: int, method: str = method, **how: object) -> Variation:
         votes, correct = cell.votes(method, **how)  # type: ignore[arg-type]
-        (found,) = evaluate_splits(
+        (point,) = evaluate_splits(
             {cell.name: (votes, correct)}, guarantee=guarantee, n_cal=n_cal, splits=study.splits, seed=study.seed
         )
-        normaliser = votes.recipe.normaliser.name
-        return Variation(what, value, method, normaliser, float(correct.mean()), found)
+        return Variation(what, value, method, votes.recipe.normaliser.name, float(correct.mean()), point)
 
-    found = []
+    variations = []
     for m in wanted.m:
         if m > cell.n_paths[0]:
-            notes.append(f"{cell.name}: pools have {cell.n_paths[0]} paths, so m = {m} is left out")
+            notes.append(f"pools have {cell.n_paths[0]} paths, so m = {m} is left out")
         else:
-            found.append(result("m", str(m), study.n_cal, JITTERED if of_pool else method, m=m))
+            variations.append(result("m", str(m), study.n_cal, JITTERED if of_pool else method, m=m))
     for n_cal in wanted.n_cal:
         if n_cal >= cell.n:
-            notes.append(f"{cell.name}: {cell.n} questions, so n_cal = {n_cal} is left out")
+            notes.append(f"{cell.n} questions, so n_cal = {n_cal} is left out")
         else:
-            found.append(result("n_cal", str(n_cal), n_cal))
+            variations.append(result("n_cal", str(n_cal), n_cal))
     if score is not None:
-        found += [result("weight", weight, study.n_cal, weight=weight) for weight in wanted.weights]
-    return found, notes
+        variations += [result("weight", weight, study.n_cal, weight=weight) for weight in wanted.weights]
+    return variations, [f"{cell.name}: {note}" for note in notes]
 
 
 def comparisons(results: Iterable[CellResult]) -> int:
@@ -211,21 +196,13 @@ def comparisons(results: Iterable[CellResult]) -> int:
 def fresh_law(method: Method, result: SplitResult) -> Summary:
     """Mean and standard deviation of the error rate on as many fresh questions, without ties: the k-th of n errors sets
     the threshold, and there are no more errors than wrong votes (theory 3.1)."""
-    n, fresh = result.n_cal, result.n - result.n_cal
-    k, wrong = result.guarantee.rank(n), 1 - method.vote_accuracy
-    if k == 0:
-        return Summary(0.0, 0.0, math.nan)
-    a, b = k, n + 1 - k
-    mean = a / (a + b) * float(betainc(a + 1, b, wrong)) + wrong * float(betaincc(a, b, wrong))
-    sd = math.sqrt(a * b * (a + b + fresh) / (fresh * (a + b) ** 2 * (a + b + 1)))
-    return Summary(mean, sd, math.nan)
+    law = result.guarantee.law(result.n_cal)
+    return Summary(law.capped(1 - method.vote_accuracy), law.deviation(result.n - result.n_cal), math.nan)
 
 
 def p_value(result: SplitResult) -> float:
     """Two-sided, of the mean over splits against its exact expectation; NaN where all splits agree."""
-    if math.isnan(result.z):
-        return math.nan
-    return float(2 * stdtr(result.splits - 1, -abs(result.z)))
+    return math.nan if math.isnan(result.z) else float(2 * stdtr(result.splits - 1, -abs(result.z)))
 
 
 def inconsistent(results: Sequence[CellResult]) -> list[tuple[str, SplitResult]]:
@@ -242,13 +219,9 @@ def inconsistent(results: Sequence[CellResult]) -> list[tuple[str, SplitResult]]
 
 def shared_problems(cells: Sequence[Cell]) -> list[str]:
     """Which cells have questions in common: their results are then not independent of each other."""
-    notes = []
-    for position, one in enumerate(cells):
-        for other in cells[position + 1 :]:
-            mine, theirs = (
-                {" ".join(question.split()) for question in cell.table.questions if question} for cell in (one, other)
-            )
-            common = len(mine & theirs)
-            if common:
-                notes.append(f"{one.name} and {other.name} share {common} questions: their results are not independent")
-    return notes
+    asked = [{" ".join(question.split()) for question in cell.table.questions if question} for cell in cells]
+    return [
+        f"{one.name} and {other.name} share {len(mine & theirs)} questions: their results are not independent"
+        for (one, mine), (other, theirs) in combinations(zip(cells, asked, strict=True), 2)
+        if mine & theirs
+    ]

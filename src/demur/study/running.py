@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from demur.atomic_files import atomic_file
+from demur.backends.weights import Say
 from demur.errors import DemurError
-from demur.progress import Progress
-from demur.study.cells import Cell, open_cell
+from demur.study.cells import Watch, open_cell
 from demur.study.description import StudyDescription
 from demur.study.figures import draw, figures_of
 from demur.study.protocol import CHECKS, CellResult, comparisons, evaluate_cell, inconsistent, shared_problems
 from demur.study.tables import FORMATS, Table, jitter_gain, tables_of
 from demur.version import __version__
-from demur.whole_files import whole_file
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -51,63 +48,59 @@ def run_study(
     study: StudyDescription,
     *,
     say: Say = lambda _: None,
-    bridge: Any = None,
-    watch: Callable[[Progress], None] = lambda _: None,
+    watch: Watch = lambda _: None,
     figures: Sequence[str] = ("svg",),
     out: Path | None = None,
 ) -> StudyResult:
     """Evaluate every cell, and write tables and figures."""
     results: list[CellResult] = []
     failed: dict[str, str] = {}
-    cells: list[Cell] = []
     for number, described in enumerate(study.cells, start=1):
         say(f"cell {number} of {len(study.cells)}: {described.name}")
         try:
-            cell = open_cell(described, study.scorers, study.compute, say, bridge, watch)
-            results.append(evaluate_cell(cell, study))
-            cells.append(cell)
+            results.append(evaluate_cell(open_cell(described, study.scorers, study.compute, say, watch), study))
         except DemurError as error:
             failed[described.name] = str(error)
             say(f"  failed: {error}")
-    notes = [note for result in results for note in result.notes] + shared_problems(cells)
+    notes = [note for result in results for note in result.notes] + shared_problems([r.cell for r in results])
     tables = [*tables_of(results, study), *([jitter_gain(results)] if results else [])]
     known = {name for result in results for name in result.cell.scores}
     notes += [f"no cell has the score {name!r} that is to be compared" for name in study.compare if name not in known]
     skipped = [cell.name for cell in study.cells if cell.pools is not None] if study.compute else []
     notes += [f"{name} is a pool file, so no scores are computed for it" for name in skipped]
     folder = out or Path(study.out or Path("results") / re.sub(r"[^\w.-]+", "-", study.name).strip(".-"))
-    found = StudyResult(results, failed, notes, tables, [])
-    return replace(found, files=_write(folder, study, found, figures, say) if results else [])
+    result = StudyResult(results, failed, notes, tables, [])
+    return replace(result, files=_write(folder, study, result, figures, say) if results else [])
 
 
-def _write(folder: Path, study: StudyDescription, found: StudyResult, kinds: Sequence[str], say: Say) -> list[Path]:
+def _write(folder: Path, study: StudyDescription, result: StudyResult, kinds: Sequence[str], say: Say) -> list[Path]:
     """Each table in four formats, each figure with its numbers, and one page that holds the tables together."""
     files: list[Path] = []
 
     def put(name: str, content: bytes) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as unfinished:
+        with atomic_file(path) as unfinished:
             unfinished.write_bytes(content)
         files.append(path)
 
-    for table in found.tables:
+    for table in result.tables:
         for suffix, render in FORMATS.items():
             put(f"tables/{table.name}.{suffix}", render(table).encode())
-    drawn = figures_of(found.results, study)
+    drawn = figures_of(result.results, study)
     for figure in drawn:
         put(f"figures/{figure.name}.csv", figure.csv().encode())
         for kind in kinds:
             say(f"drawing {figure.name}.{kind}")
             put(f"figures/{figure.name}.{kind}", draw(figure, kind))
-    body = "\n".join(table.markdown() for table in found.tables)
+    body = "\n".join(table.markdown() for table in result.tables)
     shown = "\n".join(f"![{figure.title}](figures/{figure.name}.svg)\n" for figure in drawn if "svg" in kinds)
-    said = [found.verdict, *(f"Note: {note}." for note in found.notes),
-            *(f"Failed: {name}: {reason}" for name, reason in found.failed.items())]  # fmt: skip
+    said = [result.verdict, *(f"Note: {note}." for note in result.notes)]
+    said += [f"Failed: {name}: {reason}" for name, reason in result.failed.items()]
     head = f"# {study.name}\n\ndemur {__version__}, seed {study.seed}.\n\n" + "\n\n".join(said)
     put("results.md", f"{head}\n\n{body}\n{shown}".encode())
-    settings = {"name": study.name, "alphas": study.alphas, "n_cal": study.n_cal, "splits": study.splits,
-                "seed": study.seed, "cells": [result.name for result in found.results], "failed": found.failed,
-                "notes": found.notes, "verdict": found.verdict, "demur": __version__}  # fmt: skip
+    settings = {name: getattr(study, name) for name in ("name", "alphas", "n_cal", "splits", "seed")}
+    settings["cells"] = [evaluated.name for evaluated in result.results]
+    settings |= {name: getattr(result, name) for name in ("failed", "notes", "verdict")} | {"demur": __version__}
     put("study.json", (json.dumps(settings, indent=1) + "\n").encode())
     return files

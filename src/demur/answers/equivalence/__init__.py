@@ -1,0 +1,1 @@
+"""When two written answers are the same."""

@@ -1,0 +1,1 @@
+"""Mathematics: a parser, values, and keys made of them."""

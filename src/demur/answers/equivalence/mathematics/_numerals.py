@@ -1,0 +1,78 @@
+"""Numbers as they are written: decimals, scientific notation, mixed numbers, repeating decimals. All exact."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from demur.answers.equivalence.mathematics import _values as values
+from demur.answers.equivalence.mathematics._syntax import Unreadable
+
+NUMBER = re.compile(r"([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d{1,4}))?", re.ASCII)
+_MIXED = re.compile(r"([+-]?)\s*(\d+)\s+(\d+)\s*/\s*(\d+)", re.ASCII)
+_MIXED_FRACTION = re.compile(r"([+-]?)\s*(\d+)\s*\\frac\s*\{?\s*(\d+?)\s*\}?\s*\{?\s*(\d+)\s*\}?", re.ASCII)
+_REPEATING = re.compile(r"([+-]?)(\d*)\.(\d*)\\overline\s*\{(\d+)\}", re.ASCII)
+_SPACED = re.compile(r"([+-]?)\s*(\d{1,3})((?: \d{3})+)", re.ASCII)
+_PRINTED_DIGITS = 15
+_MOST_DIGITS = 1200
+
+
+def rational_key(value: Fraction) -> str:
+    return f"n:{value.numerator}" if value.denominator == 1 else f"n:{value.numerator}/{value.denominator}"
+
+
+def numeral_key(text: str) -> str | None:
+    """The key of a text that is one number; None where it is not."""
+    for pattern, read in _READERS.items():
+        if number := pattern.fullmatch(text):
+            return read(number)
+    return None
+
+
+def number_key(number: re.Match[str]) -> str:
+    """A plain or scientific decimal, exactly.
+
+    One with 15 or more digits is a printed double: it stands for the small fraction that prints so (0.0833333333333333
+    is 1/12, 3.3333333333333335 is 10/3), or else for its value to 15 digits, as roots and multiples of π do.
+    """
+    sign, mantissa, exponent = number.groups()
+    power = int(exponent or 0)
+    if len(mantissa) > _MOST_DIGITS or abs(power) > 1000:
+        return "s:" + number.group().lower().lstrip("+")
+    value = _signed(sign, Fraction(mantissa.rstrip(".") or "0") * Fraction(10) ** power)
+    _, point, decimals = mantissa.partition(".")
+    if point and len(mantissa.replace(".", "").lstrip("0")) >= _PRINTED_DIGITS:
+        unit = Fraction(1, 10 ** len(decimals)) * Fraction(10) ** power
+        simple = value.limit_denominator(10_000)
+        if abs(simple - value) <= max(unit, abs(value) / 2**52):
+            return rational_key(simple)
+        return "c:" + values.digits(values.high_precision(value))
+    return rational_key(value)
+
+
+def _signed(sign: str, value: Fraction) -> Fraction:
+    return -value if sign == "-" else value
+
+
+def _mixed(number: re.Match[str]) -> str:
+    sign, whole, top, bottom = number.groups()
+    if int(bottom) == 0:
+        raise Unreadable("division by zero")
+    return rational_key(_signed(sign, int(whole) + Fraction(int(top), int(bottom))))
+
+
+def _repeating(number: re.Match[str]) -> str:
+    sign, whole, fixed, cycle = number.groups()
+    if len(whole) + len(fixed) + len(cycle) > 300:
+        raise Unreadable("long decimal")
+    scale = 10 ** len(fixed)
+    value = Fraction(int((whole or "0") + fixed), scale) + Fraction(int(cycle), scale * (10 ** len(cycle) - 1))
+    return rational_key(_signed(sign, value))
+
+
+def _spaced(number: re.Match[str]) -> str:
+    sign, head, groups = number.groups()
+    return rational_key(_signed(sign, Fraction(head + groups.replace(" ", ""))))
+
+
+_READERS = {NUMBER: number_key, _MIXED: _mixed, _MIXED_FRACTION: _mixed, _REPEATING: _repeating, _SPACED: _spaced}

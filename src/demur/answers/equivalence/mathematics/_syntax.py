@@ -1,0 +1,246 @@
+"""A small parser for the mathematics of answers: numbers, letters, fractions, roots, powers, functions.
+
+It yields nested tuples and never evaluates. Bounded by length, tokens and depth; what it cannot read raises Unreadable.
+
+    expression  = term (("+" | "-" | "\\pm") term)*
+    term        = factor (("*" | "/" | juxtaposition) factor)*
+    factor      = ("-" | "+") factor | power
+    power       = atom ("!" | "'")* ("^" factor)?
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Any
+
+Node = tuple[Any, ...]
+
+MAX_TOKENS = 300
+MAX_DEPTH = 40
+
+_GREEK_NAMES = """
+    alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho sigma tau upsilon
+    phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega ell hbar
+"""
+GREEK = frozenset(_GREEK_NAMES.split())
+_FUNCTION_NAMES = "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan asin acos atan ln log exp lg"
+FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
+_PLAIN_NAMES = "|".join(sorted([*FUNCTIONS, "sqrt", "pi", "infty", "inf", "infinity", "cdot"], key=len, reverse=True))
+_PLAIN = re.compile(rf"(?<![\\a-zA-Z])({_PLAIN_NAMES})(?![a-zA-Z])")
+_TOKEN = re.compile(
+    r"\s*(?:(\d+(?:\.\d*)?|\.\d+)|\\([a-zA-Z]+)|((?:(?<!_)(?<!_\{)[a-zA-Z]{4,}|[a-zA-Z]{2,}_(?=\w\w))\w*)|(\\[{}|])|(\S))"
+)
+_KINDS = ("number", "command", "name", "symbol", "symbol")
+"""Of the groups of a token, one by one."""
+UNKNOWN_FUNCTIONS = frozenset("fghFGHPQWuvw")
+
+
+class Unreadable(Exception):
+    """Not in the grammar, or beyond its bounds."""
+
+
+def tokenize(text: str) -> list[tuple[str, str]]:
+    """(kind, text) pairs; kinds are number, command, symbol, and name: a word that stands for one quantity."""
+    text = _PLAIN.sub(lambda m: "\\infty " if m.group(1) in ("inf", "infinity") else f"\\{m.group(1)} ", text)
+    parts = [pair for match in _TOKEN.finditer(text) for pair in zip(_KINDS, match.groups(), strict=True)]
+    tokens = [(kind, part) for kind, part in parts if part]
+    if len(tokens) > MAX_TOKENS:
+        raise Unreadable("too many tokens")
+    return tokens
+
+
+def parse(text: str) -> Node:
+    reader = _Reader(tokenize(text))
+    node = reader.expression()
+    if reader.position != len(reader.tokens):
+        raise Unreadable(f"stray {reader.peek()}")
+    return node
+
+
+class _Reader:
+    def __init__(self, tokens: list[tuple[str, str]]) -> None:
+        self.tokens = tokens
+        self.position = 0
+        self.depth = 0
+
+    def peek(self, ahead: int = 0) -> tuple[str, str]:
+        index = self.position + ahead
+        return self.tokens[index] if index < len(self.tokens) else ("end", "")
+
+    def take(self) -> tuple[str, str]:
+        token = self.peek()
+        self.position += 1
+        return token
+
+    def accept(self, *texts: str) -> str | None:
+        kind, text = self.peek()
+        if kind in ("symbol", "command") and text in texts:
+            self.position += 1
+            return text
+        return None
+
+    def expect(self, text: str) -> None:
+        if not self.accept(text):
+            raise Unreadable(f"expected {text}, got {self.peek()[1]!r}")
+
+    def until(self, closing: str) -> Node:
+        """The expression up to a bracket that closes it."""
+        node = self.expression()
+        self.expect(closing)
+        return node
+
+    def expression(self) -> Node:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise Unreadable("too deep")
+        node: Node = ("pm", ("num", Fraction(0)), self.term()) if self.accept("pm") else self.term()
+        while sign := self.accept("+", "-", "pm"):
+            right = self.term()
+            node = ("pm", node, right) if sign == "pm" else ("add", node, right if sign == "+" else ("neg", right))
+        self.depth -= 1
+        return node
+
+    def term(self) -> Node:
+        node = self.factor()
+        while True:
+            if self.accept("*", "cdot"):
+                node = ("mul", node, self.factor())
+            elif self.accept("/"):
+                node = ("div", node, self.factor())
+            elif self.starts_atom() and self.peek(-1)[0] != "name":  # words multiply only where it is written
+                node = ("mul", node, self.power())
+            else:
+                return node
+
+    def factor(self) -> Node:
+        sign = self.accept("-", "+")
+        if sign:
+            self.depth += 1
+            if self.depth > MAX_DEPTH:
+                raise Unreadable("too deep")
+            inner = self.factor()
+            self.depth -= 1
+            return ("neg", inner) if sign == "-" else inner
+        return self.power()
+
+    def power(self) -> Node:
+        node = self.atom()
+        while self.accept("!"):
+            node = ("fact", node)
+        if self.accept("^"):
+            node = ("pow", node, self.until("}") if self.accept("{") else self.factor())
+        return node
+
+    def starts_atom(self) -> bool:
+        kind, text = self.peek()
+        if kind == "number":
+            # "2 3" is not a product, but "3^5 5^4" and "\\pi 2" are
+            return self.position < 2 or self.peek(-1)[0] != "number" or self.peek(-2) == ("symbol", "^")
+        if kind == "command":
+            return text in GREEK or text in FUNCTIONS or text in ("frac", "sqrt", "pi", "infty", "binom")
+        return kind == "symbol" and (text.isalpha() or text in ("(", "{", "["))
+
+    def continues_argument(self) -> bool:
+        """`\\sin 2x` takes the whole product, up to the next sign or function."""
+        kind, text = self.peek()
+        if kind == "symbol":
+            return text.isalpha()
+        return kind == "number" or (kind == "command" and (text in GREEK or text in ("pi", "frac")))
+
+    def group(self) -> Node:
+        """`{…}` or, as LaTeX has it, the next single token."""
+        if self.accept("{"):
+            return self.until("}")
+        kind, text = self.peek()
+        if kind == "number" and len(text) > 1 and text.isdigit():
+            # \frac12: one digit each
+            self.tokens[self.position] = ("number", text[1:])
+            return ("num", Fraction(text[0]))
+        return self.atom()
+
+    def radicand(self) -> Node:
+        """`{…}`, or the whole number that follows: nobody writes √10 for √1 times 0."""
+        return self.atom() if self.peek()[0] == "number" else self.group()
+
+    def atom(self) -> Node:
+        kind, text = self.take()
+        if kind == "number":
+            return ("num", Fraction(text.removesuffix(".")))
+        if kind == "command":
+            return self.command(text)
+        if kind == "name":
+            return ("var", text)
+        if kind == "symbol":
+            if text.isalpha() and text.isascii():
+                return self.letter(text)
+            closing = {"(": ")", "{": "}", "[": "]"}.get(text)
+            if closing:
+                return self.until(closing)
+            if text == "|":
+                return ("fn", "abs", self.until("|"))
+        raise Unreadable(f"unexpected {text!r}")
+
+    def letter(self, name: str) -> Node:
+        name += self.subscript()
+        while self.accept("'"):
+            name += "'"
+        if name[0] in UNKNOWN_FUNCTIONS and self.peek() == ("symbol", "("):
+            self.take()
+            arguments = [self.expression()]
+            while self.accept(","):
+                arguments.append(self.expression())
+            self.expect(")")
+            return ("call", name, *arguments)
+        return ("const" if name in ("e", "i") else "var", name)
+
+    def subscript(self) -> str:
+        if not self.accept("_"):
+            return ""
+        if not self.accept("{"):
+            kind, text = self.take()
+            if kind == "end":
+                raise Unreadable("empty subscript")
+            return "_" + text
+        inside = ""
+        while not self.accept("}"):
+            kind, text = self.take()
+            if kind == "end" or text in ("{", "^"):
+                raise Unreadable("strange subscript")
+            inside += text
+        return "_" + inside
+
+    def command(self, name: str) -> Node:
+        if name == "frac":
+            return ("div", self.group(), self.group())
+        if name == "binom":
+            return ("fn", "binom", self.group(), self.group())
+        if name == "sqrt":
+            degree = self.until("]") if self.accept("[") else ("num", Fraction(2))
+            return ("root", self.radicand(), degree)
+        if name == "pi":
+            return ("const", "pi")
+        if name == "infty":
+            return ("inf",)
+        if name in GREEK:
+            return ("var", "\\" + name + self.subscript())
+        if name in FUNCTIONS:
+            return self.function(name)
+        raise Unreadable(f"command {name}")
+
+    def function(self, name: str) -> Node:
+        marked: dict[str, Node] = {}
+        while mark := self.accept("^", "_"):
+            marked[mark] = self.group() if self.peek()[1] != "-" else self.factor()
+        base, exponent = marked.get("_"), marked.get("^")
+        kind, text = self.peek()
+        if kind == "symbol" and text in ("(", "{", "["):
+            argument = self.atom()
+        else:
+            argument = self.power()
+            while self.continues_argument():
+                argument = ("mul", argument, self.power())
+        if exponent == ("neg", ("num", Fraction(1))):
+            return ("fn", "arc" + name, argument)
+        node: Node = ("fn", name, argument) if base is None else ("div", ("fn", "ln", argument), ("fn", "ln", base))
+        return node if exponent is None else ("pow", node, exponent)

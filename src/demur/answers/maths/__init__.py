@@ -1,1 +1,0 @@
-"""Mathematical answers: tidy the surface, parse it, value it, key it."""

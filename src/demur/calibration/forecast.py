@@ -1,0 +1,53 @@
+"""What to expect of a rule, said beforehand from calibration data alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from demur.calibration.guarantee import Rule
+from demur.evidence.counts import Evidence
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Predicted rates of one rule. NaN where they are not defined: nothing answered."""
+
+    alpha: float
+    threshold: float
+    answered: float
+    """Predicted yield: the share of questions that get an answer."""
+    selective_accuracy: float
+    """Â_c: the share of answers that are right, on calibration data."""
+    selective_accuracy_corrected: float
+    """The same without the optimism of the errors that set the threshold: 1 − expected_confident_error / yield."""
+    accuracy_at_least: float
+    """With probability 95 % the selective accuracy on new questions is no lower (uniform bound, theory 1.3)."""
+    confident_error: float
+    """Share of calibration questions answered wrongly: (k − 1)/n by construction where there are no ties."""
+    expected_confident_error: float
+    """What to expect on new questions: one error more among one question more, which is k/(n+1) where there are no
+    ties, and an estimate where there are."""
+    false_abstention: float
+    """Share of calibration questions that the vote had right and the policy withholds."""
+
+
+def forecast(evidence: Evidence, rule: Rule, *, delta: float = 0.05) -> Forecast:
+    """Predict the rates of a rule."""
+    n, (right, wrong) = evidence.n, rule.answered(evidence)
+    answered = right + wrong
+    margin = math.sqrt(math.log(2 / delta) / (2 * n))
+    accuracy = right / answered if answered else math.nan
+    # A threshold of 0 was not set by an error, and 1 answers nothing: neither leaves anything to correct.
+    expected = (1 + wrong) / (n + 1) if rule.threshold > 0 and answered else wrong / n
+    return Forecast(
+        alpha=rule.alpha,
+        threshold=rule.threshold,
+        answered=answered / n,
+        selective_accuracy=accuracy,
+        selective_accuracy_corrected=max(0.0, 1 - expected / (answered / n)) if answered else math.nan,
+        accuracy_at_least=max(0.0, accuracy - margin / (answered / n)) if answered else math.nan,
+        confident_error=wrong / n,
+        expected_confident_error=expected,
+        false_abstention=(evidence.n_right - right) / n,
+    )

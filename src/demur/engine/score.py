@@ -1,0 +1,150 @@
+"""Scoring a run: the scores it lacks, from a scorer into the store, path by path.
+
+What is stored under a scorer's identity is never scored again; a scorer that has changed scores under a new name. Each
+batch is committed as it arrives, so an interrupted command goes on by being run again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from demur.engine.progress import Progress
+from demur.engine.queue import WorkQueue
+from demur.errors import LogprobsMissing, ScoringError, StoreError
+from demur.records import Pool, blinded
+from demur.scoring.model_scorer import ModelScorer
+from demur.scoring.protocol import EMPTY, Failed, Outcome, Scorer, checked, full_identity
+from demur.store import PathScore, Run, Unscored
+
+_SECONDS = 1.0
+"""How often a scorer that asks nobody is saved."""
+
+
+@dataclass
+class ScoringProgress(Progress):
+    """Where scoring stands."""
+
+    name: str = ""
+    """The name that the scores are stored under."""
+    flagged: Counter[str] = field(default_factory=Counter)
+    """Scores that are not quite what they should be, by flag."""
+
+
+Watch = Callable[[ScoringProgress], None]
+
+
+async def score_pool(scorer: Scorer, pool: Pool) -> list[float]:
+    """One number per path of one pool, by a scorer that is prepared; the scorer does not see gold."""
+    if isinstance(scorer, ModelScorer):
+        return checked(await scorer.score_pool(pool), pool, scorer.name)
+    return checked(await asyncio.to_thread(scorer.score, blinded(pool)), pool, scorer.name)
+
+
+async def score_run(
+    run: Run, scorer: Scorer, *, watch: Watch = lambda _: None, stop: asyncio.Event | None = None
+) -> ScoringProgress:
+    """Score what is missing; returns when all is saved or `stop` is set."""
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    progress = ScoringProgress(0, 0, name=scorer.name)
+    stop = stop or asyncio.Event()
+    try:
+        if isinstance(scorer, ModelScorer) and not await _unless_stopped(scorer.prepare(), stop):
+            progress.interrupted = True
+            return progress
+        await _score(run, scorer, progress, watch, stop)
+    finally:
+        if isinstance(scorer, ModelScorer):
+            await scorer.close()
+        if progress.saved:
+            facts = {"score": progress.name, "paths": progress.saved, "seconds": round(progress.seconds, 3)}
+            run.note("score", started, facts | {"failed": len(progress.failed), "retries": progress.retries})
+    return progress
+
+
+async def _unless_stopped(work: Any, stop: asyncio.Event) -> bool:
+    """Whether work was done before it was asked to stop."""
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if working.done():
+        working.result()
+        return True
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    return False
+
+
+async def _score(run: Run, scorer: Scorer, progress: ScoringProgress, watch: Watch, stop: asyncio.Event) -> None:
+    identity = full_identity(scorer)
+    progress.name = _name_for(run, scorer.name, identity)
+    lacking = run.lacking(progress.name)
+    progress.wanted, progress.problems = sum(map(len, lacking.values())), len(lacking)
+
+    def take(outcome: Outcome) -> None:
+        if isinstance(outcome, Failed):
+            queue.fail(outcome.problem, outcome.error)
+        else:
+            queue.emit(outcome)
+
+    async def block(work: Sequence[Unscored]) -> None:
+        if isinstance(scorer, ModelScorer):
+            await scorer.score_block(work, take)
+            return
+        for unscored in work:  # one pool at a time; pools that it cannot score are named, and the others go on
+            pool = unscored.pool
+            try:
+                values = checked(await asyncio.to_thread(scorer.score, pool), pool, scorer.name)
+            except (LogprobsMissing, ScoringError) as error:
+                queue.fail(pool.problem.id, error)
+                continue
+            for place in unscored.missing:
+                text = pool.paths[place].text
+                flag = EMPTY if text is not None and not text.strip() else None
+                queue.emit(PathScore(unscored.number, place, values[place], flag))
+
+    async def save(scores: list[PathScore]) -> None:
+        try:
+            await asyncio.to_thread(run.save_scores, progress.name, identity, scores)
+        except StoreError:
+            name = _name_for(run, progress.name, identity)
+            if name == progress.name:
+                raise
+            progress.name = name  # another scorer was quicker to take it
+            await asyncio.to_thread(run.save_scores, name, identity, scores)
+        progress.saved += len(scores)
+        progress.flagged.update(score.flag for score in scores if score.flag is not None)
+
+    queue: WorkQueue[Sequence[Unscored], PathScore] = WorkQueue(
+        block,
+        save,
+        progress,
+        concurrency=getattr(scorer, "concurrency", 1),
+        watch=watch,
+        stop=stop,
+        source=scorer,
+        every=0.0 if isinstance(scorer, ModelScorer) else _SECONDS,
+    )
+    await queue.work_through(_blocks(run.unscored(progress.name), getattr(scorer, "pools_at_once", 1)))
+
+
+def _name_for(run: Run, wanted: str, identity: dict[str, Any]) -> str:
+    """The name of a score in a run: as wanted, or with a number where another scorer has it."""
+    taken = run.scorers()
+    name, number = wanted, 1
+    while name in taken and taken[name] != identity:
+        number += 1
+        name = f"{wanted}-{number}"
+    return name
+
+
+def _blocks(work: Iterable[Unscored], most: int) -> Iterator[list[Unscored]]:
+    """Blocks of at most so many, in order; read no further than needed."""
+    waiting = iter(work)
+    while block := list(islice(waiting, most)):
+        yield block

@@ -1,0 +1,1 @@
+"""How good it is: repeated splits, audits, scores compared."""

@@ -1,0 +1,171 @@
+"""Is a realised error rate consistent with the promise? Exact laws, not rules of thumb.
+
+A calibrated policy's true error rate is itself random, Beta(k, n + 1 − k), so the number of errors on N fresh
+questions is beta-binomial: much wider than a binomial at alpha. Only the upper tail speaks against the promise; ties
+and scarce errors make low counts likely. Small p-values say that the questions are not exchangeable with the
+calibration ones, or that votes were made another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from demur.calibration import Rule
+from demur.errors import CalibrationLeak, InvalidValue
+from demur.evidence.counts import Evidence
+from demur.evidence.frontier import Frontier
+from demur.policy.policy import Policy
+from demur.pools.splits import Texts
+from demur.pools.voted_pools import VotedPools
+from demur.voting.votes import Votes
+
+CONSISTENT, MORE_THAN_USUAL, NOT_CONSISTENT = "consistent", "more than usual", "not consistent"
+UNUSUAL = 0.05
+SUSPICIOUS = 0.01
+"""The p-value, shared among a policy's operating points, below which an audit speaks of inconsistency."""
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """Whether a number of errors fits the promise of one rule."""
+
+    rule: Rule
+    n: int
+    """Audited questions."""
+    errors: int
+    """Questions answered wrongly."""
+    confident_error: float
+    expected: float
+    """The mean confident-error rate where there are no ties: at most alpha."""
+    interval: tuple[float, float]
+    """Where the rate lies in 95 % of such audits, if there are no ties."""
+    p_value: float
+    """P(at least so many errors) if the promise holds."""
+    consistent: bool
+    verdict: str
+
+    @staticmethod
+    def of(rule: Rule, errors: int, n: int, *, points: int = 1) -> Consistency:
+        """From the two bare numbers; `points` is how many rules are audited together."""
+        if not 0 <= errors <= n or n < 1:
+            raise InvalidValue(f"errors must lie between 0 and the number of questions, got {errors} of {n}")
+        (low, high), p_value = rule.law.interval(n), rule.law.upper_tail(errors, n)
+        consistent = verdict_of(p_value, points) != NOT_CONSISTENT
+        verdict = _verdict(rule, n, errors, p_value, consistent=consistent)
+        usual = low / n, high / n
+        return Consistency(rule, n, errors, errors / n, rule.law.expected, usual, p_value, consistent, verdict)
+
+    def document(self) -> dict[str, Any]:
+        """As plain values."""
+        names = ("errors", "confident_error", "expected", "interval", "p_value", "consistent", "verdict")
+        rule = self.rule
+        known = {"alpha": rule.alpha, "guarantee": rule.guarantee.name, "feasible": rule.feasible}
+        return {**known, "threshold": rule.threshold, **{name: getattr(self, name) for name in names}}
+
+
+@dataclass(frozen=True)
+class Audit(Consistency):
+    """Realised rates of one operating point on labelled questions it has not seen."""
+
+    answered: float
+    selective_accuracy: float
+    """NaN where nothing was answered."""
+    false_abstention: float
+
+    def document(self) -> dict[str, Any]:
+        """As plain values."""
+        rates = ("answered", "selective_accuracy", "false_abstention")
+        return {**super().document(), **{name: getattr(self, name) for name in rates}}
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyAudit:
+    """Every operating point of a policy on problems that it has not seen; `audit[0]` is the strictest."""
+
+    problems: int
+    left_out: int
+    """Problems that calibrated the policy, or belong with one that did."""
+    duplicates: int
+    """Fresh problems that share a cluster or a question text with one that counts."""
+    n: int
+    frontier: Frontier
+    """Of the audited votes."""
+    points: list[Audit]
+
+    def __getitem__(self, index: int) -> Audit:
+        return self.points[index]
+
+    def __iter__(self) -> Iterator[Audit]:
+        return iter(self.points)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+
+def audit_policy(
+    policy: Policy,
+    votes: Votes | VotedPools,
+    correct: ArrayLike | None = None,
+    *,
+    questions: Texts | None = None,
+    clusters: Texts | None = None,
+) -> PolicyAudit:
+    """Audit every operating point of a policy; votes must be made as calibrated, on problems it has not seen.
+
+    Problems are known by their ids, question texts and clusters, as far as those are given. One of each unit counts.
+    Where some of the problems calibrated the policy, that is an error, unless others were held out then: those are
+    audited.
+    """
+    voted = VotedPools.of(votes, correct, questions=questions, clusters=clusters)
+    labels = voted.labelled
+    if not len(voted):
+        raise InvalidValue("an audit needs at least one labelled vote")
+    if policy.seen.hold_out is None:
+        policy.refuse_seen(voted.names, voted.questions, voted.clusters)
+    seen = voted.seen_by(policy.seen)
+    fresh = voted.counted[~seen[voted.counted]]
+    if not len(fresh):
+        raise CalibrationLeak(f"all {len(voted)} problems calibrated this policy", "give other problems")
+    left_out, n = int(seen.sum()), len(fresh)
+    kept, right = voted.votes.take(fresh), labels[fresh]
+    points = [_audit(policy, rule, kept, right) for rule in policy.points]
+    frontier = Frontier.of(Evidence.of(kept.key, right))
+    return PolicyAudit(len(voted), left_out, len(voted) - left_out - n, n, frontier, points)
+
+
+def _audit(policy: Policy, rule: Rule, votes: Votes, labels: NDArray[np.bool_]) -> Audit:
+    is_answered = policy.decide_votes(votes, alpha=rule.alpha, guarantee=rule.guarantee.name).answered
+    n, given = len(votes), int(is_answered.sum())
+    errors = int((is_answered & ~labels).sum())
+    check = Consistency.of(rule, errors, n, points=len(policy.points))
+    accuracy = (given - errors) / given if given else float("nan")
+    withheld = int((~is_answered & labels).sum()) / n
+    return Audit(**vars(check), answered=given / n, selective_accuracy=accuracy, false_abstention=withheld)
+
+
+def verdict_of(p_value: float, points: int) -> str:
+    """What a p-value says, of one of so many operating points that are audited together."""
+    if p_value >= UNUSUAL:
+        return CONSISTENT
+    return MORE_THAN_USUAL if p_value >= SUSPICIOUS / points else NOT_CONSISTENT
+
+
+def _verdict(rule: Rule, n: int, errors: int, p_value: float, *, consistent: bool) -> str:
+    if not rule.feasible:
+        return f"Abstains always: {rule.n} calibration questions are too few for alpha = {rule.alpha:g}."
+    counted = (
+        f"{errors} wrong answers in {n} questions ({errors / n:.3g} against alpha = {rule.alpha:g}, p = {p_value:.3g})"
+    )
+    if p_value >= UNUSUAL:
+        return f"Consistent with the promise: {counted}."
+    if consistent:
+        return f"More errors than usual, but chance alone does this now and then: {counted}. Audit more questions."
+    return (
+        f"Not consistent with the promise: {counted}. These questions are probably not exchangeable with the "
+        "calibration ones, or something before the vote has changed; calibrate again on questions like these."
+    )

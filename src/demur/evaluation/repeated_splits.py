@@ -1,0 +1,191 @@
+"""Repeated random splits: calibrate on one part of labelled votes, measure on the rest, many times over.
+
+The mean confident-error rate over splits of one fixed file has an exact expectation (`laws.split_expectation`), so
+agreement checks the code and not exchangeability: a random split is exchangeable by construction. The yardstick for
+a mean is its standard error, not the standard deviation of one split.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from demur.calibration import Guarantee
+from demur.evidence.counts import Evidence, Floats, levels_below
+from demur.evidence.frontier import Frontier
+from demur.policy.calibrate import Alphas, Guarantees, as_guarantees
+from demur.pools.splits import Rows, repeated
+from demur.pools.voted_pools import VotedPools
+from demur.voting.votes import Votes
+
+Cell = VotedPools | tuple[Votes, ArrayLike]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A rate over splits: mean, standard deviation (ddof = 1) and standard error of the mean."""
+
+    mean: float
+    sd: float
+    se: float
+
+    @classmethod
+    def of(cls, values: Floats) -> Summary:
+        if not len(values):
+            return cls(math.nan, math.nan, math.nan)
+        sd = float(values.std(ddof=1)) if len(values) > 1 else math.nan
+        return cls(float(values.mean()), sd, sd / math.sqrt(len(values)))
+
+
+@dataclass(frozen=True)
+class SplitResult:
+    """One cell at one alpha, over all splits."""
+
+    cell: str
+    guarantee: Guarantee
+    n: int
+    n_cal: int
+    splits: int
+    vote_accuracy: float
+    confident_error: Summary
+    expected_confident_error: float
+    """The exact expectation over random splits of this file."""
+    answered: Summary
+    selective_accuracy: Summary
+    """Over the splits in which anything is answered."""
+    false_abstention: Summary
+    threshold: Summary
+    empty_splits: int
+    """Splits in which nothing is answered."""
+
+    @property
+    def alpha(self) -> float:
+        return self.guarantee.alpha
+
+    @property
+    def feasible(self) -> bool:
+        """False where the calibration part is too small for the promise, so that it abstains always."""
+        return self.guarantee.law(self.n_cal).k > 0
+
+    @property
+    def z(self) -> float:
+        """How many standard errors the mean lies above its exact expectation; NaN where all splits agree."""
+        difference = self.confident_error.mean - self.expected_confident_error
+        return difference / self.confident_error.se if self.confident_error.se else math.nan
+
+    def document(self) -> dict[str, Any]:
+        """As plain values."""
+        rates = ("confident_error", "answered", "selective_accuracy", "false_abstention", "threshold")
+        promised = {"alpha": self.alpha, "guarantee": self.guarantee.name, **self.guarantee.parameters()}
+        return {
+            **promised,
+            "feasible": self.feasible,
+            "n_needed": self.guarantee.n_needed(),
+            **{name: asdict(getattr(self, name)) for name in rates},
+            **{name: getattr(self, name) for name in ("expected_confident_error", "z", "empty_splits")},
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """One set of voted pools through repeated splits, beside what needs no split."""
+
+    n: int
+    duplicates: int
+    """Rows that share a cluster or a question text with one that counts."""
+    n_cal: int
+    splits: int
+    seed: int
+    accuracy: dict[str, float]
+    """Without abstention: of the vote, and of what it is compared with."""
+    frontier: Frontier
+    points: list[SplitResult]
+    warnings: list[str]
+
+
+def evaluate(
+    votes: Votes | VotedPools,
+    correct: ArrayLike | None = None,
+    *,
+    alpha: Alphas | None = None,
+    guarantee: Guarantees | None = None,
+    n_cal: int | None = None,
+    splits: int = 20,
+    seed: int = 0,
+) -> Evaluation:
+    """Repeated splits of one set of labelled votes; 200 calibrate, or half of fewer than 400."""
+    voted = VotedPools.of(votes, correct)
+    rows, n = voted.in_order, len(voted.in_order)
+    n_cal = n_cal if n_cal is not None else 200 if n >= 400 else n // 2
+    points = evaluate_splits({"": voted}, alpha=alpha, guarantee=guarantee, n_cal=n_cal, splits=splits, seed=seed)
+    frontier = Frontier.of(Evidence.of(voted.votes.key[rows], voted.labelled[rows]))
+    duplicates, accuracies = len(voted) - n, voted.accuracies(rows)
+    return Evaluation(n, duplicates, n_cal, splits, seed, accuracies, frontier, points, voted.score_warnings())
+
+
+def evaluate_splits(
+    cells: Mapping[str, Cell],
+    *,
+    alpha: Alphas | None = None,
+    guarantee: Guarantees | None = None,
+    n_cal: int = 200,
+    splits: int = 20,
+    seed: int = 0,
+) -> list[SplitResult]:
+    """Repeat calibration and test on every cell (a name, and voted pools or votes with their labels), at every alpha.
+
+    One row of each unit counts, in an order that the order of rows does not decide. Cells of equal size share their
+    splits, so that scores are compared on the same questions.
+    """
+    guarantees = as_guarantees(alpha, guarantee)
+    drawn: dict[int, tuple[Rows, Rows]] = {}
+    results = []
+    for name, cell in cells.items():
+        voted = VotedPools.of(*cell) if isinstance(cell, tuple) else cell
+        rows = voted.in_order
+        if len(rows) not in drawn:
+            drawn[len(rows)] = repeated(len(rows), n_cal, splits, seed)
+        results += _evaluate(name, voted.votes.key[rows], voted.labelled[rows], guarantees, *drawn[len(rows)])
+    return results
+
+
+def _evaluate(
+    name: str, keys: Floats, labels: NDArray[np.bool_], guarantees: Sequence[Guarantee], calibration: Rows, test: Rows
+) -> list[SplitResult]:
+    evidence = Evidence.of(keys, labels)
+    # Only order matters, so keys become whole ranks; 0 is for votes without confidence, which are never answered.
+    rank = np.where(keys[:, 0] > 0, 1 + levels_below(evidence.levels, keys), 0).astype(np.int32)
+    confidence_of = np.concatenate([[0.0], evidence.levels[:, 0]])
+    (splits, n_cal), size = calibration.shape, test.shape[1]
+    wrong = np.sort(np.where(labels, 0, rank)[calibration], axis=1)
+    test_rank, test_right = rank[test], labels[test]
+    results = []
+    for guarantee in guarantees:
+        threshold = guarantee.settle_many(wrong, len(evidence.levels))
+        is_answered = test_rank > threshold[:, None]
+        answered = is_answered.sum(axis=1)
+        right = (is_answered & test_right).sum(axis=1)
+        some = answered > 0
+        results.append(
+            SplitResult(
+                cell=name,
+                guarantee=guarantee,
+                n=len(keys),
+                n_cal=n_cal,
+                splits=splits,
+                vote_accuracy=evidence.vote_accuracy,
+                confident_error=Summary.of((answered - right) / size),
+                expected_confident_error=guarantee.expected_over_splits(evidence, n_cal),
+                answered=Summary.of(answered / size),
+                selective_accuracy=Summary.of(right[some] / answered[some]),
+                false_abstention=Summary.of((test_right.sum(axis=1) - right) / size),
+                threshold=Summary.of(np.where(guarantee.law(n_cal).k == 0, 1.0, confidence_of[threshold])),
+                empty_splits=int((~some).sum()),
+            )
+        )
+    return results

@@ -1,0 +1,89 @@
+"""The one bridge from synchronous code to asynchronous: an event loop in a thread of its own.
+
+It works inside a running loop too (a notebook, a web service), and what was opened in one call (a pool of connections)
+is still open in the next. Asynchronous callers need none of this: they await.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import concurrent.futures
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from demur.errors import LoopClosed
+
+Result = TypeVar("Result")
+
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+_thread: threading.Thread | None = None
+
+
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Wait for a coroutine; an interrupt cancels it."""
+    return run_stoppable(lambda _: work, patient=False)
+
+
+def run_stoppable(work: Callable[[asyncio.Event], Awaitable[Result]], *, patient: bool = True) -> Result:
+    """Wait for work that can be asked to stop: the first interrupt sets its event, a second one cancels it."""
+    if _thread is threading.current_thread():
+        raise LoopClosed("synchronous work was started inside demur's own event loop", "await it instead")
+
+    stop: asyncio.Event | None = None
+
+    async def main() -> Result:
+        nonlocal stop
+        stop = asyncio.Event()
+        return await work(stop)
+
+    loop = _running()
+    task = asyncio.run_coroutine_threadsafe(main(), loop)
+    while True:
+        try:
+            return task.result()
+        except concurrent.futures.CancelledError:
+            raise LoopClosed(
+                "the event loop was closed while work was under way",
+                "what was saved is safe: run the same work again to go on",
+            ) from None
+        except KeyboardInterrupt:
+            if not patient or stop is None or stop.is_set():
+                task.cancel()
+                raise
+            loop.call_soon_threadsafe(stop.set)
+
+
+def close() -> None:
+    """End the loop and whatever is under way in it; the next call makes a new one."""
+    global _loop, _thread
+    with _lock:
+        loop, thread, _loop, _thread = _loop, _thread, None, None
+    if loop is None or thread is None or loop.is_closed():
+        return
+    asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result(timeout=10)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(timeout=10)
+    loop.close()
+
+
+async def _cancel_all() -> None:
+    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+def _running() -> asyncio.AbstractEventLoop:
+    global _loop, _thread
+    with _lock:
+        if _loop is None or _loop.is_closed() or _thread is None or not _thread.is_alive():
+            _loop = asyncio.new_event_loop()
+            _thread = threading.Thread(target=_loop.run_forever, name="demur event loop", daemon=True)
+            _thread.start()
+        return _loop
+
+
+atexit.register(close)

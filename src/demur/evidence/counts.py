@@ -1,0 +1,165 @@
+"""Calibration evidence: how many votes were right and wrong at each distinct level of confidence.
+
+Everything calibration and its diagnostics need is in these counts, and none of it depends on the order of rows.
+A level is a key of one number (ν) or of more (ν, then a secondary key), compared lexicographically; levels ascend.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from demur.errors import InvalidValue
+from demur.pools.voted_pools import as_labels
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+ThresholdKey = tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Right and wrong votes per distinct level."""
+
+    levels: Floats
+    """L × c: the distinct keys, ascending."""
+    right: Counts
+    wrong: Counts
+
+    @classmethod
+    def of(cls, key: ArrayLike, correct: ArrayLike) -> Evidence:
+        """Count labelled votes; `key` is a column of confidences, or one key per row (n × c)."""
+        keys = np.asarray(key, dtype=np.float64)
+        if keys.ndim == 1:
+            keys = keys[:, None]
+        if not len(keys):
+            raise InvalidValue("calibration needs at least one labelled vote, got none")
+        labels = as_labels(correct, len(keys))
+        if not ((keys[:, 0] >= 0) & (keys[:, 0] <= 1)).all():
+            raise InvalidValue("confidences must lie in [0, 1]")
+        if keys.shape[1] == 1:
+            return cls(*_count_one_column(keys[:, 0], labels))
+        order = np.lexsort(keys.T[::-1])
+        ordered = keys[order]
+        starts = np.flatnonzero(np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)]))
+        right = np.add.reduceat(labels[order].astype(np.int64), starts)
+        return cls(ordered[starts], right, np.diff(np.append(starts, len(keys))) - right)
+
+    @cached_property
+    def n(self) -> int:
+        return self.n_right + self.n_wrong
+
+    @cached_property
+    def n_right(self) -> int:
+        return int(self.right.sum())
+
+    @cached_property
+    def n_wrong(self) -> int:
+        return int(self.wrong.sum())
+
+    @property
+    def vote_accuracy(self) -> float:
+        """p_v."""
+        return self.n_right / self.n
+
+    @cached_property
+    def by_confidence(self) -> Evidence:
+        """The same counts by confidence alone, secondary keys summed out."""
+        if self.levels.shape[1] == 1:
+            return self
+        nu = self.levels[:, 0]
+        starts = np.flatnonzero(np.concatenate([[True], nu[1:] != nu[:-1]]))
+        right, wrong = (np.add.reduceat(counts, starts) for counts in (self.right, self.wrong))
+        return Evidence(self.levels[starts, :1], right, wrong)
+
+    def threshold(self, k: int) -> ThresholdKey:
+        """The k-th largest key among wrong votes; the key that nothing exceeds for k = 0, 0 for fewer than k."""
+        width = self.levels.shape[1]
+        if k <= 0:
+            return above_all(width)
+        position = int(np.searchsorted(np.cumsum(self.wrong[::-1]), k))
+        # A vote without confidence is never answered, whatever its secondary key.
+        if position == len(self.levels) or self.levels[-1 - position, 0] == 0:
+            return answer_all(width)
+        return tuple(self.levels[-1 - position].tolist())
+
+    def above(self, threshold: ThresholdKey) -> tuple[int, int]:
+        """How many right and wrong votes are answered at this threshold (strict >)."""
+        over = exceeds(self.levels, threshold)
+        return int(self.right[over].sum()), int(self.wrong[over].sum())
+
+    def wrong_at_least(self, key: ArrayLike) -> Counts:
+        """For each key, how many wrong votes are at least as large."""
+        keys = np.asarray(key, dtype=np.float64).reshape(-1, self.levels.shape[1])
+        return np.asarray(or_above(self.wrong)[levels_below(self.levels, keys)], dtype=np.int64)
+
+    @cached_property
+    def _lookup(self) -> tuple[list[ThresholdKey], list[int]]:
+        """The levels as tuples, and how many wrong votes lie at each or above, for one key at a time."""
+        return list(map(tuple, self.levels.tolist())), or_above(self.wrong).tolist()
+
+    def p_value_of(self, key: ThresholdKey) -> float:
+        """The p-value of one key, without arrays."""
+        levels, from_here = self._lookup
+        return (1 + from_here[bisect_left(levels, key)]) / (self.n + 1)
+
+    def p_value(self, key: ArrayLike) -> Floats:
+        """The conformal p-value (1 + #{wrong, at least as confident}) / (n + 1) of each key."""
+        return np.asarray((1 + self.wrong_at_least(key)) / (self.n + 1))
+
+
+def above_all(width: int) -> ThresholdKey:
+    """The threshold that abstains always."""
+    return (1.0, *[float("inf")] * (width - 1))
+
+
+def answer_all(width: int) -> ThresholdKey:
+    """The threshold that answers wherever there is any confidence at all."""
+    return (0.0, *[float("inf")] * (width - 1))
+
+
+def or_above(counts: Counts) -> Counts:
+    """How many lie at each level or above it, and behind the last level none."""
+    return np.append(np.cumsum(counts[::-1])[::-1], 0)
+
+
+def exceeds(keys: Floats, threshold: ThresholdKey) -> NDArray[np.bool_]:
+    """key > threshold, lexicographically and strictly, for each row of keys."""
+    over = np.zeros(len(keys), dtype=np.bool_)
+    level = np.ones(len(keys), dtype=np.bool_)
+    for column, bound in zip(keys.T, threshold, strict=True):
+        over |= level & (column > bound)
+        level &= column == bound
+    return over
+
+
+def levels_below(levels: Floats, keys: Floats) -> NDArray[np.intp]:
+    """How many of the ascending levels are smaller than each key."""
+    if levels.shape[1] == 1:
+        return np.searchsorted(levels[:, 0], keys[:, 0], side="left")
+    both = np.concatenate([levels, keys])
+    is_level = np.arange(len(both)) < len(levels)
+    order = np.lexsort([is_level, *both.T[::-1]])  # among equals, keys come before levels
+    passed = np.empty(len(both), dtype=np.intp)
+    passed[order] = np.cumsum(is_level[order])
+    return passed[len(levels) :]
+
+
+def _count_one_column(confidence: Floats, labels: NDArray[np.bool_]) -> tuple[Floats, Counts, Counts]:
+    # Numbers in [0, 1] order like their bit patterns, whose top two bits are free: with the label in the lowest bit
+    # one plain sort puts equal confidences together, and reads many times faster than an argsort.
+    packed = (confidence + 0.0).view(np.int64) << 1  # + 0.0 turns −0.0 into 0.0
+    packed |= labels
+    packed.sort()
+    bits = packed >> 1
+    starts = np.flatnonzero(np.concatenate([[True], bits[1:] != bits[:-1]]))
+    levels = bits[starts].view(np.float64)[:, None]
+    del bits  # a million votes are eight megabytes a column: let go of each as soon as it has served
+    packed &= 1
+    right = np.add.reduceat(packed, starts)
+    del packed
+    return levels, right, np.diff(starts, append=len(confidence)) - right

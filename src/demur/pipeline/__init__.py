@@ -1,0 +1,1 @@
+"""Where the two wings meet: from a question to a decision."""

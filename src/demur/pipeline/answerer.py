@@ -1,0 +1,157 @@
+"""One policy in use: from a question to a decision, opened once and closed by its owner.
+
+    async with pipeline.answerer(policy) as answerer:          with pipeline.answerer(policy) as answerer:
+        asked = await answerer.ask_async("What is 2 + 3?")         asked = answerer.ask("What is 2 + 3?")
+
+Backend, scorer, prompt and the policy's reading of answers are settled when it is opened, and checked against the
+policy before a path is paid for. Many questions may be asked at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from demur import event_loop
+from demur.backends.protocol import Completion
+from demur.descriptions import Description
+from demur.engine.sample import wanted_paths
+from demur.engine.score import score_pool
+from demur.errors import BackendError, PipelineMismatch
+from demur.pipeline.fitted import Fitted
+from demur.policy.policy import Policy
+from demur.pools.fields import FieldChoice, read_column, read_table
+from demur.records import Decision, Pool, Problem
+from demur.scoring.model_scorer import ModelScorer
+from demur.scoring.protocol import full_identity
+from demur.voting.tie_breaks import Column
+
+if TYPE_CHECKING:
+    from demur.pipeline.pipeline import Pipeline
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A decision on a question just asked, and what it rests on."""
+
+    decision: Decision
+    pool: Pool
+    written: dict[str, str]
+    """How the answer behind each key is written."""
+
+
+class Answerer:
+    """Answers or abstains, question after question."""
+
+    def __init__(self, pipeline: Pipeline, policy: Policy) -> None:
+        self.pipeline, self.policy = pipeline, policy
+        self._fitted: dict[tuple[Any, bool], Fitted] = {}
+        self._prepared = False
+
+    @cached_property
+    def _fields(self) -> FieldChoice:
+        """How the policy reads answers."""
+        return FieldChoice.of(self.policy.description)
+
+    async def open_async(self) -> Self:
+        """Find out what the scorer must know."""
+        if isinstance(self.pipeline.scorer, ModelScorer) and not self._prepared:
+            await self.pipeline.scorer.prepare()
+        self._prepared = True
+        return self
+
+    async def close_async(self) -> None:
+        """Let go of connections; weights stay loaded as long as their objects live."""
+        self._prepared = False
+        await self.pipeline.backend.close()
+        if isinstance(self.pipeline.scorer, ModelScorer):
+            await self.pipeline.scorer.close()
+
+    async def ask_async(
+        self, question: str | Problem, *, alpha: float | None = None, guarantee: str | None = None
+    ) -> Asked:
+        """Sample paths for one new question, vote as the policy was calibrated, and answer or abstain."""
+        self.policy.point(alpha, guarantee)  # before a path is paid for
+        task = self.policy.upstream.answers.get("task")
+        problem = question if isinstance(question, Problem) else Problem("question", question, extra={"task": task})
+        await self.open_async()
+        pool = await self._draw(self._fit(problem), problem)
+        scorer = self.pipeline.scorer
+        if scorer is not None:
+            name, values = self.policy.score or scorer.name, await score_pool(scorer, pool)
+            paths = [replace(path, scores={name: value}) for path, value in zip(pool.paths, values, strict=True)]
+            pool = replace(pool, paths=tuple(paths))
+        return self.decide(pool, alpha=alpha, guarantee=guarantee)
+
+    def decide(self, pool: Pool, *, alpha: float | None = None, guarantee: str | None = None) -> Asked:
+        """Vote on a pool that was sampled and scored, and answer or abstain."""
+        table, column = read_table([pool], self._fields), self.policy.recipe.tie_break
+        tie_break = read_column([pool], column.name)[0] if isinstance(column, Column) else None
+        scores = None if table.scores is None else table.scores[0]
+        decision = self.policy.decide(
+            table.answers[0], scores, alpha=alpha, guarantee=guarantee, tie_break=tie_break, id=pool.problem.id
+        )
+        return Asked(decision, pool, table.written[0])
+
+    def ask(self, question: str | Problem, *, alpha: float | None = None, guarantee: str | None = None) -> Asked:
+        """`ask_async`, waited for."""
+        return event_loop.run(self.ask_async(question, alpha=alpha, guarantee=guarantee))
+
+    def close(self) -> None:
+        event_loop.run(self.close_async())
+
+    def _fit(self, problem: Problem) -> Fitted:
+        """The pipeline for problems like this one, compared with the policy once."""
+        kind = problem.extra.get("task"), "passages" in problem.extra
+        if kind not in self._fitted:
+            self._refuse_another(fitted := self.pipeline.fitted([problem]))
+            self._fitted[kind] = fitted
+        return self._fitted[kind]
+
+    async def _draw(self, fitted: Fitted, problem: Problem) -> Pool:
+        n_paths, prompt = self.pipeline.n_paths, fitted.render(problem)
+        wanted = wanted_paths(self.pipeline.seed, problem.question or "", n_paths)
+        drawn: dict[int, Completion] = {}
+        async with contextlib.aclosing(self.pipeline.backend.sample(prompt, fitted.settings, wanted)) as portions:
+            async for portion in portions:
+                drawn |= {completion.path: completion for completion in portion}
+        if len(drawn) < n_paths:
+            raise BackendError(f"the model gave {len(drawn)} of {n_paths} paths")
+        return Pool(problem, tuple(fitted.path(problem, drawn[path]) for path in sorted(drawn)))
+
+    def _refuse_another(self, fitted: Fitted) -> None:
+        """Raise PipelineMismatch unless this is the pipeline that the policy was calibrated with."""
+        calibrated, here = self.policy.upstream, fitted.description()
+        scorer = self.pipeline.scorer
+        if scorer is not None and self.policy.score is not None:
+            here = replace(here, score={"scorer": full_identity(scorer)})
+        known = Description(
+            _only(calibrated.sampling, here.sampling),
+            _only(calibrated.answers, here.answers),
+            _only(calibrated.score, here.score),
+        )
+        differences = known.differences(here)
+        low, high = self.policy.n_paths
+        if not low <= self.pipeline.n_paths <= high:
+            differences.append(f"n_paths is {low} to {high} in the policy, {self.pipeline.n_paths} here")
+        if differences:
+            raise PipelineMismatch(differences)
+
+    async def __aenter__(self) -> Self:
+        return await self.open_async()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close_async()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _only(stage: Any, other: Any) -> dict[str, Any]:
+    """The parts of a stage that another has too."""
+    return {name: value for name, value in stage.items() if name in other}

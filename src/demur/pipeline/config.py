@@ -1,0 +1,145 @@
+"""`demur.toml`: one configuration of model, sampling and vote, for every command. Flags override it.
+
+[model]
+base_url = "http://localhost:8000/v1"     # without one, a small model runs in this process
+model = "Qwen/Qwen3-1.7B"                  # or a GGUF file
+
+[sampling]
+paths = 16
+temperature = 0.8
+
+[vote]
+score = "perplexity"
+
+[score.judge]                              # what the judge of `demur score` is, and where
+base_url = "http://localhost:8001/v1"
+model = "google/gemma-3-27b-it"
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from demur.backends import Backend, Embedded, OpenAI, Settings, weights
+from demur.errors import InvalidValue
+from demur.pipeline.pipeline import Pipeline
+from demur.prompts import read_template
+from demur.scoring.perplexity.recorded import KINDS, MEAN
+from demur.scoring.settings import ScorerSettings, settings_for
+from demur.typed_toml import read_toml, typed_fields
+
+FILE = "demur.toml"
+_SECTIONS = {
+    "model": ("base_url", "model", "concurrency", "patience"),
+    "sampling": ("paths", "temperature", "top_p", "max_tokens", "stop", "prompt", "extract", "seed", "logprobs"),
+    "vote": ("score", "normaliser", "weight", "tie_break"),
+}
+_SMALL_MODEL_TOKENS = 48
+_SERVER_TOKENS = 1024
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a user said; None where nothing was."""
+
+    base_url: str | None = None
+    model: str | None = None
+    concurrency: int | None = None
+    patience: float | None = None
+    paths: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    stop: list[str] | None = None
+    prompt: str | None = None
+    extract: str | None = None
+    seed: int | None = None
+    logprobs: bool | None = None
+    score: str | None = None
+    normaliser: str | None = None
+    weight: str | None = None
+    tie_break: str | None = None
+    scorers: Mapping[str, ScorerSettings] = field(default_factory=dict)
+    """Settings of scorers, by name: the sections [score.NAME]."""
+
+    def override(self, **flags: Any) -> Config:
+        """This, with every flag that was given in its place."""
+        return replace(self, **_said(flags))
+
+    def scorer_settings(self, name: str, flags: Mapping[str, Mapping[str, str]] | None = None) -> ScorerSettings:
+        """What was said of a scorer; the three perplexities share what was said of the first. Flags override."""
+        return settings_for(name, MEAN if name in KINDS else name, self.scorers, flags)
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the model runs in this process: a GGUF file, a packaged model, or nothing else to point at."""
+        if self.model is not None and weights.is_embedded(self.model):
+            return True
+        return not (self.base_url or os.environ.get("OPENAI_BASE_URL"))
+
+    @property
+    def _tokens(self) -> int:
+        usual = _SMALL_MODEL_TOKENS if self.embedded else _SERVER_TOKENS
+        return usual if self.max_tokens is None else self.max_tokens
+
+    def backend(self, say: weights.Say = lambda _: None) -> Backend:
+        """The model that is meant."""
+        if self.concurrency is not None and self.concurrency < 1:
+            raise InvalidValue(f"at least one request must be allowed at once, got {self.concurrency}")
+        if not self.embedded:
+            if self.model is None:
+                raise InvalidValue(
+                    "the endpoint's model is not named", "name it as {model}; `demur doctor` lists those it serves"
+                )
+            said = _said({"concurrency": self.concurrency, "patience": self.patience})
+            return OpenAI(self.base_url, self.model, **said)
+        if self.model is not None and not weights.is_embedded(self.model):
+            raise InvalidValue(
+                f"the model {self.model!r} needs an endpoint",
+                "give {base_url} or set OPENAI_BASE_URL; in this process run GGUF files and "
+                f"{', '.join(weights.KNOWN)}",
+            )
+        batch = min(self.paths or 16, 64)
+        return Embedded(self.model or weights.DEFAULT, batch=batch, context=512 + self._tokens, say=say)
+
+    def pipeline(self, backend: Backend) -> Pipeline:
+        """The pipeline that is meant, on a backend."""
+        said = _said({name: getattr(self, name) for name in ("temperature", "top_p", "logprobs")})
+        settings = Settings(**said, max_tokens=self._tokens, stop=tuple(self.stop or ()))
+        n_paths, score = 16 if self.paths is None else self.paths, "perplexity" if settings.logprobs else None
+        template = None if self.prompt is None else read_template(self.prompt)
+        return Pipeline(backend, n_paths, score, template, settings, self.extract, self.seed or 0)
+
+
+def _said(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What somebody said something of."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def read_config(file: Path | None) -> Config:
+    """A named file, or `demur.toml` where there is one."""
+    path = file or Path(FILE)
+    if not path.is_file():
+        if file is not None:
+            raise InvalidValue(f"there is no file {file}")
+        return Config()
+    values: dict[str, Any] = {}
+    for section, entries in read_toml(path, "the configuration").items():
+        if section == "score" and isinstance(entries, dict):
+            scorers = {name: _scorer(entry, f"{path}: score.{name}", path.parent) for name, entry in entries.items()}
+            values["scorers"] = scorers
+        elif section in _SECTIONS:
+            values |= typed_fields(Config, entries, f"{path}: {section}", only=_SECTIONS[section])
+        else:
+            raise InvalidValue(f"{path}: unknown section [{section}]; expected {', '.join(_SECTIONS)}, score.NAME")
+    return Config(**values)
+
+
+def _scorer(entry: Any, where: str, folder: Path) -> ScorerSettings:
+    settings = ScorerSettings.of(entry, where)
+    beside = folder / str(settings.prompt)
+    return replace(settings, prompt=str(beside)) if settings.prompt is not None and beside.is_file() else settings

@@ -1,0 +1,62 @@
+"""A pipeline with the prompt and the extraction of one task: what it says of itself is the description of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from demur.answers.extraction import Extraction
+from demur.answers.extraction.custom import Extractor, parse_extractor
+from demur.backends.protocol import Completion, Settings
+from demur.descriptions import Description
+from demur.prompts import Prompt, Template
+from demur.records import Path, Problem
+from demur.store.rows import PATH_FACTS
+from demur.tasks import task_named
+
+if TYPE_CHECKING:
+    from demur.pipeline.pipeline import Pipeline
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A pipeline with the prompt and the extraction of one task."""
+
+    pipeline: Pipeline
+    task: str
+    template: Template
+
+    @cached_property
+    def _extractor(self) -> Extractor | None:
+        return None if self.pipeline.extract is None else parse_extractor(self.pipeline.extract)
+
+    @property
+    def settings(self) -> Settings:
+        """The template's stop words are part of how paths are drawn."""
+        settings = self.pipeline.settings
+        return settings if settings.stop else replace(settings, stop=self.template.stop)
+
+    def description(self) -> Description:
+        """All that decides what a path is: stored in run and policy, and compared."""
+        settings = self.settings
+        drawn = {name: getattr(settings, name) for name in ("temperature", "top_p", "max_tokens")}
+        asked = {**self.pipeline.backend.describe(), "prompt": self.template.describe()}
+        extract = self.pipeline.extract or task_named(self.task).relation.spec
+        return Description({**asked, **drawn, "stop": list(settings.stop)}, {"task": self.task, "extract": extract})
+
+    def render(self, problem: Problem) -> Prompt:
+        return self.template.render(problem)
+
+    def read(self, problem: Problem, completion: Completion) -> Extraction:
+        """The answer that a path ends in."""
+        if self._extractor is not None:
+            return self._extractor(completion.text, truncated=completion.truncated)
+        return task_named(self.task).read(problem, completion.text, truncated=completion.truncated)
+
+    def path(self, problem: Problem, completion: Completion) -> Path:
+        """A path as it was drawn, with its answer."""
+        extracted = self.read(problem, completion)
+        facts = {name: getattr(completion, name) for name in PATH_FACTS}
+        known = {name: value for name, value in facts.items() if value is not None}
+        return Path(extracted.answer, completion.text, extra={"extraction": extracted.method, **known})

@@ -1,0 +1,1 @@
+"""The calibrated artifact: decides, explains itself, and refuses votes made another way."""

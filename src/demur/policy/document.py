@@ -1,0 +1,146 @@
+"""What a policy file says, and whether its numbers follow from its own evidence.
+
+A file is data from outside: every value is checked for type and range before it is used, and thresholds are computed
+again from the evidence rather than believed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from demur.calibration import GUARANTEES, Rule
+from demur.calibration.guarantee import without_infinity
+from demur.descriptions import Description
+from demur.evidence.counts import Evidence
+from demur.policy.file import Document
+from demur.policy.seen import Seen
+from demur.version import __version__
+from demur.voting.recipe import Recipe
+
+_MOST_VOTES = 10**15
+_SEEN = ("ids", "questions", "clusters")
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyParts:
+    """What a policy is made of."""
+
+    points: tuple[Rule, ...]
+    evidence: Evidence
+    recipe: Recipe
+    upstream: Description
+    """What is known of the stages before the vote."""
+    n_paths: tuple[int, int]
+    seen: Seen
+
+    @property
+    def description(self) -> Description:
+        """How votes must be made to be decided by this policy."""
+        return replace(self.upstream, vote=self.recipe.describe())
+
+
+def to_document(parts: PolicyParts) -> Document:
+    """The policy as plain values."""
+    evidence, seen = parts.evidence, parts.seen
+    counts = zip(evidence.levels.tolist(), evidence.right.tolist(), evidence.wrong.tolist(), strict=True)
+    return {
+        "demur": __version__,
+        "points": [rule.document() for rule in parts.points],
+        "n": evidence.n,
+        "n_paths": list(parts.n_paths),
+        "evidence": [[*without_infinity(level), right, wrong] for level, right, wrong in counts],
+        "pipeline": parts.description.document(),
+        "fingerprint": parts.description.fingerprint,
+        "calibration": {**{name: sorted(getattr(seen, name)) for name in _SEEN}, "hold_out": seen.hold_out},
+    }
+
+
+def from_document(document: Document) -> PolicyParts:
+    """The policy that a document describes; ValueError where it does not hold together."""
+    description = Description.of(_typed(document, "pipeline", dict))
+    if description.fingerprint != document.get("fingerprint"):
+        raise ValueError("its fingerprint does not match its pipeline")
+    if not isinstance(description.score.get("name"), (str, type(None))):
+        raise ValueError(f"score.name must be a string or null, got {description.score.get('name')!r}")
+    recipe = Recipe.of(description.vote)
+    evidence = _evidence(document, width=1 if recipe.tie_break is None else 2)
+    if document.get("n") != evidence.n:
+        raise ValueError(f"its evidence counts {evidence.n} votes, and it says n = {document.get('n')!r}")
+    points = tuple(_point(stored, evidence) for stored in _typed(document, "points", list))
+    order = [(rule.alpha, rule.guarantee.name) for rule in points]
+    if not points or order != sorted(set(order)):
+        raise ValueError("it needs at least one operating point, each guarantee once per alpha and in order")
+    calibration = _typed(document, "calibration", dict)
+    hold_out = calibration.get("hold_out")
+    if not (hold_out is None or (_is_number(hold_out) and 0 < hold_out < 1)):
+        raise ValueError(f"hold_out must be a share, got {hold_out!r}")
+    ids, questions, clusters = (frozenset(_strings(calibration, name)) for name in _SEEN)
+    seen = Seen(ids, questions, clusters, hold_out)
+    return PolicyParts(points, evidence, recipe, description, _n_paths(document), seen)
+
+
+def _evidence(document: Document, *, width: int) -> Evidence:
+    rows = _typed(document, "evidence", list)
+    for row in rows:
+        if not isinstance(row, list) or len(row) != width + 2:
+            raise ValueError(f"each row of its evidence must hold {width + 2} numbers, got {row!r:.60}")
+        if not all(map(_is_count, row[-2:])) or sum(row[-2:]) == 0:
+            raise ValueError(f"counts of its evidence must be whole numbers >= 0, not both 0, got {row!r:.60}")
+        if not (_is_number(row[0]) and 0 <= row[0] <= 1):
+            raise ValueError(f"confidences of its evidence must lie in [0, 1], got {row!r:.60}")
+        if not all(entry is None or _is_number(entry) for entry in row[1:-2]):
+            raise ValueError(f"secondary keys of its evidence must be numbers, got {row!r:.60}")
+    levels = [tuple(-math.inf if entry is None else float(entry) for entry in row[:-2]) for row in rows]
+    if not rows or any(low >= high for low, high in pairwise(levels)):
+        raise ValueError("its evidence must be at least one row, each level once and in order")
+    right, wrong = (np.array([row[at] for row in rows], dtype=np.int64) for at in (-2, -1))
+    return Evidence(np.array(levels, dtype=np.float64), right, wrong)
+
+
+def _point(stored: Any, evidence: Evidence) -> Rule:
+    if not isinstance(stored, dict) or stored.get("guarantee") not in GUARANTEES:
+        raise ValueError(f"an operating point must name one of {', '.join(GUARANTEES)}, got {stored!r:.60}")
+    parameters = {name: value for name, value in stored.items() if name not in ("guarantee", "k", "threshold")}
+    if not all(_is_number(value) for value in parameters.values()):
+        raise ValueError(f"the parameters of a guarantee must be numbers, got {parameters!r:.60}")
+    try:
+        rule = GUARANTEES[stored["guarantee"]](**parameters).settle(evidence)
+    except TypeError:
+        raise ValueError(f"a {stored['guarantee']} guarantee does not take {sorted(parameters)}") from None
+    if rule.document() != stored:
+        raise ValueError(f"the threshold of alpha = {rule.alpha:g} does not follow from its evidence")
+    return rule
+
+
+def _n_paths(document: Document) -> tuple[int, int]:
+    sizes = document.get("n_paths")
+    if not (isinstance(sizes, list) and len(sizes) == 2 and all(map(_is_count, sizes)) and 1 <= sizes[0] <= sizes[1]):
+        raise ValueError(f"n_paths must be the smallest and the largest number of paths, got {sizes!r:.60}")
+    return sizes[0], sizes[1]
+
+
+def _typed(document: Document, name: str, kind: type) -> Any:
+    value = document.get(name)
+    if not isinstance(value, kind):
+        raise ValueError(f"`{name}` must be {'an object' if kind is dict else 'a list'}, got {value!r:.60}")
+    return value
+
+
+def _strings(document: Document, name: str) -> list[str]:
+    values: list[str] = _typed(document, name, list)
+    if not all(isinstance(value, str) for value in values):
+        raise ValueError(f"`{name}` must hold strings")
+    return values
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_VOTES
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= 1e300

@@ -1,0 +1,112 @@
+"""Policy files on disk: versioned JSON that is data only, sealed with a digest, written all at once.
+
+Long lists of calibration problems go to a sidecar beside the policy, tied to it by its SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any, NoReturn
+
+from demur.atomic_files import atomic_file
+from demur.descriptions import digest
+from demur.errors import PolicyFileError
+
+FORMAT = "demur-policy"
+SCHEMA = 1
+INLINE_LIMIT = 100_000
+
+Document = dict[str, Any]
+
+
+def write(document: Document, path: str | os.PathLike[str]) -> None:
+    """Seal and write; an interrupted write leaves the old file as it was."""
+    target = Path(path)
+    sealed: Document = {"format": FORMAT, "schema": SCHEMA, **document}
+    if len(sealed["calibration"]["ids"]) > INLINE_LIMIT:
+        sidecar = sidecar_of(target)
+        text = json.dumps(sealed["calibration"])
+        _write_whole(sidecar, text)
+        sealed["calibration"] = {"file": sidecar.name, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    sealed["digest"] = digest(sealed)
+    _write_whole(target, json.dumps(sealed, indent=1, allow_nan=False) + "\n")
+
+
+def read(path: str | os.PathLike[str]) -> Document:
+    """Read and verify the seal; nothing in the file is ever executed."""
+    source = Path(path)
+    document: Document = _parse(source, _read_text(source))
+    kind = document.get("format") if isinstance(document, dict) else None
+    if isinstance(kind, str) and kind != FORMAT and kind.endswith("-policy") and "evidence" in document:
+        raise PolicyFileError(
+            f"{source} was written by {kind.removesuffix('-policy')}, which this program was called before",
+            "calibrate again, on the same pools",
+        )
+    if kind != FORMAT:
+        raise PolicyFileError(f"{source} is not a demur policy file; `demur calibrate … -o policy.json` writes one")
+    schema = document.get("schema")
+    if not isinstance(schema, int) or schema < 1:
+        raise PolicyFileError(f"{source} has schema {schema!r}, expected a whole number from 1 to {SCHEMA}")
+    if schema > SCHEMA:
+        raise PolicyFileError(
+            f"{source} has schema {schema}, and this demur reads up to {SCHEMA}; upgrade demur to use it"
+        )
+    seal = document.pop("digest", None)
+    try:
+        intact = seal == digest(document)
+    except ValueError:  # a number that JSON cannot hold, such as 1e999
+        intact = False
+    if not intact:
+        raise PolicyFileError(
+            f"{source} was changed after it was written (its digest does not match); "
+            "calibrate again instead of editing it"
+        )
+    calibration = document.get("calibration")
+    if isinstance(calibration, dict) and "file" in calibration:
+        document["calibration"] = _read_sidecar(source, calibration)
+    return document
+
+
+def sidecar_of(policy: Path) -> Path:
+    return policy.with_name(policy.name + ".calibration")
+
+
+def _read_sidecar(policy: Path, reference: Document) -> Any:
+    name = str(reference.get("file"))
+    if not name or "\0" in name or Path(name).name != name:
+        raise PolicyFileError(f"{policy} names a sidecar outside its folder: {name!r}")
+    sidecar = policy.with_name(name)
+    text = _read_text(sidecar)
+    if hashlib.sha256(text.encode()).hexdigest() != reference.get("sha256"):
+        raise PolicyFileError(f"{sidecar} does not belong to {policy} (its SHA-256 differs); calibrate again")
+    return _parse(sidecar, text)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise PolicyFileError(f"there is no file {path}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise PolicyFileError(f"cannot read {path}: {error}") from None
+
+
+def _parse(path: Path, text: str) -> Any:
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is not JSON")
+
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        raise PolicyFileError(f"{path} is not JSON: {error}") from None
+
+
+def _write_whole(path: Path, text: str) -> None:
+    try:
+        with atomic_file(path) as unfinished:
+            unfinished.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise PolicyFileError(f"cannot write {path}: {error.strerror or error}") from None

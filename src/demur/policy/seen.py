@@ -1,0 +1,42 @@
+"""Which problems a policy has seen, so that they are never taken for new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from demur.pools.splits import Texts, question_digest
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The problems a policy was calibrated (or its normaliser tuned) on."""
+
+    ids: frozenset[str] = frozenset()
+    questions: frozenset[str] = frozenset()
+    """Digests of their question texts."""
+    clusters: frozenset[str] = frozenset()
+    hold_out: float | None = None
+    """The share of problems that was set aside beforehand, if any."""
+
+    @classmethod
+    def of(cls, ids: Iterable[str], questions: Texts | None, clusters: Texts | None, hold_out: float | None) -> Seen:
+        digests = frozenset(question_digest(text) for text in _named(questions) if text.strip())
+        return cls(frozenset(ids), digests, frozenset(_named(clusters)), hold_out)
+
+    def rows(self, ids: Sequence[str], questions: Texts | None = None, clusters: Texts | None = None) -> list[int]:
+        """The rows that were seen: by id, by question text or by cluster."""
+        nothing: Texts = [None] * len(ids)
+        known = ids, nothing if questions is None else questions, nothing if clusters is None else clusters
+        return [row for row, problem in enumerate(zip(*known, strict=True)) if self._includes(*problem)]
+
+    def _includes(self, name: str, question: str | None, cluster: str | None) -> bool:
+        if name in self.ids or (cluster is not None and str(cluster) in self.clusters):
+            return True
+        return bool(question and question.strip() and question_digest(question) in self.questions)
+
+
+def _named(column: Texts | None) -> list[str]:
+    """The entries that name something: neither None, nor NaN as tables have it, nor empty."""
+    entries = () if column is None else column
+    return [str(entry) for entry in entries if entry is not None and entry == entry and entry != ""]

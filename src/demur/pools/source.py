@@ -1,0 +1,107 @@
+"""Pools, and what is known of how they came to be: what a file, a run or a table gives to be voted on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from demur.descriptions import Description
+from demur.errors import InvalidValue
+from demur.pools.fields import FieldChoice, PoolTable, named_sampling, read_column, read_table
+from demur.pools.labels import read_labels, refuse_labels_as_column, refuse_labels_as_score
+from demur.pools.voted_pools import VotedPools
+from demur.records import Pool
+from demur.voting.normalisers import parse_normaliser
+from demur.voting.recipe import Recipe
+from demur.voting.tie_breaks import Column, parse_tie_break
+from demur.voting.votes import vote_again
+from demur.voting.weights import parse_weight
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class PoolSource:
+    """Pools with their provenance."""
+
+    pools: Sequence[Pool]
+    description: Description = field(default_factory=Description)
+    """How a run's paths were sampled and read: part of a policy's pipeline."""
+    scorers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The identity of each score that demur computed."""
+    flags: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """How many values of a score are not quite what they should be, by flag."""
+
+    @property
+    def score_names(self) -> list[str]:
+        return sorted({name for pool in self.pools for path in pool.paths for name in path.scores})
+
+    def description_with(self, fields: FieldChoice) -> Description:
+        """What is known of the stages before the vote."""
+        scorer = self.scorers.get(fields.score or "")
+        score = {"name": fields.score} | ({} if scorer is None else {"scorer": dict(scorer)})
+        sampling = {**named_sampling(self.pools), **self.description.sampling}
+        answers = {**self.description.answers, **fields.describe()}
+        return replace(self.description, sampling=sampling, answers=answers, score=score)
+
+    def recipe(
+        self,
+        score: str | None = None,
+        normaliser: str | None = None,
+        weight: str | None = None,
+        tie_break: str | None = None,
+    ) -> Recipe:
+        """How to vote. A score that demur computed is normalised as its family is, unless told otherwise."""
+        if normaliser is not None and score is None:
+            raise InvalidValue("a normaliser does nothing without a score", "name one as {score}")
+        own = self.scorers.get(score or "", {}).get("normaliser")
+        return Recipe(
+            parse_weight(weight or ("uniform" if score is None else "exponential")),
+            parse_normaliser(normaliser or own or "none"),
+            None if tie_break is None else parse_tie_break(tie_break),
+        )
+
+
+def vote_pools(
+    source: PoolSource,
+    fields: FieldChoice = FieldChoice(),  # noqa: B008 - frozen
+    recipe: Recipe | None = None,
+    *,
+    labelled: bool = True,
+    correct: str | None = None,
+    assumed: Description = Description(),  # noqa: B008 - frozen
+    say: Say = lambda _: None,
+) -> VotedPools:
+    """Read the answers, hold the vote and, if asked for, find out which votes are right.
+
+    `recipe` says how to vote; without one, as the score's family is. `correct` names a field of the paths with
+    ready-made labels, in place of gold. `assumed` is taken to be so where the source does not say how its pools were
+    made.
+    """
+    pools = source.pools
+    recipe = recipe or source.recipe(fields.score)
+    table = read_table(pools, fields)
+    _mention_spellings(table, say)
+    column = read_column(pools, recipe.tie_break.name) if isinstance(recipe.tie_break, Column) else None
+    upstream = assumed.updated(source.description_with(fields))
+    votes = vote_again(recipe, table.answers, table.scores, tie_break=column, ids=table.ids, upstream=upstream)
+    labels = right = None
+    if labelled:
+        labels = read_labels(pools, table, correct)
+        right = labels.of_votes(votes)
+        refuse_labels_as_score(table, labels)
+        if column is not None:
+            refuse_labels_as_column(column, right, str(recipe.tie_break))
+        if labels.conflicts:
+            say(f"warning: in {labels.conflicts} problems one answer has both labels; it counts as wrong")
+    flags = source.flags.get(fields.score or "", {})
+    return VotedPools(votes, right, table.questions, table.clusters, table, labels, flags)
+
+
+def _mention_spellings(table: PoolTable, say: Say) -> None:
+    """Point at answers that look like "no answer", and at spellings of it that never occur."""
+    for spelling, paths in table.suspects.items():
+        say(f"note: {paths} paths answer {spelling!r}; if that means no answer, say so: missing = {spelling!r}")
+    for spelling in table.unused_missing:
+        say(f"note: no path answers {spelling!r}, which is said to mean no answer")

@@ -1,0 +1,168 @@
+"""Pools that have been voted on and, where asked for, labelled: what is calibrated, evaluated, audited and reported.
+
+    vote_pools(source, …)                  from the pools of a file or a run
+    VotedPools.of(votes, correct, …)       from arrays
+
+Rows that share a cluster or a question text are one unit: they stay on one side of a split, and one of them counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from demur.errors import InvalidValue
+from demur.pools.splits import Rows, Split, Texts, in_drawn_order, one_per_unit, split, units
+from demur.voting.baselines import best_of_m, oracle, single_path
+from demur.voting.codes import refuse_mask, taken
+from demur.voting.score_health import ScoreHealth
+from demur.voting.votes import Votes, vote
+
+if TYPE_CHECKING:  # what reads pools compares answers, which arrays do not need
+    from demur.pools.fields import PoolTable
+    from demur.pools.labels import Labels
+
+_MANY_FLOORS = 0.2
+
+
+class _Seen(Protocol):
+    def rows(self, ids: Sequence[str], questions: Texts | None = None, clusters: Texts | None = None) -> list[int]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class VotedPools:
+    """Votes, what is known of their problems, and labels. Rows are the source's, in order."""
+
+    votes: Votes
+    correct: NDArray[np.bool_] | None = None
+    """Whether each vote is right; None where there are no labels."""
+    questions: Texts | None = None
+    clusters: Texts | None = None
+    table: PoolTable | None = field(default=None, repr=False)
+    """The columns behind the votes, where they come from pools."""
+    labels: Labels | None = field(default=None, repr=False)
+    flags: Mapping[str, int] = field(default_factory=dict)
+    """How many values of the score are not quite what they should be, by flag."""
+
+    @classmethod
+    def of(
+        cls,
+        votes: Votes | VotedPools,
+        correct: ArrayLike | None = None,
+        *,
+        questions: Texts | None = None,
+        clusters: Texts | None = None,
+    ) -> VotedPools:
+        """From votes held on arrays: one label per vote and, where they are known, question texts and clusters."""
+        if isinstance(votes, VotedPools):
+            if correct is not None or questions is not None or clusters is not None:
+                raise InvalidValue("voted pools have labels, questions and clusters of their own; give no others")
+            return votes
+        for name, column in (("clusters", clusters), ("questions", questions)):
+            if column is not None and len(column) != len(votes):
+                raise InvalidValue(f"{name} must hold one entry per vote, {len(votes)} of them, got {len(column)}")
+        labels = None if correct is None else as_labels(correct, len(votes))
+        if labels is not None and (unanswered := np.flatnonzero(labels & ~votes.has_answer)).size:
+            raise InvalidValue(f"vote {unanswered[0]} has no answer, so it cannot be labelled correct")
+        return cls(votes, labels, questions, clusters)
+
+    def __len__(self) -> int:
+        return len(self.votes)
+
+    @cached_property
+    def ids(self) -> Sequence[str]:
+        """The problems' names; row numbers where they have none."""
+        return self.votes.ids if self.votes.ids is not None else [str(row) for row in range(len(self))]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The ids that a policy may know; blank ones where problems have none, for row numbers are not names."""
+        return self.votes.ids if self.votes.ids is not None else [""] * len(self)
+
+    @cached_property
+    def units(self) -> Rows:
+        """A number per row, equal for rows that belong together: one cluster, or the same question text."""
+        return units(self.ids, self.clusters, self.questions)
+
+    @cached_property
+    def counted(self) -> Rows:
+        """One row of each unit, ascending."""
+        return one_per_unit(self.ids, self.units)
+
+    @cached_property
+    def in_order(self) -> Rows:
+        """One row of each unit, in an order that the order of rows does not decide, where problems have names."""
+        if self.votes.ids is None:
+            return self.counted
+        return self.counted[in_drawn_order([self.ids[row] for row in self.counted])]
+
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """The labels; an error where there are none."""
+        if self.correct is None:
+            raise InvalidValue("these pools have no labels", "read them with labels, or give {correct}")
+        return self.correct
+
+    def take(self, rows: NDArray[Any]) -> VotedPools:
+        """Some of the rows, in that order."""
+        index = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        known = (taken(column, index) for column in (self.correct, self.questions, self.clusters))
+        return VotedPools(self.votes.take(index), *known)
+
+    def split(self, *, hold_out: float, seed: int) -> Split:
+        """Rows to calibrate on, and a share of the units held out."""
+        return split(self.ids, clusters=self.clusters, questions=self.questions, seed=seed, test=hold_out)
+
+    def seen_by(self, seen: _Seen) -> NDArray[np.bool_]:
+        """Rows that calibrated a policy, and whatever belongs with one that did: not new to it either."""
+        return np.isin(self.units, self.units[seen.rows(self.names, self.questions, self.clusters)])
+
+    def accuracies(self, rows: Rows) -> dict[str, float]:
+        """Accuracy without abstention on some rows, of the vote and of what it is compared with."""
+        if self.labels is None or self.table is None:
+            return {} if self.correct is None else {"weighted_vote": float(self.correct[rows].mean())}
+        table, labels = self.table, self.labels
+        paths = taken(labels.of_paths(table), rows)
+        majority = labels.of_votes(vote(table.answers))[rows]
+        rates = {"single_path": single_path(paths), "majority_vote": float(majority.mean())}
+        if table.scores is not None:
+            best = labels.of_answers(best_of_m(table.answers, table.scores).tolist())[rows]
+            rates |= {"best_of_m": float(best.mean()), "weighted_vote": float(self.labelled[rows].mean())}
+        return {**rates, "oracle": oracle(paths)}
+
+    def score_warnings(self) -> list[str]:
+        """What is the matter with the score, seen without labels; nothing where nothing is."""
+        name = self.votes.upstream.score.get("name")
+        if self.table is None or self.table.scores is None or name is None:
+            return []
+        scores = self.table.scores
+        warnings = ScoreHealth.of(scores, self.votes.recipe).warnings(name)
+        floors = sum(count for flag, count in self.flags.items() if "floor" in flag) / sum(map(len, scores))
+        if floors > _MANY_FLOORS:
+            warnings.append(
+                f"{floors:.0%} of the values of {name!r} are floors: the judge's likeliest tokens do not reach "
+                "down to Y; score with an exact route"
+            )
+        return warnings
+
+
+def as_labels(correct: ArrayLike, rows: int) -> NDArray[np.bool_]:
+    """Labels as a boolean array with one entry per row."""
+    refuse_mask(correct, "correct")
+    labels = np.asarray(correct)
+    if labels.dtype == object and all(isinstance(label, (bool, np.bool_)) for label in labels.ravel()):
+        labels = labels.astype(np.bool_)
+    if labels.dtype != np.bool_:
+        shown = labels.ravel()[0] if labels.size else "nothing"
+        raise InvalidValue(
+            f"correct must hold booleans, got {labels.dtype} (such as {shown!r}); "
+            "compare the answers with gold to get them: votes.answer == gold"
+        )
+    if labels.shape != (rows,):
+        raise InvalidValue(f"correct must hold one label per vote, {rows} of them, got shape {labels.shape}")
+    return labels

@@ -1,0 +1,8 @@
+"""How a model is asked: to answer a question (`templates`), and to judge a path (`judging`). Never sees gold."""
+
+from __future__ import annotations
+
+from demur.prompts.judging import JudgePrompt, judge_prompt
+from demur.prompts.templates import NAMED, Prompt, Template, read_template, template_of
+
+__all__ = ["NAMED", "JudgePrompt", "Prompt", "Template", "judge_prompt", "read_template", "template_of"]

@@ -1,0 +1,391 @@
+/* The six charts. Each builds its picture for a width, moves its marks to an operating point, says in words what they
+   show, and has its data as a table: [heads, rows]. */
+
+const HEIGHT = 320;
+const BINS = 20;
+const DASHES = ["7 3", "2 3", "9 3 2 3", "4 2", "12 4"];
+const comparable = facts.scores.filter((score) => score.frontier?.answered.length);
+const baselines = Object.entries(facts.baselines);
+
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+const zip = (...lists) => lists[0].map((_, index) => lists.map((list) => list?.[index]));
+const lambdaText = (point) => (point.feasible ? `λ = ${fixed(point.threshold[0], 3)}` : "abstains always");
+const whereFeasible = (say) => (point) => (point.feasible ? say(point, point.observed) : `${needs(point)}.`);
+function allVotes(plot) {
+  return { name: "all votes, p_v", colour: "none", dash: "1 3", dots: straight(plot, facts.vote_accuracy) };
+}
+
+const frontierChart = {
+  build(width) {
+    const { answered, accuracy } = facts.frontier;
+    const others = comparable.flatMap((score) => score.frontier.accuracy);
+    const expected = points.map((point) => point.accuracy);
+    const low = floorOf(accuracy, others, expected, facts.vote_accuracy);
+    const xTitle = "Yield: share of questions answered, y";
+    const yTitle = "Accuracy of answers, A";
+    const plot = frame(width, HEIGHT, { x: [0, 1], y: [low, 1], xTitle, yTitle, xText: shareText, yText: shareText });
+    const series = comparable.slice(0, 12).map(({ title, frontier }, index) => ({
+      name: short(title, 34),
+      colour: `s${index % 5}`,
+      dash: DASHES[index % 5],
+      dots: trace(plot, frontier.answered, frontier.accuracy),
+    }));
+    series.push(allVotes(plot));
+    series.push({ name: "this policy", colour: "right", wide: true, dots: trace(plot, answered, accuracy) });
+    for (const one of series) curve(plot, one);
+    const key = labelCurves(plot, series.toReversed());
+    const mark = markOn(plot, 2);
+    const move = (point) => {
+      const observed = point.observed && [point.observed.answered, point.observed.accuracy];
+      mark(point.answered, `α = ${level(point.alpha)}`, point.accuracy, observed);
+    };
+    return { svg: plot.svg, key, move };
+  },
+  say: whereFeasible((point, observed) => {
+    const unseen = observed ? `; unseen: ${percent(observed.answered)} and ${percent(observed.accuracy)}` : "";
+    return `${percent(point.answered)} answered, ${percent(point.accuracy)} of them right${unseen}.`;
+  }),
+  table() {
+    const { answered, accuracy } = facts.frontier;
+    return [["Vote", "Yield", "Accuracy"], zip(answered, accuracy).map((pair) => ["this policy", ...pair])];
+  },
+};
+
+const controlChart = {
+  build(width) {
+    const alphas = points.map((point) => point.alpha);
+    const x = [alphas[0], alphas.at(-1)];
+    const yTitle = "Share of questions";
+    const plot = frame(width, HEIGHT, { x, y: [0, 1], xTitle: "Error level, α", yTitle, yText: shareText });
+    const none = alphas.map(() => 0);
+    const all = alphas.map(() => 1);
+    const wrong = points.map((point) => point.expected_confident_error);
+    const answered = points.map((point) => point.answered);
+    const areas = [
+      { name: "abstained", low: answered, high: all, fill: "f-none" },
+      { name: "answered right", low: wrong, high: answered, fill: "f-right" },
+      { name: "answered wrongly", low: none, high: wrong, fill: "f-wrong" },
+    ];
+    const series = [{ name: "limit α", colour: "ink", dots: trace(plot, x, x) }];
+    if (facts.n_test) {
+      const errors = points.map((point) => point.observed.confident_error);
+      series.push({ name: "wrong, unseen questions", colour: "wrong", dash: "5 3", dots: trace(plot, alphas, errors) });
+    }
+    const taken = [];
+    for (const { low, high, fill } of areas) area(plot, alphas, low, high, fill);
+    const thin = areas.filter((part) => !labelArea(plot, alphas, part, taken));
+    for (const one of series) curve(plot, one);
+    const homeless = labelCurves(plot, series, taken) ? series : [];
+    const key = thin.length || homeless.length ? keyTo([...thin, ...homeless]) : null;
+    const mark = markOn(plot, 2);
+    const move = (point) => {
+      const { alpha, expected_confident_error, observed } = point;
+      mark(alpha, `α = ${level(alpha)}`, expected_confident_error, observed?.confident_error);
+    };
+    return { svg: plot.svg, key, move };
+  },
+  say: whereFeasible((point, observed) => {
+    const unseen = observed ? `; unseen: ${percent(observed.confident_error)}, ${usual(observed)}` : "";
+    const wrong = percent(point.expected_confident_error);
+    return `${wrong} answered wrongly, limit ${plainPercent(point.alpha)}${unseen}.`;
+  }),
+  table() {
+    const heads = ["Alpha", "Answered", "Answered wrongly", "Unseen: answered", "Unseen: wrongly", "p-value"];
+    const rows = points.map(({ alpha, answered, expected_confident_error, observed }) => {
+      const unseen = [observed?.answered, observed?.confident_error, observed?.p_value];
+      return [alpha, answered, expected_confident_error, ...unseen];
+    });
+    return [heads, rows];
+  },
+};
+
+const accuracyChart = {
+  build(width) {
+    const { threshold, accuracy, lower, upper, observed } = facts.curves;
+    const y = [floorOf(accuracy, lower, observed ?? [], facts.vote_accuracy), 1];
+    const titles = { xTitle: "Threshold on confidence, λ", yTitle: "Accuracy of answers, A(λ)" };
+    const plot = frame(width, HEIGHT, { x: [0, 1], y, ...titles, yText: shareText });
+    const twice = (values) => values.flatMap((value) => [value, value]);
+    area(plot, [...twice(threshold).slice(1), threshold.at(-1)], twice(lower), twice(upper), "band");
+    const stairs = (values) => trace(plot, threshold, values, true);
+    const series = [{ name: "predicted", colour: "right", wide: true, dots: stairs(accuracy) }, allVotes(plot)];
+    const unseen = { name: "observed, unseen questions", colour: "wrong", dash: "6 3" };
+    if (observed) series.splice(1, 0, { ...unseen, dots: stairs(observed) });
+    for (const one of series) curve(plot, one);
+    const key = labelCurves(plot, series);
+    const mark = markOn(plot, 2);
+    const move = (point) => {
+      const values = point.answered ? [point.accuracy, point.observed?.accuracy] : [];
+      mark(point.threshold[0], lambdaText(point), ...values);
+    };
+    return { svg: plot.svg, key, move };
+  },
+  say: whereFeasible((point, observed) => {
+    const above = `above λ = ${thresholdText(point)}`;
+    if (!point.answered) return `Nothing is answered ${above}.`;
+    const unseen = observed ? `; observed ${percent(observed.accuracy)}` : "";
+    return `${above}, ${percent(point.accuracy)} predicted right, band ${range(point.band)}${unseen}.`;
+  }),
+  table() {
+    const { threshold, answered, accuracy, lower, upper, observed } = facts.curves;
+    const heads = ["Threshold", "Answered", "Accuracy", "Lower", "Upper", "Observed"];
+    return [heads, zip(threshold, answered, accuracy, lower, upper, observed)];
+  },
+};
+
+function drawHazards(width, height, place) {
+  const { edges, gap } = facts.hazards;
+  const gaps = gap.filter(known);
+  const y = [Math.min(0, ...gaps), Math.max(0.5, ...gaps)];
+  const titles = { xTitle: "Threshold on confidence, λ", yTitle: "Hazard gap: wrong minus right" };
+  const plot = frame(width, height, { ...place, y, ...titles, yText: number });
+  const zero = plot.Y(0);
+  for (const [bin, value] of gap.entries()) {
+    const left = plot.X(edges[bin]) + 1.5;
+    const right = plot.X(edges[bin + 1]) - 1.5;
+    const end = plot.Y(value ?? 0);
+    const size = [Math.max(1, right - left), Math.max(0.5, Math.abs(end - zero))];
+    if (value === null) plot.text(NONE, (left + right) / 2, zero - 3);
+    else plot.rect(value < 0 ? "f-wrong" : "f-right", left, Math.min(zero, end), ...size);
+  }
+  return plot;
+}
+const separabilityChart = {
+  build(width) {
+    const { threshold, survival_right, survival_wrong, gap } = facts.curves;
+    const height = 400;
+    const split = 260;
+    const lowest = Math.min(0, ...gap.filter(known));
+    const y = [lowest < -0.02 ? Math.max(-1, Math.floor(lowest * 5) / 5) : 0, 1];
+    const plot = frame(width, height, { x: [0, 1], y, yTitle: "Share above λ: survival S, gap Δ", bottom: split });
+    const stairs = (values) => trace(plot, threshold, values, true);
+    const series = [
+      { name: "right votes", colour: "right", wide: true, dots: stairs(survival_right) },
+      { name: "wrong votes", colour: "wrong", wide: true, dash: "7 3", dots: stairs(survival_wrong) },
+      { name: "gap Δ", colour: "ink", dash: "2 2", dots: stairs(gap) },
+    ];
+    for (const one of series) curve(plot, one);
+    const key = labelCurves(plot, series);
+    const bars = drawHazards(width, height, { svg: plot.svg, x: [0, 1], top: split + 36 });
+    const mark = markOn(plot);
+    const under = draw("line", { class: "rule", y1: bars.top, y2: bars.bottom });
+    plot.add("g", "mark-alpha", under);
+    const move = (point) => {
+      const at = plot.X(point.threshold[0]);
+      mark(point.threshold[0], lambdaText(point));
+      fill(under, { x1: at, x2: at });
+    };
+    return { svg: plot.svg, key, move };
+  },
+  say: whereFeasible((point) => {
+    const rights = sum(facts.evidence.right);
+    const wrongs = sum(facts.evidence.wrong);
+    const right = rights ? point.right_above / rights : null;
+    const wrong = wrongs ? point.wrong_above / wrongs : null;
+    const gap = known(right) && known(wrong) ? right - wrong : null;
+    const shares = `${percent(right)} of the right votes and ${percent(wrong)} of the wrong ones`;
+    return `Above the threshold ${thresholdText(point)} lie ${shares}; gap Δ = ${fixed(gap, 3)}.`;
+  }),
+  table() {
+    const { threshold, survival_right, survival_wrong, gap } = facts.curves;
+    return [["Threshold", "Right above", "Wrong above", "Gap"], zip(threshold, survival_right, survival_wrong, gap)];
+  },
+};
+
+function binned(counts) {
+  const right = new Array(BINS).fill(0);
+  const wrong = new Array(BINS).fill(0);
+  for (const [index, confidence] of counts.confidence.entries()) {
+    // Bins are (a, b], as the rule is strict: what lies on a threshold is not above it.
+    const bin = Math.min(BINS - 1, Math.max(0, Math.ceil(confidence * BINS - 1e-9) - 1));
+    right[bin] += counts.right[index];
+    wrong[bin] += counts.wrong[index];
+  }
+  return { right, wrong };
+}
+const evidenceChart = {
+  build(width) {
+    const { right, wrong } = binned(facts.evidence);
+    const most = Math.max(1, ...right);
+    const worst = Math.max(0, ...wrong);
+    const y = [-(worst + (most + worst) * 0.1), most * 1.08];
+    const titles = { xTitle: "Confidence of the vote, ν", yTitle: "Number of votes" };
+    const plot = frame(width, HEIGHT, { x: [0, 1], y, ...titles, yText: (value) => String(Math.abs(value)) });
+    const zero = plot.Y(0);
+    const roomy = (plot.right - plot.left) / BINS > 17;
+    for (let bin = 0; bin < BINS; bin++) {
+      const x = plot.X(bin / BINS) + 1;
+      const size = plot.X((bin + 1) / BINS) - x - 1;
+      const up = Math.max(2, zero - plot.Y(right[bin]));
+      const down = Math.max(2, plot.Y(-wrong[bin]) - zero);
+      if (right[bin]) plot.rect("f-right", x, zero - up, size, up);
+      if (wrong[bin]) plot.rect("f-wrong", x, zero, size, down);
+      if (roomy && right[bin]) plot.text(right[bin], x + size / 2, zero - up - 4);
+      if (roomy && wrong[bin]) plot.text(wrong[bin], x + size / 2, zero + (down > 18 ? down - 5 : down + 12));
+    }
+    plot.line("axis", plot.left, zero, plot.right, zero);
+    const veil = draw("rect", { class: "veil", x: plot.left, y: plot.top, height: plot.bottom - plot.top });
+    plot.add("g", "mark-alpha", veil);
+    plot.label("↑ right votes", plot.left + 6, plot.top + 16, "right", "start");
+    plot.label("↓ wrong votes", plot.left + 6, plot.bottom - 6, "wrong", "start");
+    const mark = markOn(plot);
+    const move = (point) => {
+      mark(point.threshold[0], lambdaText(point));
+      fill(veil, { width: plot.X(point.threshold[0]) - plot.left });
+    };
+    return { svg: plot.svg, key: null, move };
+  },
+  say: whereFeasible((point) => {
+    const votes = `${many(point.right_above, "right vote")} and ${point.wrong_above} wrong, of ${facts.n}`;
+    return `Above the threshold ${thresholdText(point)}: ${votes}.`;
+  }),
+  table() {
+    const edges = Array.from({ length: BINS + 1 }, (_, bin) => bin / BINS);
+    const { right, wrong } = binned(facts.evidence);
+    const unseen = facts.test ? binned(facts.test) : {};
+    const heads = ["Confidence above", "up to", "Right", "Wrong", "Unseen: right", "Unseen: wrong"];
+    return [heads, zip(edges.slice(0, -1), edges.slice(1), right, wrong, unseen.right, unseen.wrong)];
+  },
+};
+
+/* Accuracy that a vote reaches at about this yield: looked up on its frontier, none where it cannot answer so few. */
+function accuracyAt({ answered, accuracy }, share) {
+  const after = answered.findIndex((other) => other >= share - 1e-9);
+  if (share <= 0 || after < 0) return null;
+  if (answered[after] - share < 1e-9) return accuracy[after];
+  if (after === 0) return answered[0] - share < 0.02 ? accuracy[0] : null;
+  const slope = (accuracy[after] - accuracy[after - 1]) / (answered[after] - answered[after - 1]);
+  return accuracy[after - 1] + slope * (share - answered[after - 1]);
+}
+const accuracyNow = ({ frontier }, point) => (frontier ? accuracyAt(frontier, point.answered) : null);
+const hollow = (cx, cy) => draw("circle", { class: "hollow", cx, cy, r: 5 });
+const square = (x, y) => draw("rect", { class: "base", x: x - 4.5, y: y - 4.5, width: 9, height: 9 });
+const diamond = (x, y) => draw("path", { class: "solid", d: `M${x - 6} ${y}l6 -6l6 6l-6 6Z` });
+const spot = (cx, cy) => draw("g", "mark-alpha", draw("circle", { class: "dot", cx, cy, r: 5 }));
+
+const scoresChart = {
+  build(width) {
+    const scores = facts.scores.slice(0, 20);
+    const rows = scores.length + baselines.length;
+    const step = 26;
+    if (!rows) return { svg: draw("svg", { width, height: 12, role: "img" }), key: null, move: () => {} };
+    const left = Math.min(190, Math.round(width * 0.36));
+    const whole = scores.flatMap((score) => [score.vote_accuracy, score.common_auc]);
+    const partial = comparable.flatMap((score) => score.frontier.accuracy);
+    const low = floorOf(whole, partial, Object.values(facts.baselines));
+    const height = Math.max(120, rows * step + 54);
+    const plot = frame(width, height, { x: [low, 1], xTitle: "Accuracy, A", xText: shareText, left, top: 6 });
+    const titles = [...scores.map((score) => score.title), ...baselines.map(([name]) => name)];
+    const heights = titles.map((title, row) => {
+      const y = plot.top + (row + 0.5) * step;
+      plot.line("grid", left, y, plot.right, y);
+      plot.text(short(title, Math.floor(left / 6.6)), left - 8, y + 4, "end", row < scores.length ? "title" : "");
+      return y;
+    });
+    const spots = scores.map(({ vote_accuracy, common_auc }, row) => {
+      if (known(vote_accuracy)) plot.svg.append(hollow(plot.X(vote_accuracy), heights[row]));
+      if (known(common_auc)) plot.svg.append(diamond(plot.X(common_auc), heights[row]));
+      return plot.svg.appendChild(spot(0, heights[row]));
+    });
+    for (const [index, [, accuracy]] of baselines.entries()) {
+      const y = heights[scores.length + index];
+      const x = plot.X(accuracy);
+      plot.svg.append(square(x, y));
+      if (x > plot.right - 60) plot.text(percent(accuracy), x - 10, y + 4, "end");
+      else plot.text(percent(accuracy), x + 10, y + 4, "start");
+    }
+    const key = signKey([
+      [hollow(13, 6), "all questions answered"],
+      [diamond(13, 6), "mean over the yields all can reach"],
+      [spot(13, 6), "at the current yield"],
+      [square(13, 6), "baseline, all questions"],
+    ]);
+    const move = (point) => {
+      for (const [row, score] of scores.entries()) {
+        const accuracy = accuracyNow(score, point);
+        spots[row].classList.toggle("hide", accuracy === null);
+        fill(spots[row].firstChild, { cx: plot.X(accuracy) });
+      }
+    };
+    return { svg: plot.svg, key, move };
+  },
+  say(point) {
+    if (!facts.scores.length && !baselines.length) return "No labelled questions, so nothing to compare.";
+    const reached = facts.scores.slice(0, 20).map((score) => [accuracyNow(score, point), score.title]);
+    const [best] = reached.filter(([accuracy]) => accuracy !== null).sort(([one], [other]) => other - one);
+    if (!best) return `No vote here can be read at a yield of ${percent(point.answered)}.`;
+    const [accuracy, title] = best;
+    return `At ${percent(point.answered)} answered, the best vote is ${short(title, 40)} with ${percent(accuracy)} right.`;
+  },
+  table() {
+    const scored = ["Scored paths", "Lowest score", "Highest score", "Questions without it"];
+    const heads = ["Vote or baseline", "Accuracy", "Normaliser", ...scored];
+    const rows = facts.scores.map((score) => {
+      const { title, vote_accuracy, normaliser, paths, low, high, missing } = score;
+      return [title, vote_accuracy, normaliser, paths, low, high, missing.length];
+    });
+    const plain = baselines.map(([name, accuracy]) => [name, accuracy, "", null, null, null, null]);
+    return [heads, rows.concat(plain)];
+  },
+};
+function setUpScores() {
+  byId("scores").classList.toggle("hide", !facts.scores.length);
+  for (const score of facts.scores) {
+    const notes = Object.entries(score.flags).map(([flag, count]) => `${flag}: ${count}`);
+    notes.push(...score.warnings);
+    if (score.missing.length) notes.push(`${many(score.missing.length, "question")} without it`);
+    const { path_auroc, vote_accuracy, frontier_auc, common_auc } = score;
+    const numbers = [fixed(path_auroc, 3), percent(vote_accuracy), fixed(frontier_auc, 3), percent(common_auc)];
+    const cells = numbers.map((text) => el("td", "num", text));
+    const note = el("td", "data", short(notes.join("; ") || NONE, 400));
+    byId("scores-rows").append(el("tr", {}, el("td", "data", short(score.title, 80)), cells, note));
+  }
+}
+
+/* Figures: each stands in the page with its title and caption, and is drawn anew where its width changes. */
+
+const drawn = [];
+function setUpCharts() {
+  setUpScores();
+  setUpChart("chart-frontier", frontierChart);
+  setUpChart("chart-control", controlChart);
+  setUpChart("chart-accuracy", accuracyChart);
+  setUpChart("chart-separability", separabilityChart);
+  setUpChart("chart-evidence", evidenceChart);
+  setUpChart("chart-scores", scoresChart);
+}
+function setUpChart(id, { build, say, table }) {
+  const [title, reading, plot, details] = byId(id).querySelectorAll("h3, .reading, .plot, details");
+  let width = 0;
+  let picture = null;
+  const read = (point) => {
+    const words = say(point);
+    picture.move(point);
+    reading.textContent = capital(words);
+    picture.svg.setAttribute("aria-label", `${title.textContent}. At ${atAlpha(point)}: ${words}`);
+  };
+  const fit = () => {
+    const wanted = Math.round(Math.min(Math.max(plot.clientWidth, 260), 760));
+    if (Math.abs(wanted - width) < 3) return;
+    width = wanted;
+    picture = build(width);
+    plot.replaceChildren(...[picture.svg, picture.key].filter((part) => part !== null));
+    read(now());
+  };
+  details.addEventListener("toggle", () => {
+    if (details.open && details.children.length === 1) details.append(dataTable(...table()));
+  });
+  new ResizeObserver(fit).observe(plot);
+  fit();
+  drawn.push({ read });
+}
+function dataTable(heads, rows) {
+  const step = Math.max(1, Math.ceil(rows.length / 60));
+  const kept = rows.filter((_, index) => index % step === 0 || index === rows.length - 1);
+  const textOf = (cell) => (typeof cell === "string" ? short(cell, 80) : number(cell));
+  const head = heads.map((name) => el("th", { scope: "col" }, name));
+  const body = kept.map((cells) => el("tr", {}, ...cells.map((cell) => el("td", "data", textOf(cell)))));
+  const table = el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body));
+  const note = step > 1 ? el("p", "small", `Every ${step} of ${rows.length} rows.`) : null;
+  return el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Data of the chart" }, table, note);
+}

@@ -1,0 +1,179 @@
+/* The page: its facts, the operating point in use, and what stands around the charts and the table. */
+
+const facts = JSON.parse(byId("data").textContent);
+const { points, questions } = facts;
+const state = { index: points.findIndex((point) => point.chosen), answered: [] };
+const now = () => points[state.index];
+
+/* Alpha */
+
+function setUpAlpha() {
+  const slider = byId("alpha");
+  slider.max = points.length - 1;
+  for (const [index, point] of points.entries()) {
+    if (!point.chosen) continue;
+    const place = index / Math.max(1, points.length - 1);
+    // The slider's thumb is 16 px wide.
+    byId("track").append(el("span", { class: "tick", style: `left: calc(8px + ${place} * (100% - 16px))` }));
+    const button = el("button", { type: "button", "data-index": index }, level(point.alpha));
+    button.addEventListener("click", () => setAlpha(index));
+    byId("chosen").append(button);
+  }
+  slider.addEventListener("input", () => setAlpha(Number(slider.value)));
+}
+function setAlpha(index) {
+  state.index = index;
+  const point = now();
+  const slider = byId("alpha");
+  const words = point.feasible ? `${percent(point.answered)} answered` : needs(point);
+  state.answered = questions.id.map((_, row) => isAnswered(point, questions, row));
+  slider.value = index;
+  slider.setAttribute("aria-valuetext", `alpha ${level(point.alpha)}, ${words}`);
+  put("alpha-value", level(point.alpha));
+  for (const button of byId("chosen").querySelectorAll("button")) {
+    button.setAttribute("aria-pressed", String(Number(button.dataset.index) === index));
+  }
+  paintStatus(point);
+  paintHeader(point);
+  paintWarnings(point);
+  for (const chart of drawn) chart.read(point);
+  paintTable();
+}
+function paintStatus(point) {
+  const sizes = `*${percent(point.answered)}* answered, *${percent(point.accuracy)}* of them right`;
+  const errors = `*${percent(point.expected_confident_error)}* answered wrongly`;
+  const words = point.feasible
+    ? `${sizes}, ${errors}, threshold *${thresholdText(point)}*.${point.chosen ? "" : " Exploring, not a promise."}`
+    : `*${capital(needs(point))}*. It has ${facts.n}.`;
+  const parts = words.split("*").map((part, place) => (place % 2 ? el("b", {}, part) : part));
+  byId("status").replaceChildren(...parts);
+}
+
+/* Header */
+
+function promiseSentence(point) {
+  if (!point.feasible) return `At ${atAlpha(point)}, the policy ${needs(point)}. It has ${facts.n}.`;
+  const sets = `for all but a share ${point.delta} of calibration sets like the ${facts.n} questions used`;
+  const promised = point.delta
+    ? `${sets}, the rate of wrong answers on new questions`
+    : `on new questions like the ${facts.n} it was calibrated on, the chance that a question is answered wrongly`;
+  return `At ${atAlpha(point)}, ${promised} is at most ${plainPercent(point.alpha)}.`;
+}
+function smallPrint(point) {
+  const alphas = facts.chosen.map(level).join(", ");
+  const about = "This is about all questions together, not about any one answer.";
+  const scope = `${about} It holds for an alpha chosen beforehand`;
+  const full = point.feasible ? ` In full: ${point.promise}` : "";
+  if (point.chosen) return `${scope}: the policy was calibrated for ${alphas}.${full}`;
+  const moved = `Moving the slider to ${level(point.alpha)} after looking is for exploring, not a promise.`;
+  return `${scope}, and the policy was calibrated for ${alphas}. ${moved}`;
+}
+function accuracySentence(point) {
+  if (!point.answered) return "Nothing is answered.";
+  const least = `At least ${percent(point.accuracy_at_least)} with 95 % confidence`;
+  return `of the answers, expected. ${least}; band ${range(point.band)}.`;
+}
+function thresholdSentence(point) {
+  if (!point.feasible) return `${needs(point)}.`;
+  const origin =
+    point.threshold[0] > 0
+      ? `Set by rank ${point.k} among the wrong votes of ${facts.n} questions.`
+      : `Fewer than ${point.k} of ${facts.n} votes are wrong, so all are answered.`;
+  return `Answers if the confidence is greater. ${origin}`;
+}
+const VERDICTS = {
+  consistent: ["right", "✓ Consistent with the promise."],
+  "more than usual": ["wrong", "! More than usual."],
+  "not consistent": ["wrong", "✕ Not consistent with the promise."],
+};
+function verdict({ answered, observed }) {
+  if (answered === 0 && observed.errors === 0) return ["", "Nothing to check where nothing is answered."];
+  return VERDICTS[observed.verdict] ?? ["", "No verdict: this alpha was not chosen beforehand."];
+}
+function paintHeader(point) {
+  put("promise", promiseSentence(point));
+  put("print", smallPrint(point));
+  put("big-answered", percent(point.answered));
+  put("big-accuracy", percent(point.accuracy));
+  put("big-error", percent(point.expected_confident_error));
+  put("big-withheld", percent(point.false_abstention));
+  put("big-threshold", thresholdText(point));
+  put("sub-accuracy", accuracySentence(point));
+  put("sub-error", `of all questions, expected. Limit: ${plainPercent(point.alpha)}.`);
+  put("sub-threshold", thresholdSentence(point));
+  if (point.observed) paintObserved(point, point.observed);
+}
+function paintObserved(point, observed) {
+  const [kind, words] = verdict(point);
+  const unseen = `on ${facts.n_test} unseen`;
+  const law = `${usual(observed)}, p\u00a0=\u00a0${chance(observed.p_value)}`;
+  const wrong = `${percent(observed.confident_error)} (${observed.errors}) ${unseen}; ${law}. `;
+  put("seen-answered", `${percent(observed.answered)} ${unseen}`);
+  put("seen-accuracy", `${percent(observed.accuracy)} ${unseen}`);
+  put("seen-withheld", `${percent(observed.false_abstention)} ${unseen}`);
+  byId("seen-error").replaceChildren(wrong, el("span", `verdict ${kind}`, words));
+}
+function paintWarnings(point) {
+  const stuck = facts.unanimous.wrong;
+  const warnings = [...facts.warnings];
+  if (!point.feasible) {
+    warnings.unshift(`${capital(atAlpha(point))} ${needs(point)}.`);
+  } else if (stuck > point.alpha && questions.secondary === null) {
+    const share = `${percent(stuck)} of all votes are unanimous and wrong`;
+    warnings.unshift(`No threshold can answer: ${share}. Break ties by mean score.`);
+  } else if (point.answered === 0) {
+    const none = `no vote exceeds the threshold ${thresholdText(point)}`;
+    warnings.unshift(`At ${atAlpha(point)} nothing is answered: ${none}.`);
+  }
+  byId("warnings").replaceChildren(...warnings.map((text) => el("li", "data", text)));
+}
+
+/* Footer, theme, start */
+
+function setUpFooter() {
+  const { model, task, temperature, score, normaliser, weight, tie_break, relation } = facts.run;
+  const [low, high] = facts.n_paths;
+  const settings = {
+    Model: model,
+    Task: task,
+    Temperature: temperature,
+    Score: score,
+    Normaliser: normaliser,
+    Weight: weight,
+    "Ties broken by": tie_break,
+    "Answers compared by": relation,
+    "Paths per question": low === high ? low : `${low} to ${high}`,
+    "Calibration questions": facts.n,
+    "Unseen labelled questions": facts.n_test,
+  };
+  for (const [name, value] of Object.entries(settings)) {
+    const shown = value === null ? "not stated" : short(value, 300);
+    byId("run").append(el("div", {}, el("dt", {}, name), el("dd", "data", shown)));
+  }
+  const inside = "All data are inside this file; nothing is loaded from the network, and nothing is sent.";
+  put("colophon", `Made with demur ${facts.demur}. ${inside}`);
+}
+function setUpTheme() {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const { dataset } = document.documentElement;
+  const isDark = () => (dataset.theme ? dataset.theme === "dark" : dark.matches);
+  const paint = () => put("theme", isDark() ? "Light theme" : "Dark theme");
+  byId("theme").addEventListener("click", () => {
+    dataset.theme = isDark() ? "light" : "dark";
+    paint();
+  });
+  dark.addEventListener("change", paint);
+  paint();
+}
+// All of the page's files are one script, and the page starts when it has been read to the end.
+document.addEventListener("DOMContentLoaded", () => {
+  document.title = clean(facts.title).trim() || document.title;
+  put("title", document.title);
+  for (const note of document.querySelectorAll(".seen")) note.classList.toggle("hide", facts.n_test === 0);
+  setUpTheme();
+  setUpAlpha();
+  setUpFooter();
+  setUpTable();
+  setUpCharts();
+  setAlpha(state.index);
+});

@@ -1,0 +1,27 @@
+/* The decision rule: a vote is answered where its key exceeds the threshold, lexicographically and strictly.
+
+   A key is a confidence, or a confidence and a secondary key that ranks votes of equal confidence. JSON knows no
+   infinities: null is +inf in a threshold, which nothing exceeds, and -inf in a key, which exceeds nothing. */
+
+function exceeds(key, threshold) {
+  for (const [place, bound] of threshold.entries()) {
+    const part = key[place] ?? -Infinity;
+    const limit = bound ?? Infinity;
+    if (part > limit) return true;
+    if (part < limit) return false;
+  }
+  return false; // a tie with the threshold is not above it
+}
+
+function keyOf(questions, row) {
+  const confidence = questions.confidence[row];
+  return questions.secondary === null ? [confidence] : [confidence, questions.secondary[row]];
+}
+
+/* Whether a question is answered at an operating point. Where too few questions calibrated it, nothing exceeds its
+   threshold. The p-value has no say: it decides alike for marginal promises, and for no others. */
+function isAnswered(point, questions, row) {
+  return exceeds(keyOf(questions, row), point.threshold);
+}
+
+if (typeof module !== "undefined") module.exports = { exceeds, keyOf, isAnswered };

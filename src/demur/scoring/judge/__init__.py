@@ -1,0 +1,1 @@
+"""Judge: log p(Y) of a one-letter verdict on a path."""

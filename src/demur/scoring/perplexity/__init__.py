@@ -1,0 +1,1 @@
+"""Perplexity: how likely a model finds a path."""

@@ -1,0 +1,1 @@
+"""Reward: the scalar of a reward model."""

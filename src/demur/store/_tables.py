@@ -1,0 +1,115 @@
+"""The tables of a store. A change here needs a new SCHEMA_VERSION.
+
+Paths are keyed by run, problem and path index, so nothing can be stored twice and what is missing can be read off.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Column, ForeignKey, MetaData, Table, UniqueConstraint
+from sqlalchemy.types import BigInteger, Float, Integer, LargeBinary, String, Text
+
+SCHEMA_VERSION = 1
+PREFIX = "demur_"
+NAMES = ("meta", "runs", "problems", "pools", "paths", "texts", "scorers", "scores", "sessions")
+
+metadata = MetaData()
+
+
+def _table(name: str, *columns: Any, **options: Any) -> Table:
+    return Table(PREFIX + name, metadata, *columns, **options)
+
+
+def _number(name: str) -> Column[int]:
+    return Column(name, Integer, primary_key=True, autoincrement=False)
+
+
+meta = _table("meta", Column("name", String(64), primary_key=True), Column("value", Text, nullable=False))
+
+runs = _table(
+    "runs",
+    Column("run", Integer, primary_key=True, autoincrement=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("description", Text, nullable=False, doc="JSON: how paths are made; decides whether a run may go on"),
+    Column("fingerprint", String(80), nullable=False, doc="of the description"),
+    Column("n_paths", Integer, doc="paths a whole pool has; null for imported pools of any size"),
+    Column("created", String(40), nullable=False),
+)
+
+
+def _of_run(*, part_of_key: bool = True) -> Column[int]:
+    return Column("run", Integer, ForeignKey(runs.c.run), primary_key=part_of_key, nullable=False)
+
+
+def _key(*numbers: str) -> list[Column[int]]:
+    """What a row is known by: its run, and numbers within it."""
+    return [_of_run(), *(_number(name) for name in numbers)]
+
+
+problems = _table(
+    "problems",
+    *_key("number"),
+    Column("id", Text, nullable=False),
+    Column("question", Text),
+    Column("gold", Text, nullable=False, doc="JSON list"),
+    Column("cluster", Text),
+    Column("group", Text),
+    Column("extra", Text, nullable=False, doc="JSON object"),
+    UniqueConstraint("run", "id"),
+)
+
+pools = _table(
+    "pools",
+    *_key("number"),
+    Column("n_paths", Integer, nullable=False),
+    Column("completed", String(40), nullable=False),
+)
+
+paths = _table(
+    "paths",
+    *_key("number", "path"),
+    Column("answer", Text),
+    Column("extraction", String(40), doc="the rule that found the answer; null where the path has no answer field"),
+    Column("finish_reason", String(40)),
+    Column("n_tokens", Integer),
+    Column("logprob_mean", Float(53)),
+    Column("logprob_std", Float(53)),
+    Column("seed", BigInteger),
+    Column("latency", Float(53), doc="seconds until the request that brought it was answered"),
+    Column("extra", Text, doc="JSON object, for fields of imported paths"),
+    sqlite_with_rowid=False,
+)
+
+texts = _table(
+    "texts",
+    *_key("number", "path"),
+    Column("text", LargeBinary, nullable=False, doc="UTF-8, deflated; apart from the rest, which is read without it"),
+)
+
+scorers = _table(
+    "scorers",
+    _of_run(),
+    Column("name", String(200), primary_key=True),
+    Column("identity", Text, nullable=False, doc="JSON: model, prompt, sign …"),
+)
+
+scores = _table(
+    "scores",
+    _of_run(),
+    Column("name", String(200), primary_key=True),
+    _number("number"),
+    _number("path"),
+    Column("value", Float(53), nullable=False),
+    Column("flag", String(20), doc="why the value is not quite what it should be: floor, cut, empty"),
+    sqlite_with_rowid=False,
+)
+
+sessions = _table(
+    "sessions",
+    Column("session", Integer, primary_key=True, autoincrement=True),
+    _of_run(part_of_key=False),
+    Column("command", String(40), nullable=False),
+    Column("started", String(40), nullable=False),
+    Column("facts", Text, nullable=False, doc="JSON: versions, seconds, paths, tokens, errors"),
+)

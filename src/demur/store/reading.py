@@ -1,0 +1,119 @@
+"""Reading a run: its pools as records, and what they still lack."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from sqlalchemy import Engine, Table, select
+
+from demur.records import Path, Pool, Problem
+from demur.store._tables import paths, pools, problems, scores, texts
+from demur.store.connection import reading
+from demur.store.rows import PATH_FACTS, facts_of, problem_of, unpack
+
+_MOST_PATHS = 1 << 20
+_NOTHING: Any = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A problem that lacks paths, and which. Without gold: nothing that samples may see it."""
+
+    number: int
+    problem: Problem
+    missing: tuple[int, ...]
+
+
+class RunReader:
+    """The pools of one run."""
+
+    def __init__(self, engine: Engine, place: str, key: int, name: str, n_paths: int | None) -> None:
+        self.engine, self.place, self.key, self.name, self.n_paths = engine, place, key, name, n_paths
+
+    def is_empty(self) -> bool:
+        """Whether no path was ever saved."""
+        return not self._rows(select(paths.c.path).where(paths.c.run == self.key).limit(1))
+
+    def numbers(self) -> dict[str, int]:
+        """The number of each problem, by id."""
+        query = select(problems.c.id, problems.c.number).where(problems.c.run == self.key)
+        return {row.id: row.number for row in self._rows(query)}
+
+    def pending(self, ids: Iterable[str] | None = None) -> list[Pending]:
+        """Problems that lack paths, in the order they were added; only those named, if any are."""
+        wanted = None if ids is None else set(ids)
+        mine = select(problems).where(problems.c.run == self.key).order_by(problems.c.number)
+        saved: dict[int, set[int]] = {}
+        with reading(self.engine, self.place) as connection:
+            rows = connection.execute(mine).all()
+            for number, path in connection.execute(select(paths.c.number, paths.c.path).where(paths.c.run == self.key)):
+                saved.setdefault(number, set()).add(path)
+        lacking = []
+        for row in rows:
+            if wanted is not None and row.id not in wanted:
+                continue
+            missing = tuple(path for path in range(self.n_paths or 0) if path not in saved.get(row.number, ()))
+            if missing:
+                lacking.append(Pending(row.number, replace(problem_of(row), gold=()), missing))
+        return lacking
+
+    def pools(
+        self,
+        *,
+        with_texts: bool = False,
+        facts: bool = True,
+        complete: bool = True,
+        numbers: Collection[int] | None = None,
+    ) -> list[Pool]:
+        """The pools as records, whole ones unless told otherwise; only those of some problems, if `numbers` says so.
+
+        Texts come only if asked for, they are most of a run; without `facts` only answers and scores come, which is
+        all that a vote needs.
+        """
+        names = ("number", "path", "answer", "extraction", *(("extra", *PATH_FACTS) if facts else ()))
+
+        def rows(table: Table, *columns: str, order: Sequence[str] = ()) -> Any:
+            mine = table.c.run == self.key
+            mine = mine if numbers is None else mine & table.c.number.in_(numbers)
+            query = select(*(table.c[name] for name in columns)).where(mine)
+            return connection.execute(query.order_by(*(table.c[name] for name in order))).all()
+
+        scored: dict[int, dict[str, float]] = {}
+        packed: dict[int, bytes] = {}
+        by_problem: dict[int, list[Path]] = {}
+        with _collector_at_rest(), reading(self.engine, self.place) as connection:
+            whole = {number for (number,) in rows(pools, "number")}
+            asked = rows(problems, *problems.c.keys(), order=["number"])
+            for number, path, name, value in rows(scores, "number", "path", "name", "value"):
+                scored.setdefault(number * _MOST_PATHS + path, {})[name] = value
+            for number, path, content in rows(texts, "number", "path", "text") if with_texts else ():
+                packed[number * _MOST_PATHS + path] = content
+            for row in rows(paths, *names, order=["number", "path"]):
+                key = row[0] * _MOST_PATHS + row[1]
+                extra = facts_of(row) if facts else _NOTHING
+                path = Path(row[2], unpack(packed.get(key)), scored.get(key, _NOTHING), extra, row[3] is not None)
+                by_problem.setdefault(row[0], []).append(path)
+        kept = [row for row in asked if row.number in by_problem and (not complete or row.number in whole)]
+        return [Pool(problem_of(row), tuple(by_problem[row.number])) for row in kept]
+
+    def _rows(self, query: Any) -> Sequence[Any]:
+        """What a query finds, in a transaction of its own."""
+        with reading(self.engine, self.place) as connection:
+            return connection.execute(query).all()
+
+
+@contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """Many small records at once would set off the garbage collector again and again, to find nothing."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

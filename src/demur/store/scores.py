@@ -1,0 +1,103 @@
+"""The scores of a run: which paths lack one, values under their scorer's identity, flags."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import func, select
+
+from demur.errors import StoreError
+from demur.records import Pool, blinded
+from demur.store._tables import paths, pools, scorers, scores
+from demur.store.connection import insert_new, writing
+from demur.store.reading import RunReader
+from demur.store.rows import PathScore
+
+_POOLS_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Unscored:
+    """A whole pool some of whose paths lack a score, and which. Without gold: nothing that scores may see it."""
+
+    number: int
+    pool: Pool
+    missing: tuple[int, ...]
+    known: Mapping[int, float] = field(default_factory=dict)
+    """The scores of the paths that have one, by path."""
+
+
+class RunScores(RunReader):
+    """Reads and writes the scores of one run."""
+
+    def lacking(self, name: str) -> dict[int, tuple[int, ...]]:
+        """The paths of whole pools that lack a score, by the number of their problem."""
+        whole = paths.join(pools, (pools.c.run == paths.c.run) & (pools.c.number == paths.c.number))
+        this = (scores.c.run == paths.c.run) & (scores.c.number == paths.c.number) & (scores.c.path == paths.c.path)
+        scored = whole.outerjoin(scores, this & (scores.c.name == name))
+        query = select(paths.c.number, paths.c.path).select_from(scored)
+        query = query.where(paths.c.run == self.key, scores.c.value.is_(None))
+        missing: dict[int, list[int]] = {}
+        for number, path in self._rows(query.order_by(paths.c.number, paths.c.path)):
+            missing.setdefault(number, []).append(path)
+        return {number: tuple(places) for number, places in missing.items()}
+
+    def unscored(self, name: str) -> Iterator[Unscored]:
+        """Whole pools some of whose paths lack a score, with texts and without gold; read some at a time."""
+        lacking = self.lacking(name)
+        order = sorted(lacking)
+        for start in range(0, len(order), _POOLS_AT_ONCE):
+            block = order[start : start + _POOLS_AT_ONCE]
+            for number, pool in zip(block, self.pools(with_texts=True, numbers=block), strict=True):
+                known = {at: path.scores[name] for at, path in enumerate(pool.paths) if name in path.scores}
+                yield Unscored(number, blinded(pool), lacking[number], known)
+
+    def save_scores(self, name: str, identity: Mapping[str, Any], values: Iterable[PathScore]) -> None:
+        """Save a score of some paths under a scorer's identity."""
+        described = json.dumps(identity, sort_keys=True)
+        rows = [{"run": self.key, "name": name, **score._asdict()} for score in values]
+        for row in rows:
+            if not math.isfinite(row["value"]):
+                raise StoreError(
+                    f"the score {name!r} of path {row['path']} of problem number {row['number']} is {row['value']}, "
+                    "not a number"
+                )
+        with writing(self.engine, self.place) as connection:
+            insert_new(connection, scorers, [{"run": self.key, "name": name, "identity": described}])
+            this = select(scorers.c.identity).where(scorers.c.run == self.key, scorers.c.name == name)
+            stored = connection.execute(this).scalar_one()
+            if stored != described:
+                raise StoreError(
+                    f"the score {name!r} of this run was made by another scorer: {stored}; give it a new name"
+                )
+            insert_new(connection, scores, rows)
+
+    def forget_score(self, name: str) -> int:
+        """Drop a score and its scorer; how many paths had it."""
+        with writing(self.engine, self.place) as connection:
+            mine = (scores.c.run == self.key) & (scores.c.name == name)
+            dropped = connection.execute(scores.delete().where(mine)).rowcount
+            connection.execute(scorers.delete().where((scorers.c.run == self.key) & (scorers.c.name == name)))
+        if not dropped:
+            raise StoreError(
+                f"the run {self.name!r} has no score {name!r}; it has {', '.join(self.scorers()) or 'none'}"
+            )
+        return int(dropped)
+
+    def scorers(self) -> dict[str, dict[str, Any]]:
+        """The identity of every score in the run, by name."""
+        query = select(scorers.c.name, scorers.c.identity).where(scorers.c.run == self.key).order_by(scorers.c.name)
+        return {row.name: json.loads(row.identity) for row in self._rows(query)}
+
+    def flags(self) -> dict[str, dict[str, int]]:
+        """How many values of each score are flagged, by flag."""
+        columns = (scores.c.name, scores.c.flag)
+        query = select(*columns, func.count()).where(scores.c.run == self.key, scores.c.flag.is_not(None))
+        counts: dict[str, dict[str, int]] = {}
+        for name, flag, count in self._rows(query.group_by(*columns)):
+            counts.setdefault(name, {})[flag] = count
+        return counts

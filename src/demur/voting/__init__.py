@@ -1,0 +1,10 @@
+"""Score-weighted voting (paper §3.1): weights, normalisers, tie breaks, the count itself, baselines."""
+
+from __future__ import annotations
+
+from demur.voting.recipe import Recipe
+from demur.voting.tie_breaks import jitter, mean_score
+from demur.voting.votes import Votes, vote, vote_again
+from demur.voting.weights import exponential, linear, uniform
+
+__all__ = ["Recipe", "Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote", "vote_again"]

@@ -1,0 +1,183 @@
+"""From answers as people have them to one integer code per path.
+
+A table of pools is either an integer array n × m, whose entries are keys themselves and whose negative entries mean
+"no answer", or a sequence of pools, each a sequence of keys: strings, numbers, or None for "no answer" (NaN too, as
+tables have it). Pools may differ in size.
+
+Codes need to tell answers apart within a pool only, so keys are numbered as they come, afresh for every few hundred
+pools. Such codes have no order; where a tie falls to the smaller key, `smallest_keys` looks at the keys themselves.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, count
+from numbers import Real
+from operator import getitem
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from demur.errors import InvalidValue
+
+BLOCK_ENTRIES = 131_072  # entries of a table worked on at once: small enough to stay in a core's cache
+
+NUMBERED_TOGETHER = 32_000  # entries that share one numbering of keys: few enough for codes of two bytes
+
+Rows = slice | NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class CodedAnswers:
+    """The answers of n pools as codes; −1 is no answer, and entries past a pool's size are padding."""
+
+    codes: NDArray[Any]
+    sizes: NDArray[np.intp] | None
+    """Paths per pool; None where every pool fills its row."""
+    pools: Sequence[Sequence[Any]] | None
+    """The keys themselves; None where codes are keys."""
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def n_paths(self) -> NDArray[np.intp]:
+        return np.full(len(self), self.codes.shape[1], dtype=np.intp) if self.sizes is None else self.sizes
+
+    def blocks(self) -> Iterator[tuple[Rows, int]]:
+        """Rows that have the same number of paths, a cache-sized block at a time, and that number."""
+        for width in [self.codes.shape[1]] if self.sizes is None else np.unique(self.sizes).tolist():
+            step = max(1, BLOCK_ENTRIES // width)
+            if self.sizes is None:
+                yield from ((slice(start, start + step), width) for start in range(0, len(self), step))
+            else:
+                rows = np.flatnonzero(self.sizes == width)
+                yield from ((rows[start : start + step], width) for start in range(0, len(rows), step))
+
+    def keys_of(self, winners: NDArray[np.int64]) -> NDArray[Any]:
+        """The key behind each pool's winning code; None (or −1, where codes are keys) where there is no answer."""
+        if self.pools is None:
+            return winners
+        position = np.empty(len(self), dtype=np.intp)
+        for rows, width in self.blocks():
+            position[rows] = (self.codes[rows, :width] == winners[rows, None]).argmax(axis=1)
+        keys = np.empty(len(self), dtype=object)
+        keys[:] = list(map(getitem, self.pools, position.tolist()))
+        keys[winners < 0] = None
+        return keys
+
+    def smallest_keys(self, rows: NDArray[np.intp], candidates: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """For each of some pools, the code of the smallest key among its candidate paths (one row of booleans each).
+
+        Numbers come before strings, and each by value.
+        """
+        assert self.pools is not None
+        pool_of, path_of = np.nonzero(candidates)
+        keys = list(map(getitem, map(self.pools.__getitem__, rows[pool_of].tolist()), path_of.tolist()))
+        distinct = set(keys)
+        strings = {key for key in distinct if isinstance(key, str)}
+        place = {key: position for position, key in enumerate([*sorted(distinct - strings), *sorted(strings)])}
+        # The smallest place of each pool, found together with the path it belongs to.
+        ranked = np.fromiter(map(place.__getitem__, keys), dtype=np.int64, count=len(keys)) * len(keys)
+        ranked += np.arange(len(keys))
+        smallest = np.minimum.reduceat(ranked, np.flatnonzero(np.diff(pool_of, prepend=-1))) % len(keys)
+        return np.asarray(self.codes[rows, path_of[smallest]], dtype=np.int64)
+
+    def take(self, rows: NDArray[np.intp]) -> CodedAnswers:
+        """Some of the pools, in that order."""
+        return CodedAnswers(self.codes[rows], taken(self.sizes, rows), taken(self.pools, rows))
+
+
+def taken(column: Any, rows: NDArray[np.intp]) -> Any:
+    """Some entries of a column, be it an array or a sequence; None where there is no column."""
+    if column is None or isinstance(column, np.ndarray):
+        return None if column is None else column[rows]
+    return [column[row] for row in rows.tolist()]
+
+
+def code_answers(answers: Any) -> CodedAnswers:
+    """Code a table of pools."""
+    refuse_mask(answers, "answers")
+    if answers is None or isinstance(answers, (str, bytes)) or not hasattr(answers, "__iter__"):
+        raise InvalidValue(f"answers must be an integer array or a sequence of pools, got {answers!r:.60}")
+    if isinstance(answers, np.ndarray) and answers.ndim == 2:
+        if not answers.size:
+            raise InvalidValue(f"answers must hold at least one pool of at least one path, got shape {answers.shape}")
+        if np.issubdtype(answers.dtype, np.integer):
+            if answers.dtype.itemsize == 8 and answers.max() >= 2**63 - 1:
+                raise InvalidValue(f"answer codes must be below 2**63 - 1, got {answers.max()}")
+            return CodedAnswers(answers, None, None)
+        answers = answers.tolist()
+    pools = list(answers)
+    if not set(map(type, pools)) <= {list, tuple}:
+        pools = [_as_pool(pool, row) for row, pool in enumerate(pools)]
+    sizes = np.fromiter(map(len, pools), dtype=np.intp, count=len(pools))
+    if not len(pools):
+        raise InvalidValue("answers must hold at least one pool, got none")
+    if not sizes.all():
+        raise InvalidValue(f"every pool needs at least one path; pool {int(np.argmin(sizes))} has none")
+    width = int(sizes.max())
+    step = max(1, NUMBERED_TOGETHER // width)
+    codes = np.concatenate([_code(pools[start : start + step]) for start in range(0, len(pools), step)])
+    if (sizes == width).all():
+        return CodedAnswers(codes.reshape(-1, width), None, pools)
+    return CodedAnswers(pad(codes, sizes, -1), sizes, pools)
+
+
+def refuse_mask(values: Any, name: str) -> None:
+    """Masked arrays lose their mask on the way into arrays: refuse them rather than read what they hide."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise InvalidValue(
+            f"{name} must not be a masked array; fill it first, with -1 or None where there is no answer"
+        )
+
+
+def pad(flat: NDArray[Any], sizes: NDArray[np.intp], filler: float) -> NDArray[Any]:
+    """Pools laid end to end, as rows of equal width."""
+    width = int(sizes.max())
+    table = np.full((len(sizes), width), filler, dtype=flat.dtype)
+    table[np.arange(width) < sizes[:, None]] = flat
+    return table
+
+
+def _as_pool(pool: Any, row: int) -> list[Any]:
+    if isinstance(pool, (str, bytes)) or not hasattr(pool, "__iter__"):
+        raise InvalidValue(f"each pool must be a sequence of answers; pool {row} is {pool!r}")
+    return pool.tolist() if isinstance(pool, np.ndarray) else list(pool)
+
+
+def _code(pools: list[Any]) -> NDArray[Any]:
+    """The codes of some pools, laid end to end: keys numbered in order of first appearance."""
+    code: defaultdict[Any, int] = defaultdict(count().__next__, {None: _NONE_AS_BYTE})
+    try:
+        codes = _as_bytes(code, pools)
+        if codes is None:
+            code[None] = -1
+            places = map(code.__getitem__, chain.from_iterable(pools))
+            codes = np.fromiter(places, dtype=np.int32, count=sum(map(len, pools)))
+    except TypeError:
+        offender = next(answer for answer in chain.from_iterable(pools) if getattr(answer, "__hash__", None) is None)
+        raise InvalidValue(f"an answer must be a string, a number or None, got {offender!r}") from None
+    for kind in set(map(type, code)):
+        if not issubclass(kind, (str, Real, type(None))):
+            offender = next(answer for answer in code if type(answer) is kind)
+            raise InvalidValue(f"an answer must be a string, a number or None, got {offender!r}")
+        if issubclass(kind, (float, np.floating)):
+            no_numbers = [number for answer, number in code.items() if answer != answer]
+            codes = np.where(np.isin(codes, no_numbers), -1, codes)
+    return codes
+
+
+_NONE_AS_BYTE = 255  # reads as −1 in a signed byte
+
+
+def _as_bytes(code: defaultdict[Any, int], pools: list[Any]) -> NDArray[np.int8] | None:
+    """The codes as bytes, the fastest way out of Python objects; None where there are too many keys for that."""
+    try:
+        packed = bytes(map(code.__getitem__, chain.from_iterable(pools)))
+    except ValueError:
+        return None
+    return np.frombuffer(packed, dtype=np.int8) if len(code) <= np.iinfo(np.int8).max else None

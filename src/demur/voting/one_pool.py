@@ -1,0 +1,127 @@
+"""The vote of one pool, in plain Python: the same numbers as the table's, to the last bit, at a fraction of the cost.
+
+Weights and exact sums are the table's own; only the choice of the winner is written here a second time, and a test
+holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from demur.errors import InvalidValue
+from demur.records import Vote
+from demur.voting._exact_sums import grid, on_grid
+from demur.voting._tally import CONFIDENCE_DECIMALS, TIE_WIDTH
+from demur.voting.codes import CodedAnswers
+from demur.voting.recipe import Recipe
+from demur.voting.weights import Uniform
+
+_ONE_ROW = slice(0, 1)
+
+
+def vote_one(
+    recipe: Recipe,
+    answers: Sequence[Any],
+    scores: Sequence[float] | None = None,
+    *,
+    id: str | None = None,  # noqa: A002
+) -> Vote:
+    """The vote of one pool of keys (None: no answer), made the way `recipe` says; its tie-break holds what it needs."""
+    keys = [_key(answer, coded=recipe.coded) for answer in answers]
+    width = len(keys)
+    if not width:
+        raise InvalidValue("every pool needs at least one path; pool 0 has none")
+    row = None if scores is None else _row(scores, width)
+    whole = [grid(width)] * width
+    if not isinstance(recipe.weight, Uniform):
+        if row is None:
+            raise InvalidValue(f"{recipe.weight.name} weights need scores; give them, or use uniform weights")
+        whole = on_grid(recipe.weights(row, _ONE_ROW))[0].tolist()
+    tally, support = count(keys, whole)
+    total = sum(whole)
+    winner = _winner(keys, whole, tally, support, total)
+    top, scale = max(tally.values(), default=0.0), 10.0**CONFIDENCE_DECIMALS
+    secondary = None
+    if recipe.tie_break is not None:
+        codes = {key: code for code, key in enumerate(tally)}
+        coded = np.array([[-1 if key is None else codes[key] for key in keys]])
+        won = np.array([-1 if winner is None else codes[winner]])
+        ids = None if id is None else [id]
+        secondary = float(recipe.tie_break.of(CodedAnswers(coded, None, None), row, won, ids)[0])
+    return Vote(
+        answer=winner,
+        confidence=round(top / total * scale) / scale,  # as numpy rounds
+        unanimous=None not in keys and len(support) == 1,
+        **in_order(tally, support, winner, width),
+        total=total / grid(width),
+        n_paths=width,
+        secondary=secondary,
+        id=id,
+    )
+
+
+def count(keys: Sequence[Any], whole: Sequence[float]) -> tuple[dict[Any, float], dict[Any, int]]:
+    """The tally and the number of paths of each answer; `whole` are weights on the grid, whose sums are exact."""
+    tally: dict[Any, float] = {}
+    support: dict[Any, int] = {}
+    for key, weight in zip(keys, whole, strict=True):
+        if key is not None:
+            tally[key] = tally.get(key, 0.0) + weight
+            support[key] = support.get(key, 0) + 1
+    return tally, support
+
+
+def in_order(tally: Mapping[Any, float], support: Mapping[Any, int], winner: Any, width: int) -> dict[str, Any]:
+    """Tally, in units of the largest weight, and support; the winner first, then by tally, paths and key."""
+    order = sorted(support, key=lambda key: (key != winner, -tally[key], -support[key], isinstance(key, str), key))
+    one = grid(width)
+    return {"tally": {key: tally[key] / one for key in order}, "support": {key: support[key] for key in order}}
+
+
+def _winner(
+    keys: Sequence[Any], whole: Sequence[float], tally: dict[Any, float], support: dict[Any, int], total: float
+) -> Any:
+    """The tie rule of `_tally`: among near-equal tallies most paths, largest single weight, smallest key."""
+    if not tally:
+        return None
+    near = max(tally.values()) - TIE_WIDTH * total
+    tied = [key for key, votes in tally.items() if votes >= near]
+    if len(tied) == 1:
+        return tied[0]
+    heaviest: dict[Any, float] = {}
+    for key, weight in zip(keys, whole, strict=True):
+        heaviest[key] = max(heaviest.get(key, 0.0), weight)
+    return min(tied, key=lambda key: (-support[key], -heaviest[key], isinstance(key, str), key))
+
+
+def _key(answer: Any, *, coded: bool) -> Any:
+    if isinstance(answer, np.generic):
+        answer = answer.item()
+    if answer is None or answer != answer:
+        return None
+    if coded and isinstance(answer, int):
+        return None if answer < 0 else answer
+    if coded or not isinstance(answer, (str, Real)):
+        wanted = "an integer code" if coded else "a string, a number or None"
+        raise InvalidValue(f"an answer must be {wanted}, got {answer!r}")
+    return answer
+
+
+def _row(scores: Sequence[float], width: int) -> Any:
+    if isinstance(scores, np.ndarray) and scores.dtype == np.bool_:
+        raise InvalidValue("scores must be numbers, got booleans: those look like labels, which the vote must not see")
+    try:
+        row = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidValue(f"scores must be numbers, one per path: {error}") from None
+    if row.shape != (width,):
+        raise InvalidValue(f"scores must have one number per path, {width} of them, got shape {row.shape}")
+    finite = np.isfinite(row)
+    if not finite.all():
+        path = int(np.argmin(finite))
+        raise InvalidValue(f"scores must be finite; pool 0 has {row[path]} at path {path}")
+    return row[None]

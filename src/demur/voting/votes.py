@@ -1,0 +1,264 @@
+"""Score-weighted voting: from a table of answers and scores to (ŷ, ν), one vote per pool.
+
+Notation (paper §3.1):
+    answers      a(T⁽ʲ⁾)   one per path; none where no answer could be extracted
+    scores       q_j        one per path, of paths without an answer too
+    weight       w          uniform, linear or exponential(β), applied after the normaliser
+    tally        V_y        Σ_j w(q_j) 1[a(T⁽ʲ⁾) = y]
+    answer       ŷ          argmax_y V_y; the tie rule is that of `_tally`
+    confidence   ν          V_ŷ / Σ_j w(q_j): paths without an answer count below the line (departure N)
+
+Nothing here sees a label. ν is invariant to the order of paths, to the last bit, and to the scale of the weights.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from demur.descriptions import Description
+from demur.errors import InvalidValue
+from demur.records import Vote
+from demur.voting import normalisers
+from demur.voting._exact_sums import Floats, grid, on_grid
+from demur.voting._tally import Outcome, compact, majority, weighted
+from demur.voting.codes import CodedAnswers, Rows, code_answers, pad, refuse_mask, taken
+from demur.voting.normalisers import Normaliser
+from demur.voting.one_pool import count, in_order
+from demur.voting.recipe import Recipe, where
+from demur.voting.tie_breaks import Column, TieBreak
+from demur.voting.weights import Exponential, Uniform, Weight
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """One vote per pool, as columns. `votes[i]` is one of them as a record.
+
+    The table of answers and scores is kept by reference, for tallies; it is not copied.
+    """
+
+    answer: NDArray[Any]
+    """ŷ: keys, None where a pool has no answer at all (codes and −1, where the table was coded)."""
+    confidence: Floats
+    unanimous: NDArray[np.bool_]
+    secondary: Floats | None
+    """The tie-breaking number of each vote; −inf where there is no answer."""
+    ids: Sequence[str] | None
+    recipe: Recipe
+    upstream: Description
+    """What is known of the stages before the vote: model, prompt, extraction, score."""
+    _answers: CodedAnswers = field(repr=False)
+    _scores: Floats | None = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.confidence)
+
+    def __getitem__(self, row: int) -> Vote:
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"vote {row} of {len(self)}")
+        row %= len(self)
+        answer = self.answer[row]
+        none = answer is None or (self.recipe.coded and answer < 0)
+        counted, total = self._count(row)
+        return Vote(
+            answer=None if none else answer.item() if isinstance(answer, np.generic) else answer,
+            confidence=float(self.confidence[row]),
+            unanimous=bool(self.unanimous[row]),
+            **counted,
+            total=total,
+            n_paths=int(self.n_paths[row]),
+            secondary=None if self.secondary is None else float(self.secondary[row]),
+            id=None if self.ids is None else self.ids[row],
+        )
+
+    def __iter__(self) -> Iterator[Vote]:
+        return (self[row] for row in range(len(self)))
+
+    @cached_property
+    def description(self) -> Description:
+        """How these votes came to be, all stages."""
+        return replace(self.upstream, vote=self.recipe.describe())
+
+    @cached_property
+    def n_paths(self) -> NDArray[np.intp]:
+        """m, the number of paths of each pool."""
+        return self._answers.n_paths
+
+    @property
+    def tally(self) -> list[dict[Any, float]]:
+        """V_y of every answer of every pool, in units of the pool's largest weight; the winner first."""
+        return [self._count(row)[0]["tally"] for row in range(len(self))]
+
+    @property
+    def support(self) -> list[dict[Any, int]]:
+        """How many paths gave each answer, for every pool; the winner first."""
+        return [self._count(row)[0]["support"] for row in range(len(self))]
+
+    @cached_property
+    def key(self) -> Floats:
+        """What is calibrated: the confidence, and the secondary key behind it where there is one (n × 1 or 2)."""
+        if self.secondary is None:
+            return self.confidence[:, None]
+        return np.stack([self.confidence, self.secondary], axis=1)
+
+    @property
+    def has_answer(self) -> NDArray[np.bool_]:
+        """Whether a pool has an answer at all."""
+        if self.recipe.coded:
+            return np.asarray(self.answer >= 0)
+        return np.array([answer is not None for answer in self.answer], dtype=np.bool_)
+
+    def weights(self, row: int) -> list[float]:
+        """The weight of each path of one pool, the pool's largest being 1."""
+        width = int(self.n_paths[row])
+        if self._scores is None:
+            return [1.0] * width
+        return self.recipe.weights(self._scores[row : row + 1, :width], slice(row, row + 1))[0].tolist()  # type: ignore[no-any-return]
+
+    def take(self, rows: ArrayLike) -> Votes:
+        """The votes of some rows, in that order."""
+        index = np.asarray(rows)
+        index = np.flatnonzero(index) if index.dtype == np.bool_ else index.astype(np.intp)
+        columns = ("answer", "confidence", "unanimous", "secondary", "ids", "_scores")
+        kept: dict[str, Any] = {name: taken(getattr(self, name), index) for name in columns}
+        return replace(self, _answers=self._answers.take(index), **kept)
+
+    def _count(self, row: int) -> tuple[dict[str, Any], float]:
+        """Tally and support of one pool, and all the weight that was cast."""
+        width = int(self.n_paths[row])
+        codes = self._answers.codes[row, :width].tolist()
+        whole = on_grid(np.array([self.weights(row)]))[0]
+        pool = codes if self._answers.pools is None else self._answers.pools[row]
+        keys = [key if code >= 0 else None for key, code in zip(pool, codes, strict=True)]
+        counted = in_order(*count(keys, whole.tolist()), self.answer[row], width)
+        return counted, float(whole.sum() / grid(width))
+
+
+def vote(
+    answers: Any,
+    scores: Any = None,
+    *,
+    weight: Weight | None = None,
+    normaliser: Normaliser | None = None,
+    tie_break: TieBreak | ArrayLike | None = None,
+    ids: Sequence[Any] | None = None,
+    score: str | None = None,
+    upstream: Description = Description(),  # noqa: B008 - frozen
+) -> Votes:
+    """Hold the vote of every pool of a table.
+
+    `answers` is an integer array n × m (negative: no answer) or a sequence of pools of keys (None: no answer), which
+    may differ in size; `scores` has the same shape. Without scores, or with `weight=uniform()`, it is the majority
+    vote; with scores the weight is exponential unless told otherwise. `tie_break` adds a secondary key to the
+    confidence: `mean_score()`, `jitter(seed)`, or one number per pool. `score` names the score, and `upstream` tells
+    of the stages before the vote, for policies to compare.
+    """
+    table = code_answers(answers)
+    if weight is None:
+        weight = Uniform() if scores is None else Exponential()
+    if not isinstance(weight, Weight):
+        raise InvalidValue(f"weight must be uniform(), linear() or exponential(beta), got {weight!r}")
+    normaliser = normaliser or normalisers.none
+    if not isinstance(normaliser, Normaliser):
+        raise InvalidValue(f"normaliser must be one of demur.voting.normalisers, got {normaliser!r}")
+    if tie_break is not None and not isinstance(tie_break, TieBreak):
+        tie_break = Column(tie_break)
+    recipe = Recipe(weight, normaliser, tie_break, table.pools is None)
+    names = None if ids is None else [str(name) for name in ids]
+    if names is not None and len(names) != len(table):
+        raise InvalidValue(f"ids must name each of the {len(table)} pools, got {len(names)}")
+    if names is not None and len(set(names)) < len(names):
+        twice = next(name for name, times in Counter(names).items() if times > 1)
+        raise InvalidValue(f"ids must differ; {twice!r} occurs more than once")
+    values = None if scores is None else as_scores(scores, table)
+    if score is not None:
+        upstream = replace(upstream, score={**upstream.score, "name": score})
+    return _hold(table, values, names, recipe, upstream)
+
+
+def vote_again(
+    recipe: Recipe,
+    answers: Any,
+    scores: Any = None,
+    tie_break: Any = None,
+    ids: Sequence[str] | None = None,
+    upstream: Description = Description(),  # noqa: B008 - frozen
+) -> Votes:
+    """The vote of other pools, made the way `recipe` says."""
+    table = code_answers(np.asarray(answers) if recipe.coded else answers)
+    recipe = recipe.for_pools(tie_break)
+    if recipe.coded != (table.pools is None):
+        recipe = replace(recipe, coded=table.pools is None)
+    return _hold(table, None if scores is None else as_scores(scores, table), ids, recipe, upstream)
+
+
+def _hold(
+    table: CodedAnswers, scores: Floats | None, ids: Sequence[str] | None, recipe: Recipe, upstream: Description
+) -> Votes:
+    uniform = isinstance(recipe.weight, Uniform)
+    if scores is None and not uniform:
+        raise InvalidValue(f"{recipe.weight.name} weights need scores; give them, or use uniform weights")
+    winner, confidence = np.empty(len(table), dtype=np.int64), np.empty(len(table))
+    unanimous = np.empty(len(table), dtype=np.bool_)
+    for rows, width in table.blocks():
+        codes = compact(table.codes[rows, :width])
+        if scores is not None:
+            # Pools stay rows, but lie path by path in memory: every step then runs along it.
+            block = np.asfortranarray(scores[rows, :width])
+            require_finite(block, rows)
+        outcome = majority(codes) if uniform else weighted(codes, recipe.weights(block, rows))
+        winner[rows] = settle(table, rows, outcome)
+        confidence[rows], unanimous[rows] = outcome.confidence, outcome.unanimous
+    secondary = None if recipe.tie_break is None else recipe.tie_break.of(table, scores, winner, ids)
+    kept = None if uniform else scores  # the majority vote needs none for its tallies
+    return Votes(table.keys_of(winner), confidence, unanimous, secondary, ids, recipe, upstream, table, kept)
+
+
+def settle(table: CodedAnswers, rows: Rows, outcome: Outcome) -> NDArray[np.int64]:
+    """The winning codes of a block, ties that fall to the smaller key included."""
+    if table.pools is not None and outcome.tied.size:  # codes of keys have no order of their own
+        index = np.arange(len(table))[rows][outcome.tied]
+        outcome.winner[outcome.tied] = table.smallest_keys(index, outcome.candidates.T)
+    return outcome.winner
+
+
+def as_scores(scores: Any, table: CodedAnswers) -> Floats:
+    refuse_mask(scores, "scores")
+    if isinstance(scores, np.ndarray) and scores.dtype == np.bool_:
+        raise InvalidValue("scores must be numbers, got booleans: those look like labels, which the vote must not see")
+    try:
+        if table.sizes is None or isinstance(scores, np.ndarray):
+            values = np.asarray(scores, dtype=np.float64)
+        else:
+            pools = [np.asarray(pool, dtype=np.float64) for pool in scores]
+            sizes = [pool.size for pool in pools]
+            if sizes != table.sizes.tolist():
+                raise InvalidValue(
+                    f"scores must have one number per path: {sizes[:3]}… paths, where answers have "
+                    f"{table.sizes[:3].tolist()}…"
+                )
+            return np.asarray(pad(np.concatenate(pools), table.sizes, 0.0), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, InvalidValue):
+            raise
+        raise InvalidValue(f"scores must be numbers, one per path, in the shape of answers: {error}") from None
+    if values.shape != table.codes.shape or table.sizes is not None:
+        raise InvalidValue(
+            f"scores must have the shape of answers, {table.codes.shape}"
+            f"{' with pools of different size' if table.sizes is not None else ''}, got {values.shape}"
+        )
+    return values
+
+
+def require_finite(scores: Floats, rows: Rows) -> None:
+    finite = np.isfinite(scores)
+    if not finite.all():
+        pool, path = where(~finite, rows)
+        value = scores.ravel()[int(np.argmin(finite))]
+        raise InvalidValue(f"scores must be finite; pool {pool} has {value} at path {path}")

@@ -1,0 +1,129 @@
+"""Evidence: counts per level, thresholds and p-values, for one column and for lexicographic keys."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import demur as dm
+from demur.errors import InvalidValue
+from demur.evidence.counts import Evidence, exceeds
+
+NU = [0.95, 0.9, 0.8, 0.7, 0.65, 0.6, 0.5, 0.45, 0.3]
+WRONG = np.array([0, 1, 0, 0, 1, 0, 0, 1, 1], dtype=bool)
+
+rows = st.lists(st.tuples(st.integers(0, 6), st.integers(-2, 2), st.booleans()), min_size=1, max_size=25)
+
+
+def columns(table):
+    return (
+        np.array([r[0] / 6 for r in table]),
+        np.array([float(r[1]) for r in table]),
+        np.array([r[2] for r in table], dtype=bool),
+    )
+
+
+def test_the_p_values_of_the_fixture():
+    evidence = Evidence.of(NU, ~WRONG)
+    np.testing.assert_allclose(evidence.p_value(NU), [0.1, 0.2, 0.2, 0.2, 0.3, 0.3, 0.3, 0.4, 0.5])
+
+
+@given(rows)
+def test_counts_add_up_and_levels_ascend(table):
+    nu, second, correct = columns(table)
+    for key in (nu, np.stack([nu, second], axis=1)):
+        evidence = Evidence.of(key, correct)
+        assert (evidence.n_right, evidence.n_wrong) == (correct.sum(), (~correct).sum())
+        levels = [tuple(level) for level in evidence.levels.tolist()]
+        assert levels == sorted(set(levels))
+        keys = [tuple(np.atleast_1d(k)) for k in key]
+        assert evidence.right.tolist() == [
+            sum(k == level and c for k, c in zip(keys, correct, strict=True)) for level in levels
+        ]
+
+
+@given(rows)
+def test_one_column_and_a_constant_second_column_agree(table):
+    nu, _, correct = columns(table)
+    one = Evidence.of(nu, correct)
+    two = Evidence.of(np.stack([nu, np.zeros_like(nu)], axis=1), correct)
+    np.testing.assert_array_equal(one.levels[:, 0], two.levels[:, 0])
+    np.testing.assert_array_equal(one.wrong, two.wrong)
+    np.testing.assert_array_equal(one.p_value(nu), two.p_value(np.stack([nu, np.zeros_like(nu)], axis=1)))
+
+
+@given(rows, st.integers(0, 30))
+def test_the_threshold_is_the_kth_largest_wrong_key_read_literally(table, k):
+    nu, second, correct = columns(table)
+    evidence = Evidence.of(np.stack([nu, second], axis=1), correct)
+    wrong = sorted(((v, s) for v, s, c in zip(nu, second, correct, strict=True) if not c), reverse=True)
+    threshold = evidence.threshold(k)
+    if k == 0:
+        assert threshold == (1.0, np.inf)
+    elif len(wrong) < k or wrong[k - 1][0] == 0:
+        assert threshold == (0.0, np.inf)
+    else:
+        assert threshold == wrong[k - 1]
+
+
+@given(rows)
+def test_p_values_count_wrong_keys_at_least_as_large_and_never_rise_with_the_key(table):
+    nu, second, correct = columns(table)
+    keys = np.stack([nu, second], axis=1)
+    evidence = Evidence.of(keys, correct)
+    wrong = [tuple(k) for k, c in zip(keys, correct, strict=True) if not c]
+    expected = [(1 + sum(w >= tuple(k) for w in wrong)) / (len(nu) + 1) for k in keys]
+    p = evidence.p_value(keys)
+    np.testing.assert_allclose(p, expected)
+    order = np.lexsort([second, nu])
+    assert (np.diff(p[order]) <= 0).all()
+
+
+@given(rows, st.randoms(use_true_random=False))
+def test_the_order_of_rows_never_matters(table, random):
+    shuffled = random.sample(table, len(table))
+    for pick in (lambda t: columns(t)[0], lambda t: np.stack(columns(t)[:2], axis=1)):
+        first = Evidence.of(pick(table), columns(table)[2])
+        second = Evidence.of(pick(shuffled), columns(shuffled)[2])
+        np.testing.assert_array_equal(first.levels, second.levels)
+        np.testing.assert_array_equal(first.right, second.right)
+        np.testing.assert_array_equal(first.wrong, second.wrong)
+
+
+def test_exceeding_is_strict_and_lexicographic():
+    keys = np.array([[0.5, 1.0], [0.5, 2.0], [0.5, 3.0], [0.6, -9.0], [0.4, 99.0]])
+    assert exceeds(keys, (0.5, 2.0)).tolist() == [False, False, True, True, False]
+
+
+def test_minus_zero_is_zero():
+    assert Evidence.of([-0.0, 0.0], [True, False]).levels.tolist() == [[0.0]]
+
+
+def test_secondary_keys_sum_out():
+    evidence = Evidence.of([[0.5, 1], [0.5, 2], [0.7, 0]], [True, False, False])
+    assert evidence.by_confidence.levels[:, 0].tolist() == [0.5, 0.7]
+    assert evidence.by_confidence.wrong.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "rule"),
+    [
+        ([1, 0], "must hold booleans, got int64"),
+        (["yes", "no"], "must hold booleans"),
+        ([True, None], "must hold booleans"),
+        ([True], "one label per vote, 2 of them"),
+    ],
+)
+def test_labels_that_are_not_booleans_are_refused(labels, rule):
+    with pytest.raises(InvalidValue, match=rule):
+        Evidence.of([0.5, 0.6], labels)
+
+
+def test_empty_calibration_and_confidences_outside_the_unit_interval_are_refused():
+    with pytest.raises(InvalidValue, match="at least one labelled vote"):
+        Evidence.of([], np.array([], dtype=bool))
+    for bad in (1.5, -0.1, float("nan")):
+        with pytest.raises(InvalidValue, match=r"lie in \[0, 1\]"):
+            dm.Evidence.of([bad], [True])

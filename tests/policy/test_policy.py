@@ -1,0 +1,476 @@
+"""The policy: decisions as calibrated, refusals in words, files that are data and prove themselves."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import demur as dm
+from demur import atomic_files
+from demur.descriptions import Description, digest
+from demur.errors import (
+    CalibrationLeak,
+    InfeasibleWarning,
+    InsufficientCalibration,
+    InvalidValue,
+    PipelineMismatch,
+    PolicyFileError,
+)
+
+
+@pytest.fixture
+def drawn():
+    return dm.simulate_pools(400, n_paths=8, seed=1)
+
+
+@pytest.fixture
+def policy(drawn):
+    votes = dm.vote(drawn.answers, drawn.scores, ids=range(400), score="judge", tie_break=dm.mean_score())
+    return dm.calibrate(votes, votes.answer == drawn.gold, alpha=[0.1, 0.05])
+
+
+def reseal(path, change):
+    """Change a policy file the way someone who knows about the digest would."""
+    document = json.loads(path.read_text())
+    change(document)
+    document.pop("digest", None)
+    document["digest"] = digest(document)
+    path.write_text(json.dumps(document))
+
+
+def edit(stage, **changes):
+    """Change a stage of the description, and its fingerprint with it."""
+
+    def change(document):
+        document["pipeline"][stage].update(changes)
+        document["fingerprint"] = digest(document["pipeline"])
+
+    return change
+
+
+def test_deciding_one_pool_is_deciding_it_within_a_table(policy, drawn):
+    fresh = dm.simulate_pools(60, n_paths=8, seed=2)
+    votes = dm.vote(fresh.answers, fresh.scores, score="judge", tie_break=dm.mean_score())
+    for alpha in (0.05, 0.1):
+        table = policy.decide_votes(votes, alpha=alpha)
+        for row, expected in enumerate(table):
+            assert policy.decide(fresh.answers[row], fresh.scores[row], alpha=alpha) == expected
+            assert policy.decide(fresh.answers[row].tolist(), fresh.scores[row].tolist(), alpha=alpha) == expected
+
+
+def test_a_decision_carries_what_a_person_needs(policy):
+    decision = policy.decide([3, 3, 3, 3, 3, 3, 3, -1], [1.0] * 8, id="q")
+    assert (decision.answer, decision.id, decision.alpha) == (3, "q", 0.05)
+    assert decision.confidence == 0.875
+    assert decision.support == {3: 7}
+    assert decision.shares == {3: 0.875}
+    assert 0 < decision.p_value <= 0.05
+    assert not decision.abstained
+    for words in ("Answered", "at most 0.05", "not a promise about this one question"):
+        assert words in decision.explanation
+    unsure = policy.decide([0, 1, 2, 3, 4, 5, 6, 7], [0.0] * 8)
+    assert unsure.abstained
+    assert "not above the threshold" in unsure.explanation
+    assert "no path has an answer" in policy.decide([-1] * 8, [0.0] * 8).explanation
+    weightless = policy.decide([3, *[-1] * 7], [-1000.0, *[0.0] * 7])
+    assert "have no weight" in weightless.explanation
+
+
+def test_the_strictest_alpha_is_the_default_and_others_must_be_held(policy):
+    assert policy.point().alpha == 0.05
+    assert policy.threshold == policy.point(0.05).threshold >= policy.point(0.1).threshold
+    with pytest.raises(
+        InvalidValue, match=r"not calibrated for alpha = 0.2; it holds 0.05 \(marginal\), 0.1 \(marginal\)"
+    ):
+        policy.decide([0] * 8, [0.0] * 8, alpha=0.2)
+
+
+def test_votes_made_another_way_are_refused_with_the_list_of_differences(policy, drawn):
+    other = dm.vote(drawn.answers[:, :4], drawn.scores[:, :4], weight=dm.exponential(2), score="reward")
+    with pytest.raises(PipelineMismatch) as refused:
+        policy.decide_votes(other)
+    text = str(refused.value)
+    for difference in (
+        "score.name is 'judge' in the policy, 'reward' here",
+        "vote.weight is 'exponential:1.0' in the policy, 'exponential:2.0' here",
+        "vote.tie_break is 'mean_score@1' in the policy, None here",
+        "n_paths is 8 in the policy, 4 in pool 0",
+    ):
+        assert difference in text
+    assert len(refused.value.differences) == 4
+
+
+@pytest.mark.parametrize(
+    ("field", "other"),
+    [("normaliser", {"normaliser": dm.normalisers.pool_z}), ("weight", {"weight": dm.exponential(3)}),
+     ("tie_break", {"tie_break": dm.jitter(1)}), ("score.name", {"score": "other"}),
+     ("sampling.prompt", {"upstream": Description(sampling={"prompt": "x"})})],
+)  # fmt: skip
+def test_each_part_of_the_pipeline_is_compared(policy, drawn, field, other):
+    how = {"score": "judge", "tie_break": dm.mean_score(), **other}
+    votes = dm.vote(drawn.answers, drawn.scores, ids=range(400), **how)
+    for use in (policy.decide_votes, policy.p_value, policy.check):
+        with pytest.raises(PipelineMismatch, match=f"{field} is"):
+            use(votes)
+
+
+def test_the_tie_rule_is_compared(policy, drawn):
+    here = policy.description
+    other = replace(here, vote={**here.vote, "tie_rule": "coin@1"})
+    assert here.differences(other) == ["vote.tie_rule is 'paths-weight-key@1' in the policy, 'coin@1' here"]
+
+
+@pytest.mark.parametrize("paths", [7, 9])
+def test_pools_with_fewer_or_more_paths_than_calibrated_are_refused(policy, paths):
+    with pytest.raises(PipelineMismatch, match=f"n_paths is 8 in the policy, {paths} in this pool"):
+        policy.decide(np.zeros(paths, int), np.zeros(paths))
+
+
+def test_ragged_calibration_allows_its_own_range_of_pool_sizes():
+    answers = [["a"] * 4, ["a"] * 5, ["b", "a", "a"]] * 10
+    policy = dm.calibrate(dm.vote(answers), [True, True, False] * 10, alpha=0.2)
+    assert policy.n_paths == (3, 5)
+    policy.decide(["a"] * 4)
+    with pytest.raises(PipelineMismatch, match="n_paths is 3 to 5 in the policy, 6 in this pool"):
+        policy.decide(["a"] * 6)
+
+
+def test_the_range_of_pool_sizes_may_be_declared_and_must_hold_what_was_calibrated():
+    votes = dm.vote([["a"] * 4] * 30)
+    policy = dm.calibrate(votes, [True] * 30, alpha=0.2, n_paths=(3, 4))
+    assert policy.decide(["a"] * 3).answer == "a"
+    with pytest.raises(InvalidValue, match="n_paths must include every calibrated pool"):
+        dm.calibrate(votes, [True] * 30, alpha=0.2, n_paths=(5, 6))
+
+
+def test_alpha_may_be_given_in_any_form_that_prints_alike(policy):
+    assert policy.point("0.1") is policy.point(0.1)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "rule"),
+    [
+        ({"clusters": ["c"]}, "clusters must hold one entry per vote"),
+        ({"questions": ["q"] * 31}, "questions must hold one entry per vote"),
+        ({"guarantee": "marginal", "alpha": None}, "guarantee must be Marginal"),
+        ({"alpha": "1/0"}, "strictly between 0 and 1"),
+    ],
+)
+def test_misuse_of_calibrate_is_named(wrong, rule):
+    votes = dm.vote([["a"]] * 30)
+    with pytest.raises(InvalidValue, match=rule):
+        dm.calibrate(votes, [True] * 30, **{"alpha": 0.1, **wrong})
+
+
+def test_a_fitted_normaliser_needs_ids_to_be_checked():
+    fitted = dm.normalisers.FixedAffine.fit([1.0, 2.0], ids=["t"])
+    votes = dm.vote([["a"]] * 30, [[1.0]] * 30, normaliser=fitted)
+    with pytest.raises(InvalidValue, match="needs votes with ids"):
+        dm.calibrate(votes, [True] * 30, alpha=0.1)
+
+
+def test_another_model_is_refused_where_both_sides_name_one():
+    votes = dm.vote([["a"]] * 30, upstream=Description(sampling={"model": "x", "temperature": 1}))
+    policy = dm.calibrate(votes, [True] * 30, alpha=0.1)
+    policy.check(dm.vote([["a"]]))
+    with pytest.raises(PipelineMismatch, match="model is 'x' in the policy, 'y' here"):
+        policy.check(dm.vote([["a"]], upstream=Description(sampling={"model": "y"})))
+
+
+def test_keys_in_place_of_codes_are_refused():
+    votes = dm.vote(np.zeros((20, 3), int))
+    policy = dm.calibrate(votes, np.ones(20, bool), alpha=0.1)
+    with pytest.raises((PipelineMismatch, InvalidValue)):
+        policy.decide(["a", "b", "c"])
+
+
+def test_a_column_breaks_ties_when_deciding_too():
+    answers = [["a", "a"]] * 30
+    column = np.linspace(0, 1, 30)
+    policy = dm.calibrate(dm.vote(answers, tie_break=column), column > 0.2, alpha=0.1)
+    assert policy.point().threshold == 1.0  # all votes tie at full confidence, and the column decides among them
+    assert policy.decide(["a", "a"], tie_break=0.9).answer == "a"
+    assert policy.decide(["a", "a"], tie_break=0.01).abstained
+    assert "ties with the threshold" in policy.decide(["a", "a"], tie_break=0.01).explanation
+    with pytest.raises(InvalidValue, match="give its value for this pool"):
+        policy.decide(["a", "a"])
+
+
+def test_too_few_labels_give_a_policy_that_abstains_always_and_says_what_it_needs():
+    votes = dm.vote([["a", "a"]] * 5)
+    with pytest.warns(InfeasibleWarning, match="5 calibration questions are too few for alpha = 0.05.*needs 19"):
+        policy = dm.calibrate(votes, [True] * 5, alpha=0.05)
+    assert not policy.feasible
+    assert policy.threshold == 1.0
+    decision = policy.decide(["a", "a"])
+    assert decision.abstained
+    assert "needs 19" in decision.explanation
+    assert "abstains always" in policy.summary()
+    with pytest.raises(InsufficientCalibration, match="needs 19"):
+        dm.calibrate(votes, [True] * 5, alpha=0.05, strict=True)
+
+
+def test_sets_that_are_all_right_or_all_wrong_are_valid_input():
+    votes = dm.vote([["a", "a"]] * 30)
+    sure = dm.calibrate(votes, [True] * 30, alpha=0.1)
+    assert sure.decide(["a", "a"]).answer == "a"
+    assert sure.threshold == 0.0
+    hopeless = dm.calibrate(votes, [False] * 30, alpha=0.1)
+    assert hopeless.decide(["a", "a"]).abstained
+    assert "–" in hopeless.summary()
+
+
+def test_high_probability_and_smoothed_policies_say_when_the_p_value_alone_would_decide_otherwise():
+    rng = np.random.default_rng(0)
+    answers = [["a"] * k + ["b"] * (40 - k) for k in rng.integers(21, 41, 200)]
+    correct = rng.random(200) < 0.6
+    votes = dm.vote(answers)
+    strict = dm.calibrate(votes, correct, guarantee=dm.HighProbability(0.2, 0.05))
+    loose = dm.calibrate(votes, correct, alpha=0.2)
+    assert strict.threshold > loose.threshold
+    between = int(40 * strict.threshold)
+    decision = strict.decide(["a"] * between + ["b"] * (40 - between))
+    assert decision.abstained
+    assert decision.p_value <= 0.2
+    assert "alone would say otherwise" in decision.explanation
+    assert "alone" not in loose.decide(["a"] * between + ["b"] * (40 - between)).explanation
+
+
+def test_clusters_and_repeated_questions_count_once():
+    votes = dm.vote([["a", "a"]] * 6, ids=list("uvwxyz"))
+    with pytest.warns(InfeasibleWarning):
+        policy = dm.calibrate(
+            votes, [True] * 6, alpha=0.1, clusters=["c", "c", None, None, None, None],
+            questions=[None, None, "Q?", "Q? ", "R?", ""],
+        )  # fmt: skip
+    assert policy.n == 4
+    # All of them are remembered, and so are their questions.
+    assert policy.seen.rows(["u", "v", "new", "new2"], [None, None, " R?", "S?"]) == [0, 1, 2]
+    assert policy.seen.rows(["other"], None, ["c"]) == [0]
+    with pytest.raises(CalibrationLeak, match=r"3 of 4.*'u'.*calibrate with hold_out=0.5"):
+        policy.refuse_seen(["u", "v", "new", "new2"], [None, None, " R?", "S?"])
+
+
+def test_a_policy_holds_each_guarantee_once_per_alpha_and_needs_one():
+    votes = dm.vote([["a"]] * 30)
+    with pytest.raises(InvalidValue, match=r"alpha = 0.1 occurs twice"):
+        dm.calibrate(votes, [True] * 30, alpha=[0.1, "0.10"])
+    for wrong in ({}, {"alpha": 0.1, "guarantee": dm.Marginal(0.1)}):
+        with pytest.raises(InvalidValue, match="either alpha or guarantee"):
+            dm.calibrate(votes, [True] * 30, **wrong)
+    with pytest.raises(InvalidValue, match="at least one alpha"):
+        dm.calibrate(votes, [True] * 30, alpha=[])
+
+
+def test_one_alpha_may_have_several_guarantees_and_is_then_addressed_by_both(tmp_path):
+    drawn = dm.simulate_pools(300, n_paths=6, seed=4)
+    votes = dm.vote(drawn.answers, drawn.scores)
+    both = [dm.HighProbability(0.1, 0.1), dm.Marginal(0.1), dm.Marginal(0.05)]
+    policy = dm.calibrate(votes, votes.answer == drawn.gold, guarantee=both)
+    assert [(rule.alpha, rule.guarantee.name) for rule in policy.points] == [
+        (0.05, "marginal"),
+        (0.1, "high_probability"),
+        (0.1, "marginal"),
+    ]
+    policy.save(tmp_path / "p.json")
+    loaded = dm.Policy.load(tmp_path / "p.json")
+    assert loaded.points == policy.points
+    assert loaded.point(0.1, "marginal").threshold < loaded.point(0.1, "high_probability").threshold
+    assert loaded.point(guarantee="high_probability").alpha == 0.1
+    pool = drawn.answers[0], drawn.scores[0]
+    assert loaded.decide(*pool, alpha=0.1, guarantee="marginal").threshold == loaded.point(0.1, "marginal").threshold
+    for use in (loaded.point, loaded.forecast):
+        with pytest.raises(InvalidValue, match=r"several guarantees for alpha = 0\.1: .*name one as guarantee"):
+            use(0.1)
+    with pytest.raises(InvalidValue, match=r"not calibrated for alpha = 0\.05 and guarantee 'smoothed'"):
+        loaded.point(0.05, "smoothed")
+    assert len(dm.audit_policy(loaded, votes, votes.answer == drawn.gold)) == 3
+
+
+def test_a_vote_without_an_answer_cannot_be_labelled_correct():
+    with pytest.raises(InvalidValue, match="vote 1 has no answer"):
+        dm.calibrate(dm.vote([["a"], [None]]), [True, True], alpha=0.1)
+
+
+# --- files -------------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.integers(0, 1000),
+    st.sampled_from([dm.Marginal(0.1), dm.Smoothed(0.13, 3), dm.HighProbability(0.2, 0.1)]),
+    st.sampled_from([None, dm.mean_score(), dm.jitter(4)]),
+    st.sampled_from([dm.normalisers.none, dm.normalisers.pool_z, dm.normalisers.FixedAffine(0.1, 0.3)]),
+)
+def test_a_policy_survives_its_file(tmp_path_factory, seed, guarantee, tie_break, normaliser):
+    drawn = dm.simulate_pools(40, n_paths=4, seed=seed, missing=0.3)
+    votes = dm.vote(drawn.answers, drawn.scores, ids=range(40), tie_break=tie_break, normaliser=normaliser)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InfeasibleWarning)
+        policy = dm.calibrate(
+            votes, votes.answer == drawn.gold, guarantee=guarantee, questions=[f"Q{i}" for i in range(40)]
+        )
+    path = tmp_path_factory.mktemp("policy") / "policy.json"
+    policy.save(path)
+    loaded = dm.Policy.load(path)
+    assert loaded.points == policy.points
+    assert loaded.pipeline == policy.pipeline
+    assert loaded.fingerprint == policy.fingerprint
+    assert loaded.seen == policy.seen
+    np.testing.assert_array_equal(loaded.evidence.levels, policy.evidence.levels)
+    fresh = dm.simulate_pools(20, n_paths=4, seed=seed + 1)
+    for row in range(20):
+        one = policy.decide(fresh.answers[row], fresh.scores[row], id=f"n{row}")
+        assert loaded.decide(fresh.answers[row], fresh.scores[row], id=f"n{row}") == one
+
+
+def test_saving_twice_gives_the_same_bytes(policy, tmp_path):
+    policy.save(tmp_path / "a.json")
+    dm.Policy.load(tmp_path / "a.json").save(tmp_path / "b.json")
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+def test_the_evidence_is_inside(policy, tmp_path):
+    policy.save(tmp_path / "p.json")
+    document = json.loads((tmp_path / "p.json").read_text())
+    assert sum(row[-1] + row[-2] for row in document["evidence"]) == document["n"] == 400
+    assert [p["alpha"] for p in document["points"]] == [0.05, 0.1]
+    assert document["fingerprint"].startswith("sha256:")
+    assert len(document["calibration"]["ids"]) == 400
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda d: d.update(schema=2), "has schema 2.*upgrade demur"),
+        (lambda d: d.update(schema="x"), "has schema 'x'"),
+        (lambda d: d.update(format="other"), "not a demur policy file"),
+        (
+            lambda d: d.update(format="earlier-policy"),
+            "written by earlier, which this program was called before; calibrate",
+        ),
+        (lambda d: d["points"][0].update(threshold=[0.0, None]), "does not follow from its evidence"),
+        (lambda d: d["points"][0].update(k=99), "does not follow from its evidence"),
+        (lambda d: d["points"][0].update(alpha=0.5), "does not follow from its evidence"),
+        (lambda d: d["points"][0].update(guarantee="magic"), "must name one of marginal"),
+        (lambda d: d["points"][0].update(alpha="1/10"), "must be numbers"),
+        (lambda d: d["points"][0].update(beta=1), "does not take"),
+        (lambda d: d["points"].append(d["points"][0]), "each guarantee once per alpha"),
+        (lambda d: d.update(points=[]), "at least one operating point"),
+        (lambda d: d["evidence"].pop(), "its evidence counts"),
+        (lambda d: d["evidence"][0].__setitem__(-1, -1), "whole numbers >= 0"),
+        (lambda d: d["evidence"][0].__setitem__(-1, 0.5), "whole numbers >= 0"),
+        (lambda d: d["evidence"][0].__setitem__(-1, 2**63), "whole numbers >= 0"),
+        (lambda d: d["evidence"][0].__setitem__(0, 1.5), r"lie in \[0, 1\]"),
+        (lambda d: d["evidence"][0].__setitem__(0, "nan"), r"lie in \[0, 1\]"),
+        (lambda d: d["evidence"][0].__setitem__(1, "x"), "secondary keys"),
+        (lambda d: d["evidence"].reverse(), "each level once and in order"),
+        (lambda d: d["evidence"].append(d["evidence"][-1]), "each level once and in order"),
+        (lambda d: d["evidence"][0].append(1), "must hold 4 numbers"),
+        (lambda d: d.update(n_paths=[-1, 10**30]), "n_paths must be"),
+        (edit("score", name=3), "score.name must be a string or null"),
+        (edit("vote", answers="x"), "codes or keys"),
+        (edit("vote", tie_break=3), "tie_break must be a string or null"),
+        (lambda d: d["pipeline"].update(magic={}), "no stage 'magic'"),
+        (lambda d: d["pipeline"].update(vote=3), "stage 'vote' .* must be an object"),
+        (lambda d: d["calibration"].update(ids=[1, 2]), "`ids` must hold strings"),
+        (lambda d: d["calibration"].update(hold_out="x"), "hold_out must be a share"),
+        (lambda d: d.pop("pipeline"), "`pipeline` must be an object"),
+        (lambda d: d["pipeline"]["vote"].update(weight="exponential:9"), "fingerprint does not match"),
+        (edit("vote", weight="cubic"), "unknown weight 'cubic'"),
+        (edit("vote", tie_rule="coin@1"), "tie rule is coin@1"),
+        (lambda d: d.update(evidence="none"), "not a usable policy"),
+        (lambda d: d.update(points=[{}]), "not a usable policy"),
+        (lambda d: d.update(calibration=[]), "not a usable policy"),
+    ],
+)
+def test_edited_files_are_refused_even_with_a_fresh_digest(policy, tmp_path, change, complaint):
+    path = tmp_path / "policy.json"
+    policy.save(path)
+    reseal(path, change)
+    with pytest.raises(PolicyFileError, match=complaint) as refused:
+        dm.Policy.load(path)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_edited_by_hand_is_refused(policy, tmp_path):
+    path = tmp_path / "policy.json"
+    policy.save(path)
+    path.write_text(path.read_text().replace('"alpha": 0.05', '"alpha": 0.04'))
+    with pytest.raises(PolicyFileError, match="changed after it was written"):
+        dm.Policy.load(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", '{"a": NaN}', "not json", '{"format": "demur-policy"}', "[" * 100_000]
+)
+def test_what_is_no_policy_is_refused_in_one_line(tmp_path, text):
+    path = tmp_path / "policy.json"
+    path.write_text(text)
+    with pytest.raises(PolicyFileError) as refused:
+        dm.Policy.load(path)
+    assert "\n" not in str(refused.value)
+
+
+def test_missing_and_unreadable_files_and_folders_are_named(policy, tmp_path):
+    with pytest.raises(PolicyFileError, match="there is no file"):
+        dm.Policy.load(tmp_path / "none.json")
+    with pytest.raises(PolicyFileError, match="cannot read"):
+        dm.Policy.load(tmp_path)
+    with pytest.raises(PolicyFileError, match="cannot write"):
+        policy.save(tmp_path / "nowhere" / "policy.json")
+    (tmp_path / "latin.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(PolicyFileError, match="cannot read"):
+        dm.Policy.load(tmp_path / "latin.json")
+
+
+def test_long_lists_of_problems_go_to_a_sidecar_that_is_checked(policy, tmp_path, monkeypatch):
+    monkeypatch.setattr("demur.policy.file.INLINE_LIMIT", 100)
+    path = tmp_path / "policy.json"
+    policy.save(path)
+    assert "ids" not in json.loads(path.read_text())["calibration"]
+    assert dm.Policy.load(path).seen == policy.seen
+    sidecar = tmp_path / "policy.json.calibration"
+    sidecar.write_text(sidecar.read_text().replace('"17"', '"1700"'))
+    with pytest.raises(PolicyFileError, match="does not belong"):
+        dm.Policy.load(path)
+    sidecar.unlink()
+    with pytest.raises(PolicyFileError, match="there is no file"):
+        dm.Policy.load(path)
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "", "a\0b"])
+def test_a_sidecar_outside_the_folder_is_never_opened(policy, tmp_path, name):
+    path = tmp_path / "policy.json"
+    policy.save(path)
+    reseal(path, lambda d: d.update(calibration={"file": name, "sha256": "0"}))
+    with pytest.raises(PolicyFileError, match="outside its folder"):
+        dm.Policy.load(path)
+
+
+def test_a_number_beyond_json_is_an_edit(policy, tmp_path):
+    path = tmp_path / "policy.json"
+    policy.save(path)
+    path.write_text(path.read_text().replace('"n": 400', '"n": 1e999'))
+    with pytest.raises(PolicyFileError, match="changed after it was written"):
+        dm.Policy.load(path)
+
+
+def test_an_interrupted_write_leaves_the_old_policy(policy, tmp_path, monkeypatch):
+    path = tmp_path / "policy.json"
+    policy.save(path)
+    before = path.read_bytes()
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(atomic_files.os, "replace", fail)
+    with pytest.raises(PolicyFileError, match="No space left"):
+        policy.save(path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["policy.json"]

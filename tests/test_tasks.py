@@ -1,0 +1,65 @@
+"""Tasks: one object per kind of question, its names aliases, its name taken once."""
+
+from __future__ import annotations
+
+import pytest
+
+from demur import tasks
+from demur.answers import choice, mathematics, plain, text
+from demur.errors import DatasetError, InvalidValue
+from demur.records import Problem
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    monkeypatch.setattr(tasks, "_TASKS", dict(tasks._TASKS))
+
+
+@pytest.mark.parametrize(
+    ("names", "relation"),
+    [
+        (("math", "mathematics", "MATH"), mathematics),
+        (("qa", "text", "open"), text),
+        (("mc", "choice", "Multiple_Choice"), choice),
+        (("plain", "no such task", None, 3), plain),
+    ],
+)
+def test_names_are_aliases_of_one_object(names, relation):
+    assert len({id(tasks.task_named(name)) for name in names}) == 1
+    assert tasks.task_named(names[0]).relation is relation
+
+
+def test_options_are_known_where_choices_are_read():
+    problem = Problem("q", "Which?", extra={"options": ["Rome", "Paris"]})
+    assert tasks.MC.read(problem, "paris.").answer == "B"
+    assert tasks.QA.read(problem, "paris.").answer == "paris"
+    assert tasks.MC.read(problem, "(B)", truncated=True).answer is None
+
+
+def test_a_task_of_ones_own(registry):
+    mine = tasks.register(
+        tasks.Task("sums", mathematics, template=tasks.MATH.template, aliases=("adding",), origin="me")
+    )
+    assert tasks.task_of(Problem("q", "?", extra={"task": "Adding"})) is mine
+    assert tasks.register(mine) is mine  # the same one twice is one
+
+
+@pytest.mark.parametrize("task", [tasks.Task("math", plain, origin="theirs"), tasks.Task("x", plain, ("y",))])
+def test_a_name_that_is_taken_is_refused_and_both_sides_are_named(registry, task):
+    if task.name == "x":
+        tasks.register(tasks.Task("x", text, origin="ours"))
+    with pytest.raises(
+        InvalidValue, match=rf"{task.name!r} is registered twice, by (demur|ours) and by .*uninstall one"
+    ):
+        tasks.register(task)
+
+
+def test_problems_must_agree_on_their_task():
+    def problems(*names):
+        return [Problem(str(at), "?", extra={} if name is None else {"task": name}) for at, name in enumerate(names)]
+
+    assert tasks.common_task(problems("qa", "qa")) == "qa"
+    with pytest.raises(DatasetError, match="name no task; say which with task: math, qa, mc"):
+        tasks.common_task(problems(None))
+    with pytest.raises(DatasetError, match="the tasks math, qa; name one with task"):
+        tasks.common_task(problems("math", "qa"))

@@ -1,0 +1,109 @@
+"""Normalisers: the formula by hand, floors, ranges, names that come back, and what may be fitted where."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import demur as dm
+from demur.errors import CalibrationLeak, InvalidValue
+from demur.voting.normalisers import (
+    FixedAffine,
+    FixedSigmoid,
+    none,
+    parse_normaliser,
+    pool_minmax,
+    pool_z,
+    rank,
+)
+
+tables = arrays(float, st.tuples(st.integers(1, 4), st.integers(1, 6)), elements=st.floats(-100, 100))
+
+
+def test_pool_z_by_hand_with_its_floor():
+    np.testing.assert_allclose(pool_z(np.array([[1.0, 3.0]])), [[-1, 1]])
+    np.testing.assert_allclose(pool_z(np.array([[0.0, 0.2]])), [[-1, 1]])  # a spread of 0.1 is well above the floor
+    tiny = pool_z(np.array([[0.0, 1e-6]]))
+    assert np.abs(tiny).max() < 1e-4  # differences far below the floor are not blown up to full range
+    np.testing.assert_array_equal(pool_z(np.array([[5.0, 5.0, 5.0]])), np.zeros((1, 3)))
+
+
+def test_pool_minmax_by_hand_with_its_floor():
+    np.testing.assert_allclose(pool_minmax(np.array([[1.0, 3.0, 2.0]])), [[0, 1, 0.5]])
+    assert pool_minmax(np.array([[0.0, 1e-6]])).max() < 1e-4
+
+
+def test_rank_shares_ranks_among_equals():
+    np.testing.assert_allclose(rank(np.array([[10.0, 20.0, 20.0, -5.0]])), [[2 / 4, 3.5 / 4, 3.5 / 4, 1 / 4]])
+
+
+def test_fixed_normalisers_by_hand():
+    np.testing.assert_allclose(FixedAffine(1.0, 2.0)(np.array([[3.0]])), [[1.0]])
+    np.testing.assert_allclose(FixedSigmoid(0.0, 1.0)(np.array([[0.0, -1e6]])), [[0.5, 0.0]])
+
+
+@given(tables)
+def test_ranges(scores):
+    assert (pool_minmax(scores) >= 0).all()
+    assert (pool_minmax(scores) <= 1).all()
+    assert (rank(scores) > 0).all()
+    assert (rank(scores) <= 1).all()
+    np.testing.assert_array_equal(none(scores), scores)
+
+
+@given(tables)
+def test_normalisers_keep_the_order_within_a_pool(scores):
+    for normaliser in (pool_z, pool_minmax, rank, FixedAffine(3.0, 2.0)):
+        out = normaliser(scores)
+        for raw, done in zip(scores, out, strict=True):
+            order = np.argsort(raw, kind="stable")
+            assert (np.diff(done[order]) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    "normaliser", [none, pool_z, pool_minmax, rank, FixedAffine(0.25, 2.0), FixedSigmoid(-1.0, 0.5)]
+)
+def test_a_description_reads_back_as_the_same_object(normaliser):
+    assert parse_normaliser(normaliser.spec) == normaliser
+    assert "@1" in normaliser.spec
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("zscore", "unknown normaliser 'zscore'"),
+        ("pool_z@9", "this demur has version 1"),
+        ("pool_z:0.5", "takes no constants"),
+        ("fixed_affine", "needs two numbers"),
+        ("fixed_affine:1", "needs two numbers"),
+        ("fixed_affine:0,0", "scale > 0"),
+        ("fixed_sigmoid:nan,1", "finite center"),
+    ],
+)
+def test_bad_descriptions_are_named(text, rule):
+    with pytest.raises(InvalidValue, match=rule):
+        parse_normaliser(text)
+
+
+def test_constants_fitted_on_a_tune_split_are_used_and_its_problems_refused_in_calibration():
+    scores = np.array([[0.0, 2.0], [4.0, 6.0], [1.0, 1.0]])
+    answers = [["a", "b"], ["a", "a"], ["b", "b"]]
+    fitted = FixedAffine.fit(scores[:1], ids=["t1"])
+    assert (fitted.center, fitted.scale) == (1.0, 1.0)
+    unseen = dm.vote(answers[1:], scores[1:], normaliser=fitted, ids=["c1", "c2"])
+    with pytest.warns(UserWarning, match="too few"):
+        policy = dm.calibrate(unseen, [True, False], alpha=0.1)
+    assert policy.seen.rows(["t1", "c1", "new"]) == [0, 1]
+    leaked = dm.vote(answers, scores, normaliser=fitted, ids=["t1", "c1", "c2"])
+    with pytest.raises(CalibrationLeak, match=r"'t1'.*tune split"):
+        dm.calibrate(leaked, [True, True, False], alpha=0.1)
+
+
+def test_fitting_needs_scores_and_ids():
+    with pytest.raises(InvalidValue, match="at least one score"):
+        FixedAffine.fit([], ids=["a"])
+    with pytest.raises(InvalidValue, match="needs the ids"):
+        FixedAffine.fit([1.0, 2.0], ids=[])
