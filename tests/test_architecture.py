@@ -30,6 +30,7 @@ ABOVE = {"answers": "tasks", "prompts": "tasks", "pipeline": "study", "report": 
 MAY_READ_GOLD = {
     "records.py",
     "pools/jsonl.py",
+    "pools/frames.py",
     "pools/parquet.py",
     "pools/labels.py",
     "pools/simulated.py",

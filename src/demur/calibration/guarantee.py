@@ -83,7 +83,7 @@ class Rule:
     @property
     def feasible(self) -> bool:
         """False where n is too small for the promise, so that the policy abstains always."""
-        return self.law.k > 0
+        return self.law.answers
 
     @property
     def promise(self) -> str:

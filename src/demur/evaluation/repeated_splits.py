@@ -70,7 +70,7 @@ class SplitResult:
     @property
     def feasible(self) -> bool:
         """False where the calibration part is too small for the promise, so that it abstains always."""
-        return self.guarantee.law(self.n_cal).k > 0
+        return self.guarantee.law(self.n_cal).answers
 
     @property
     def z(self) -> float:
@@ -184,7 +184,7 @@ def _evaluate(
                 answered=Summary.of(answered / size),
                 selective_accuracy=Summary.of(right[some] / answered[some]),
                 false_abstention=Summary.of((test_right.sum(axis=1) - right) / size),
-                threshold=Summary.of(np.where(guarantee.law(n_cal).k == 0, 1.0, confidence_of[threshold])),
+                threshold=Summary.of(np.where(guarantee.law(n_cal).answers, confidence_of[threshold], 1.0)),
                 empty_splits=int((~some).sum()),
             )
         )

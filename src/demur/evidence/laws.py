@@ -35,6 +35,11 @@ class ErrorLaw:
             raise InvalidValue(f"a rank must lie between 0 and n + 1, got k={self.k}, n={self.n}")
 
     @property
+    def answers(self) -> bool:
+        """False where the rank is 0, so that nothing is ever answered."""
+        return self.k > 0
+
+    @property
     def expected(self) -> float:
         """k / (n + 1), the mean rate of confident errors where there are no ties."""
         return self.k / (self.n + 1)

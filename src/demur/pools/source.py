@@ -9,6 +9,7 @@ from typing import Any
 from demur.descriptions import Description
 from demur.errors import InvalidValue
 from demur.pools.fields import FieldChoice, PoolTable, named_sampling, read_column, read_table
+from demur.pools.frames import pools_of_frame
 from demur.pools.labels import read_labels, refuse_labels_as_column, refuse_labels_as_score
 from demur.pools.voted_pools import VotedPools
 from demur.records import Pool
@@ -32,6 +33,11 @@ class PoolSource:
     """The identity of each score that demur computed."""
     flags: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How many values of a score are not quite what they should be, by flag."""
+
+    @classmethod
+    def of_frame(cls, frame: Any) -> PoolSource:
+        """The pools of a DataFrame (pandas, Polars), an Arrow table or rows, one row per path: see `pools.frames`."""
+        return cls(pools_of_frame(frame))
 
     @property
     def score_names(self) -> list[str]:

@@ -1,0 +1,83 @@
+"""Pools from a table of paths, one row each: a DataFrame of pandas or Polars, an Arrow table, or rows as dictionaries.
+
+`id` and `answer` are required; `question`, `gold`, `cluster`, `group`, `text` and `path` (the order of paths) are known
+by name, scores are columns `score.NAME`, and other columns are kept as fields of the path.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from demur.errors import InvalidValue, PoolFileError
+from demur.records import Path, Pool, Problem
+
+SCORE = "score."
+PROBLEM = ("id", "question", "gold", "cluster", "group", "problem_extra")
+PATH = ("path", "answer", "has_answer", "text", "path_extra")
+
+
+def pools_of_frame(frame: Any) -> list[Pool]:
+    """The pools of a DataFrame, an Arrow table or a sequence of rows."""
+    for method, arguments in (("to_pylist", ()), ("to_dicts", ()), ("to_dict", ("records",))):
+        if hasattr(frame, method):
+            return pools_of_rows(getattr(frame, method)(*arguments), "the table")
+    rows = list(frame) if isinstance(frame, Iterable) and not isinstance(frame, (str, bytes, Mapping)) else [frame]
+    if not all(isinstance(row, Mapping) for row in rows):
+        raise InvalidValue(f"expected a DataFrame, an Arrow table or rows as dictionaries, got {type(frame).__name__}")
+    return pools_of_rows(rows, "the table")
+
+
+def pools_of_rows(rows: Iterable[Mapping[str, Any]], where: str) -> list[Pool]:
+    """Pools from one row per path; those of one `id` belong together, wherever they stand."""
+    grouped: dict[str, tuple[Problem, list[tuple[int, Path]]]] = {}
+    for number, cells in enumerate(rows):
+        row: dict[str, Any] = {name: None if _is_missing(value) else value for name, value in cells.items()}
+        for name in ("id", "answer"):
+            if name not in row:
+                raise PoolFileError(f"{where} has no column {name!r}; expected one row per path")
+        if row["id"] is None:
+            raise PoolFileError(f"{where}, row {number}: a path needs the id of its problem")
+        identity = str(row["id"])
+        if identity not in grouped:
+            gold, extra = tuple(_list(row.get("gold"))), _object(row.get("problem_extra"))
+            cluster, group = (None if row.get(name) is None else str(row[name]) for name in ("cluster", "group"))
+            grouped[identity] = (Problem(identity, row.get("question"), gold, cluster, group, extra), [])
+        scores = {
+            name.removeprefix(SCORE): row[name] for name in row if name.startswith(SCORE) and row[name] is not None
+        }
+        others = {name: row[name] for name in row if name not in (*PROBLEM, *PATH) and not name.startswith(SCORE)}
+        extra, has_answer = others | _object(row.get("path_extra")), row.get("has_answer") is not False
+        place = number if row.get("path") is None else int(row["path"])
+        grouped[identity][1].append((place, Path(row["answer"], row.get("text"), scores, extra, has_answer)))
+    if not grouped:
+        raise PoolFileError(f"{where} holds no rows; expected one per path")
+    return [
+        Pool(problem, tuple(path for _, path in sorted(paths, key=lambda placed: placed[0])))
+        for problem, paths in grouped.values()
+    ]
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN, and whatever a library has for nothing, which is not even equal to itself."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # nothing of pandas has no truth value; nor have arrays, which are something
+        return type(value).__name__ in ("NAType", "NaTType")
+
+
+def _object(text: str | None) -> dict[str, Any]:
+    value = json.loads(text) if text else {}
+    return value if isinstance(value, dict) else {}
+
+
+def _list(gold: Any) -> list[Any]:
+    """Gold as we write it (a JSON list), or as others do: a bare value or a list."""
+    if gold is None or isinstance(gold, list):
+        return gold or []
+    try:
+        value = json.loads(gold)
+    except (ValueError, TypeError):
+        value = None
+    return value if isinstance(value, list) else [gold]
