@@ -57,10 +57,19 @@ def main() -> None:
         sys.exit(130)
     except (BrokenPipeError, KeyboardInterrupt) as error:
         # The reader went away or the user did: nothing to explain, but not a success either.
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - what is left in the buffer has nowhere to go
+        _forget_output()
         sys.exit(130 if isinstance(error, KeyboardInterrupt) else 141)
     except OSError as error:
+        _forget_output()
         _fail(f"{error.strerror or error}")
+
+
+def _forget_output() -> None:
+    """What is left in the buffer has nowhere to go, and must not fail again when the process ends."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # not a file of the system's
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
 
 
 def _fail(message: str) -> None:
