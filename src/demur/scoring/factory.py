@@ -17,6 +17,7 @@ from demur.backends import weights
 from demur.backends.embedded import Embedded
 from demur.backends.endpoint import Endpoint
 from demur.errors import InvalidValue
+from demur.foreign_code import names_function
 from demur.prompts import Template, judge_prompt, read_template, template_of
 from demur.prompts.judging import prompt_identity
 from demur.scoring.judge.embedded import EmbeddedJudge
@@ -38,7 +39,6 @@ from demur.scoring.reward.transformers import TransformersReward
 from demur.scoring.self_consistency import SelfConsistency
 from demur.scoring.settings import ScorerSettings, base_name
 from demur.scoring.transformers_model import CAUSAL, CLASSIFIER, TransformersModel
-from demur.user_functions import names_function
 
 JUDGE, REWARD, SELF_CONSISTENCY = "judge", "reward", "self-consistency"
 KINDS = (*perplexity.KINDS, JUDGE, REWARD, SELF_CONSISTENCY)

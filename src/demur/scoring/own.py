@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from demur.errors import DemurError, InvalidValue, ScoringError
+from demur.foreign_code import function_named
 from demur.records import Pool
-from demur.user_functions import function_named
 
 Function = Callable[[Pool], Sequence[float]]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-_DECIMAL = re.compile(r"([+-]?)0*(\d*)(?:\.(\d*?)0*)?", re.ASCII)
+_DECIMAL = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?", re.ASCII)  # no two parts that could share a run of zeros
 
 
 def key(answer: str) -> str | None:
@@ -17,6 +17,6 @@ def key(answer: str) -> str | None:
     decimal = _DECIMAL.fullmatch(text)
     if decimal is None or not any(character.isdigit() for character in text):
         return text or None
-    sign, whole, fraction = decimal.group(1), decimal.group(2) or "0", decimal.group(3)
+    sign, whole, fraction = decimal.group(1), decimal.group(2).lstrip("0") or "0", (decimal.group(3) or "").rstrip("0")
     number = f"{whole}.{fraction}" if fraction else whole
     return f"-{number}" if sign == "-" and number != "0" else number

@@ -12,14 +12,15 @@ import json
 import os
 import re
 import select
-import sys
 from collections.abc import Iterable, Sequence
 from itertools import combinations
+from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 from typing import Any, Self
 
 from demur.atomic_files import atomic_file
 from demur.errors import InvalidValue, MissingExtra
+from demur.foreign_code import isolated_python, without_secrets
 
 _START_SECONDS = 60.0
 _FORMAT = "demur-verdicts"
@@ -100,8 +101,10 @@ class SlowPath:
         return False
 
     def _start(self) -> Popen[str]:
-        command = [sys.executable, "-m", "demur.answers.equivalence._slow_worker", str(self.megabytes)]
-        self._worker = Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True, bufsize=1)
+        command = isolated_python(str(Path(__file__).with_name("_slow_worker.py")), str(self.megabytes))
+        self._worker = Popen(
+            command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True, bufsize=1, env=without_secrets()
+        )
         if self._listen(self._worker, _START_SECONDS) != "ready":
             self._stop()
             raise MissingExtra("the slow path needs math-verify", "math")

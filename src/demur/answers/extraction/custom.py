@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from demur.answers.extraction import NOTHING, TAIL, TRUNCATED, Extraction, settle
 from demur.errors import InvalidValue
-from demur.user_functions import function_named, names_function
+from demur.foreign_code import function_named, names_function
 
 Extractor = Callable[..., Extraction]
 

@@ -139,14 +139,20 @@ def _of_text(tokens: Sequence[Token], text: str) -> Sequence[Token]:
     )
 
 
+_LONGEST_PIECE = 8
 _PIECES = "\ufffd"
 """What a server writes for a token that is part of a character."""
 
 
 def _might_spell(spelt: str, wanted: str) -> bool:
     """Whether a text with unreadable pieces may be the wanted one: all that is readable stands where it should."""
-    readable = [re.escape(part) for part in re.split(f"{_PIECES}+", spelt)]
-    return re.fullmatch(".{1,8}?".join(readable), wanted, re.S) is not None
+    first, *rest = re.split(f"{_PIECES}+", spelt)
+    # Where what was read so far may end: all such places at once, so that nothing is ever tried twice.
+    ends = {len(first)} if wanted.startswith(first) else set()
+    for part in rest:
+        starts = {end + gap for end in ends for gap in range(1, _LONGEST_PIECE + 1)}
+        ends = {start + len(part) for start in starts if wanted.startswith(part, start)}
+    return len(wanted) in ends
 
 
 def _prompt_tokens(document: Any) -> list[Token]:

@@ -1,10 +1,12 @@
-"""A Python function by name, `package.module:function`: from the current folder or from what is installed.
+"""Code that is not ours: functions by name, and Python in child processes.
 
-Only a name that the user gives is looked up, never one that a file does.
+A function `package.module:function` comes from the current folder or from what is installed. Only a name that the user
+gives is looked up, never one that a file does. Children take no code from the current folder and hold no keys.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -14,6 +16,7 @@ from typing import Any
 
 from demur.errors import InvalidValue
 
+_SECRET = re.compile(r"(?i)key|token|secret|passw|credential|auth")
 _FORM = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -35,3 +38,13 @@ def function_named(spec: str, used_as: str) -> Callable[..., Any]:
     if not callable(function):
         raise InvalidValue(f"{used_as} {spec} is not a function")
     return function  # type: ignore[no-any-return]
+
+
+def isolated_python(*arguments: str) -> list[str]:
+    """A command line of this Python, isolated (`-I`): no current folder, no PYTHONPATH, no user's own packages."""
+    return [sys.executable, "-I", *arguments]
+
+
+def without_secrets(*others: str) -> dict[str, str]:
+    """The environment without what is named like a secret, and without `others`."""
+    return {name: value for name, value in os.environ.items() if not _SECRET.search(name) and name not in others}

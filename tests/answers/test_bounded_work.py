@@ -1,0 +1,80 @@
+"""Work on hostile text grows no faster than the text: four times the text, not sixteen times the time."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from demur.answers import choice, mathematics, plain, text
+from demur.answers.extraction.text import _last_span
+from demur.scoring.perplexity.server import _might_spell
+
+RELATIONS = {"mathematics": mathematics, "text": text, "choice": choice, "plain": plain}
+HOSTILE = {
+    "zeros": lambda n: "0" * n + "x",
+    "zeros behind a point": lambda n: "0." + "0" * n + "x",
+    "zeros between": lambda n: "1" + "0" * n + "." + "0" * n + "1x",
+    "unclosed answers": lambda n: "<answer>" * (n // 8),
+    "closed ones only": lambda n: "</answer>" * (n // 8),
+    "boxes": lambda n: "\\boxed{" * (n // 7),
+    "braces": lambda n: "{" * n,
+    "blanks": lambda n: "the answer is" + " " * n + "x",
+    "said over and over": lambda n: "the answer is " * (n // 14),
+    "letters": lambda n: "A " * (n // 2),
+    "digits with commas": lambda n: "1," * (n // 2),
+    "signs": lambda n: "-+" * (n // 2),
+    "fractions": lambda n: "\\frac{" * (n // 6),
+    "sentences": lambda n: "a." * (n // 2),
+}
+
+
+def seconds(work, *arguments):
+    def once():
+        start = time.process_time()
+        work(*arguments)
+        return time.process_time() - start
+
+    return min(once() for _ in range(3))
+
+
+@pytest.mark.parametrize("relation", RELATIONS.values(), ids=RELATIONS)
+@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
+def test_keys_and_extraction_grow_with_the_text(relation, hostile):
+    for work in (relation.key, relation.extract):
+        small, large = seconds(work, hostile(20_000)), seconds(work, hostile(160_000))
+        assert large < 0.1 or large < 24 * small, (work, small, large)  # eight times the text; sixty-four if quadratic
+
+
+@given(st.text(alphabet="0123456789.+-x ", max_size=12))
+def test_a_plain_key_is_what_the_old_pattern_made_it(answer):
+    """The definition read literally; its pattern backtracks, which is why it is not used."""
+    stripped = answer.strip()
+    found = re.fullmatch(r"([+-]?)0*(\d*)(?:\.(\d*?)0*)?", stripped, re.ASCII)
+    if found is None or not any(c.isdigit() for c in stripped):
+        assert plain.key(answer) == (stripped or None)
+        return
+    number = (found.group(2) or "0") + (f".{found.group(3)}" if found.group(3) else "")
+    assert plain.key(answer) == (f"-{number}" if found.group(1) == "-" and number != "0" else number)
+
+
+@given(st.lists(st.sampled_from(["<answer>", "</answer>", "<ANSWER>", "</Answer>", "a", "b ", "\n"]), max_size=12))
+def test_the_last_span_is_what_the_old_pattern_found(parts):
+    written = "".join(parts)
+    spans = re.findall(r"<answer>(.*?)</answer>", written, re.I | re.S)
+    assert _last_span(written) == (spans[-1] if spans else None)
+
+
+@given(st.lists(st.sampled_from(["a", "b", "ab", "\ufffd", "\ufffd\ufffd"]), max_size=6), st.text("abé", max_size=14))
+def test_unreadable_pieces_stand_for_one_to_eight_characters(pieces, wanted):
+    spelt = "".join(pieces)
+    readable = [re.escape(part) for part in re.split("\ufffd+", spelt)]
+    assert _might_spell(spelt, wanted) == (re.fullmatch(".{1,8}?".join(readable), wanted, re.S) is not None)
+
+
+def test_many_unreadable_pieces_are_not_tried_in_every_combination():
+    small, large = (seconds(_might_spell, "a\ufffd" * n + "b", "aé" * n + "c") for n in (10, 40))
+    assert large < 0.1 or large < 64 * small  # each more piece would multiply it
