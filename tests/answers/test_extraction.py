@@ -6,7 +6,9 @@ import pytest
 
 from demur import answers
 from demur.answers import choice, mathematics, text
+from demur.answers.extraction import was_cut
 from demur.answers.extraction.custom import parse_extractor
+from demur.backends.protocol import Completion
 from demur.errors import InvalidValue
 
 
@@ -97,3 +99,16 @@ def test_extraction_of_your_own(tmp_path, monkeypatch):
 
 def test_the_default_relation_is_mathematics():
     assert answers.extract("\\boxed{2}") == mathematics.extract("\\boxed{2}")
+
+
+@pytest.mark.parametrize(
+    "reason", ["length", "content_filter", "CONTENT_FILTER", "max_tokens", "SAFETY", "abort", "error"]
+)
+def test_a_path_that_ended_before_its_model_was_done_has_no_answer(reason):
+    assert was_cut(reason)
+    assert Completion(0, "The answer is 7.", reason).truncated
+
+
+@pytest.mark.parametrize("reason", ["stop", "eos", "tool_calls", "", None, 3, "lengthy"])
+def test_other_ends_are_ends(reason):
+    assert not was_cut(reason)

@@ -176,3 +176,31 @@ def test_labels_may_be_absent(show):
     voted = vote_pools(bare, FieldChoice(score="s"), policy.recipe, labelled=False)
     page = show(report_facts(bare, voted, policy, title="unlabelled"))
     assert "unlabelled" in page.inner_text("body")
+
+
+def test_the_pages_policy_lets_in_its_own_script_and_style_and_nothing_else(show, case):
+    facts, _ = case
+    text = page_of(facts)
+    assert "unsafe-inline" not in text
+    assert "@@" not in text.split('id="data"')[0]
+    page = show(facts)
+    assert page.eval_on_selector("#track .tick", "e => e.style.left") != ""
+    assert page.eval_on_selector("body", "e => getComputedStyle(e).fontFamily") != "Times"
+    page.evaluate(
+        """() => {
+            for (const text of ['window.ran = 1', 'window.ran = 2']) {
+                const script = document.createElement('script');
+                script.textContent = text;
+                document.body.append(script);
+            }
+            const style = document.createElement('style');
+            style.textContent = 'body { display: none }';
+            document.head.append(style);
+            document.body.insertAdjacentHTML('beforeend', '<img id="bad" src="x:" onerror="window.ran = 3">');
+        }"""
+    )
+    page.wait_for_timeout(100)
+    assert page.evaluate("window.ran") is None
+    assert page.eval_on_selector("body", "e => getComputedStyle(e).display") != "none"
+    assert any("Content Security Policy" in trouble for trouble in page.troubles)
+    page.troubles.clear()

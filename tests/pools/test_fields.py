@@ -8,7 +8,7 @@ import pytest
 import demur as dm
 from demur.errors import InvalidValue, PoolFileError
 from demur.pools.fields import FieldChoice, named_sampling, read_column, read_scores, read_table
-from demur.pools.labels import read_labels, refuse_labels_as_column, refuse_labels_as_score
+from demur.pools.labels import read_labels, refuse_labels_as_score
 from demur.records import Path, Pool, Problem
 
 
@@ -83,16 +83,12 @@ def test_fields_that_only_sound_like_labels_are_scores(name):
         assert read_scores([pool("q", Path(answer="a", scores={name: 1.0}))], name) == [[1.0]]
 
 
-def test_labels_are_refused_as_answers_and_as_tie_breakers():
+def test_fields_named_like_labels_are_refused_as_answers_and_as_tie_breakers():
     pools = [pool(f"q{i}", Path(answer="a", extra={"correct_src": True}), extra={"correct": 1}) for i in range(30)]
     with pytest.raises(InvalidValue, match="names labels"):
         read_table(pools, FieldChoice("correct_src"))
     with pytest.raises(InvalidValue, match="names labels"):
         read_column(pools, "correct")
-    labels = np.arange(30) % 2 == 0
-    with pytest.raises(InvalidValue, match="'margin' is the label itself"):
-        refuse_labels_as_column(labels.astype(float).tolist(), labels, "margin")
-    refuse_labels_as_column(np.arange(30.0).tolist(), labels, "margin")
 
 
 def test_an_answer_of_null_everywhere_is_no_answer_and_no_error():

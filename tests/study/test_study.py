@@ -6,9 +6,12 @@ import csv
 import io
 import json
 import math
+import re
+from html import escape
 
 import numpy as np
 import pytest
+from markdown_it import MarkdownIt
 
 import demur as dm
 from demur.errors import InvalidValue
@@ -17,7 +20,7 @@ from demur.evaluation.repeated_splits import Summary
 from demur.evidence.predictor import predicted_accuracy
 from demur.study import read_study, run_study
 from demur.study.cells import TIED, open_cell
-from demur.study.figures import draw, figures_of
+from demur.study.figures import Figure, draw, figures_of
 from demur.study.protocol import evaluate_cell, fresh_law
 from demur.study.tables import Table
 
@@ -337,3 +340,40 @@ def test_the_papers_study_is_ready_to_run():
     study = read_study(Path(__file__).resolve().parents[2] / "examples" / "paper.toml")
     assert len(study.cells) == 10
     assert {cell.temperature for cell in study.cells} == {0.65, 0.75, 0.8, 1.0}
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1", "\n@x", "＝1"])
+def test_no_name_is_a_formula_in_any_csv(name):
+    table = Table("t", "t", ["Cell"], [[name]])
+    figure = Figure("f", "f", [{"cell": name, name: 0.5}], lambda _: None)
+    for text in (table.csv(), figure.csv()):
+        cells = [cell for row in csv.reader(io.StringIO(text, newline="")) for cell in row]
+        assert f"'{' '.join(name.splitlines())}" in cells
+        assert not any(cell.strip()[:1] in ("=", "+", "-", "@", "＝") for cell in cells)
+
+
+@pytest.mark.parametrize("name", ["plain", "mean_score", "x - y", "a=b", "1e-3"])
+def test_other_names_stay_as_they_are_in_csv(name):
+    assert Table("t", "t", ["Cell"], [[name]]).csv() == f"Cell\n{name}\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "<script>alert(1)</script>",
+        "![x](http://a.test/p)",
+        "[x](javascript:1)",
+        "`x`",
+        "**x**",
+        "a\n# b",
+        "a|b",
+        "&lt;",
+        "a\\b",
+    ],
+)
+def test_markdown_shows_names_and_runs_none(name):
+    text = Table("t", name, ["Cell", name], [[name, name]], name).markdown()
+    html = MarkdownIt("commonmark").enable("table").render(text)
+    shown = " ".join(name.split("\n"))
+    assert re.sub(r"<[^>]*>", "\n", html).split("\n").count(escape(shown)) == 5  # title, header, two cells, note
+    assert set(re.findall(r"<(\w+)", html)) <= {"h3", "table", "thead", "tbody", "tr", "th", "td", "p"}

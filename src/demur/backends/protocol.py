@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from demur.answers.extraction import was_cut
 from demur.prompts import Prompt
 
 LOWEST = -100.0
@@ -49,7 +50,7 @@ class Completion:
 
     @property
     def truncated(self) -> bool:
-        return self.finish_reason == "length"
+        return was_cut(self.finish_reason)
 
     @property
     def logprob_mean(self) -> float | None:

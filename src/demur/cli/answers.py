@@ -12,7 +12,8 @@ import typer
 
 import demur
 from demur.cli import output
-from demur.cli.options import AnswerField, Json, Relation, Text, option, refuse_overwriting
+from demur.cli.options import AnswerField, Json, Relation, Text, option
+from demur.cli.replacing import POOLS, refuse_overwriting
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def run(
         return
     if file is None or out is None:
         raise InvalidValue("give a pool file and -o FILE, or --explain A B")
-    refuse_overwriting(out, file)
+    refuse_overwriting(out, file, by=POOLS)
     _class_file(file, out, extract, relation, answer_field or "answer", slow, json=json)
 
 
@@ -135,6 +136,7 @@ class _Tally:
         return replace(pool, paths=tuple(paths))
 
     def _read(self, path: demur.Path, relation: demur.answers.Relation) -> demur.answers.Extraction:
+        from demur.answers.extraction import was_cut
         from demur.answers.relations import as_written
         from demur.pools.fields import field_of
 
@@ -144,7 +146,7 @@ class _Tally:
             return demur.answers.Extraction((as_written(given) or "").strip() or None, "given")
         if path.text is None:
             return demur.answers.Extraction(None, "no text")
-        truncated = path.extra.get("finish_reason") == "length"
+        truncated = was_cut(path.extra.get("finish_reason"))
         return (self.extractor or relation.extract)(path.text, truncated=truncated)
 
     def _add(self, surfaces: list[str | None], keys: list[str | None]) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import demur
-from demur.cli import options, output
+from demur.cli import options, output, replacing
 
 NAME = "calibrate"
 HELP = """Calibrate an answer-or-abstain policy on labelled pools.
@@ -51,7 +51,7 @@ def run(
     seed: options.Seed = None,
     json: options.Json = False,
 ) -> None:
-    options.refuse_overwriting(out, file)
+    replacing.refuse_overwriting(out, file, by=replacing.POLICY)
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed)
     flags = options.VoteFlags(score, normaliser, weight, tie_break, answer_field, missing, relation)
     _, voted = flags.vote(file, run_name, config, correct)

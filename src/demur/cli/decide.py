@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import demur
-from demur.cli import options, output
+from demur.cli import options, output, replacing
 
 NAME = "decide"
 HELP = """Answer or abstain on every problem of a file, by a policy.
@@ -32,7 +32,7 @@ def run(
 ) -> None:
     from demur.pools.jsonl import write_lines
 
-    options.refuse_overwriting(out, file, policy)
+    replacing.refuse_overwriting(out, file, policy, by=replacing.LINES)
     loaded = demur.Policy.load(policy)
     voted = options.vote_by_policy(file, run_name, loaded, labelled=False)
     decided = loaded.decide_votes(voted.votes, alpha=alpha, guarantee=guarantee)

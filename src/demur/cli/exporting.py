@@ -10,7 +10,8 @@ import typer
 
 import demur
 from demur.cli import output
-from demur.cli.options import Json, RunName, StorePlace, option, refuse_overwriting
+from demur.cli.options import Json, RunName, StorePlace, option
+from demur.cli.replacing import PARQUET, POOLS, refuse_overwriting
 from demur.errors import InvalidValue, StoreError
 
 NAME = "export"
@@ -35,7 +36,7 @@ def run(
     from demur.pools.jsonl import write_pools
     from demur.pools.parquet import write_parquet
 
-    refuse_overwriting(out, store)
+    refuse_overwriting(out, store, by=PARQUET if out.suffix == ".parquet" else POOLS)
     if not out.name.endswith((".jsonl", ".jsonl.gz", ".parquet")):
         raise InvalidValue(f"name a .jsonl, .jsonl.gz or .parquet file to write, not {out}")
     with demur.Store(store) as opened:

@@ -99,13 +99,6 @@ class VoteFlags:
         return source, demur.vote_pools(source, fields, recipe, correct=correct, say=mention)
 
 
-def refuse_overwriting(out: Path | None, *inputs: str | Path) -> None:
-    """Raise if a result would take the place of what it is made from."""
-    for source in map(Path, inputs):
-        if out is not None and out.exists() and source.exists() and out.samefile(source):
-            raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
-
-
 def refuse_beside_policy(**flags: object) -> None:
     """Raise if flags say how votes are made, where a policy says it."""
     given = [f"--{name.replace('_', '-')}" for name, value in flags.items() if value is not None and value is not False]

@@ -9,7 +9,7 @@ import typer
 
 import demur
 from demur.atomic_files import atomic_file
-from demur.cli import options, output
+from demur.cli import options, output, replacing
 from demur.errors import InvalidValue
 
 NAME = "report"
@@ -52,7 +52,7 @@ def run(
     from demur.report.facts import report_facts
     from demur.report.page import page_of
 
-    options.refuse_overwriting(out, file, *([policy] if policy else []))
+    replacing.refuse_overwriting(out, file, *([policy] if policy else []), by=replacing.PAGE)
     if policy is not None:
         how = {"alpha": alpha, "delta": delta, "score": score, "normaliser": normaliser, "weight": weight}
         read = {"answer_field": answer_field, "missing": missing, "relation": relation}

@@ -10,6 +10,7 @@ import typer
 import demur
 from demur.cli import output
 from demur.cli.options import Json, Seed, option
+from demur.cli.replacing import POOLS, refuse_overwriting
 
 NAME = "simulate"
 HELP = """Write simulated pools with a known truth, to try everything without a model.
@@ -30,6 +31,7 @@ def run(
     from demur.pools.jsonl import write_pools
     from demur.pools.simulated import SCORE
 
+    refuse_overwriting(out, by=POOLS)
     drawn = demur.simulate_pools(problems, n_paths=paths, seed=seed or 0, separation=separation, missing=missing)
     write_pools(drawn.pools(), out)
     right = (drawn.answers == drawn.gold[:, None]).tolist()

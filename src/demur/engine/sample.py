@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from demur.answers.extraction import was_cut
 from demur.backends.protocol import Backend, Completion, Settings, Wanted
 from demur.engine.progress import Progress
 from demur.engine.queue import WorkQueue
@@ -47,7 +48,7 @@ class SamplingProgress(Progress):
         for _, _, path in batch:
             self.tokens += path.extra.get("n_tokens") or 0
             self.without_answer += path.answer is None
-            self.truncated += path.extra.get("finish_reason") == "length"
+            self.truncated += was_cut(path.extra.get("finish_reason"))
 
 
 Watch = Callable[[SamplingProgress], None]

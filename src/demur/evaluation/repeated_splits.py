@@ -147,6 +147,7 @@ def evaluate_splits(
     results = []
     for name, cell in cells.items():
         voted = VotedPools.of(*cell) if isinstance(cell, tuple) else cell
+        voted.refuse_fitted()
         rows = voted.in_order
         if len(rows) not in drawn:
             drawn[len(rows)] = repeated(len(rows), n_cal, splits, seed)

@@ -155,11 +155,9 @@ def _count_one_column(confidence: Floats, labels: NDArray[np.bool_]) -> tuple[Fl
     packed = (confidence + 0.0).view(np.int64) << 1  # + 0.0 turns −0.0 into 0.0
     packed |= labels
     packed.sort()
-    bits = packed >> 1
-    starts = np.flatnonzero(np.concatenate([[True], bits[1:] != bits[:-1]]))
-    levels = bits[starts].view(np.float64)[:, None]
-    del bits  # a million votes are eight megabytes a column: let go of each as soon as it has served
+    starts = np.flatnonzero(np.concatenate([[True], (packed[1:] ^ packed[:-1]) > 1]))  # other than in the label
+    levels = (packed[starts] >> 1).view(np.float64)[:, None]
     packed &= 1
     right = np.add.reduceat(packed, starts)
-    del packed
+    del packed  # a million votes are eight megabytes a column: let go of each as soon as it has served
     return levels, right, np.diff(starts, append=len(confidence)) - right

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from demur.calibration import Guarantee, Marginal
-from demur.errors import CalibrationLeak, InfeasibleWarning, InsufficientCalibration, InvalidValue
+from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
 from demur.evidence.counts import Evidence
 from demur.policy.policy import Policy
 from demur.policy.seen import Seen
@@ -51,34 +51,18 @@ def calibrate(
         raise InvalidValue(f"n_paths must include every calibrated pool, {sizes.min()} to {sizes.max()}, got {n_paths}")
     if hold_out:
         voted = voted.take(voted.split(hold_out=hold_out, seed=seed).calibration)
-    fitted_on = voted.votes.recipe.normaliser.fitted_on
-    _refuse_fitted(voted.votes, fitted_on)
-    rows = voted.counted
-    evidence = Evidence.of(voted.votes.key[rows], voted.labelled[rows])
+    voted.refuse_fitted()
+    evidence = Evidence.of(*voted.counted_keys)
     points = tuple(one.settle(evidence) for one in guarantees)
     for rule in points:
         if not rule.feasible:
             if strict:
                 raise InsufficientCalibration(rule.too_few)
             warnings.warn(rule.too_few + "; the policy abstains always", InfeasibleWarning, stacklevel=2)
-    seen = Seen.of(fitted_on.union(voted.votes.ids or ()), voted.questions, voted.clusters, hold_out or None)
+    seen = Seen.of(
+        voted.votes.fitted_on.union(voted.votes.ids or ()), voted.questions, voted.clusters, hold_out or None
+    )
     return Policy(points, evidence, voted.votes.recipe, voted.votes.upstream, (low, high), seen)
-
-
-def _refuse_fitted(votes: Votes, fitted_on: frozenset[str]) -> None:
-    """Raise if the normaliser was fitted on problems that are to calibrate."""
-    if not fitted_on:
-        return
-    if votes.ids is None:
-        raise InvalidValue(
-            "a fitted normaliser needs votes with ids, to check that calibration does not use its problems"
-        )
-    shared = next((name for name in votes.ids if name in fitted_on), None)
-    if shared is not None:
-        raise CalibrationLeak(
-            f"the normaliser {votes.recipe.normaliser.name} was fitted on calibration problems ({shared!r}); "
-            "fit it on a tune split that calibration does not use"
-        )
 
 
 def as_guarantees(alpha: Alphas | None, guarantee: Guarantees | None) -> list[Guarantee]:

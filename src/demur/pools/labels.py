@@ -75,14 +75,6 @@ def refuse_labels_as_score(table: PoolTable, labels: Labels) -> None:
         )
 
 
-def refuse_labels_as_column(column: Sequence[float], correct: NDArray[np.bool_], name: str) -> None:
-    """Raise if a tie-breaking column takes two values only and they are the labels of the votes."""
-    labelled = set(zip(column, correct.tolist(), strict=True))
-    right, wrong = ({value for value, label in labelled if label is is_right} for is_right in (True, False))
-    if len(column) >= _ENOUGH_PATHS and len(right) == len(wrong) == 1 and right != wrong:
-        raise InvalidValue(f"the field {name!r} is the label itself; labels cannot break ties")
-
-
 def _from_gold(pools: Sequence[Pool], table: PoolTable) -> Labels:
     gold = []
     for pool in pools:

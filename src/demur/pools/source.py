@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,8 +10,8 @@ from demur.descriptions import Description
 from demur.errors import InvalidValue
 from demur.pools.fields import FieldChoice, PoolTable, named_sampling, read_column, read_table
 from demur.pools.frames import pools_of_frame
-from demur.pools.labels import read_labels, refuse_labels_as_column, refuse_labels_as_score
-from demur.pools.voted_pools import VotedPools
+from demur.pools.labels import read_labels, refuse_labels_as_score
+from demur.pools.voted_pools import VotedPools, refuse_labels
 from demur.records import Pool
 from demur.voting.normalisers import parse_normaliser
 from demur.voting.recipe import Recipe
@@ -77,13 +77,14 @@ def vote_pools(
     labelled: bool = True,
     correct: str | None = None,
     assumed: Description = Description(),  # noqa: B008 - frozen
+    fitted_on: Iterable[str] = (),
     say: Say = lambda _: None,
 ) -> VotedPools:
     """Read the answers, hold the vote and, if asked for, find out which votes are right.
 
     `recipe` says how to vote; without one, as the score's family is. `correct` names a field of the paths with
     ready-made labels, in place of gold. `assumed` is taken to be so where the source does not say how its pools were
-    made.
+    made. `fitted_on` names the problems that a learned score or tie-breaking column was fitted on.
     """
     pools = source.pools
     recipe = recipe or source.recipe(fields.score)
@@ -91,14 +92,15 @@ def vote_pools(
     _mention_spellings(table, say)
     column = read_column(pools, recipe.tie_break.name) if isinstance(recipe.tie_break, Column) else None
     upstream = assumed.updated(source.description_with(fields))
-    votes = vote_again(recipe, table.answers, table.scores, tie_break=column, ids=table.ids, upstream=upstream)
+    votes = vote_again(
+        recipe, table.answers, table.scores, tie_break=column, ids=table.ids, upstream=upstream, fitted_on=fitted_on
+    )
     labels = right = None
     if labelled:
         labels = read_labels(pools, table, correct)
         right = labels.of_votes(votes)
         refuse_labels_as_score(table, labels)
-        if column is not None:
-            refuse_labels_as_column(column, right, str(recipe.tie_break))
+        refuse_labels(votes, right)
         if labels.conflicts:
             say(f"warning: in {labels.conflicts} problems one answer has both labels; it counts as wrong")
     flags = source.flags.get(fields.score or "", {})

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from demur.errors import InvalidValue
+from demur.errors import CalibrationLeak, InvalidValue
 from demur.pools.splits import Rows, Split, Texts, in_drawn_order, one_per_unit, split, units
 from demur.voting.baselines import best_of_m, oracle, single_path
-from demur.voting.codes import refuse_mask, taken
+from demur.voting.codes import taken
+from demur.voting.guards import refuse_mask
 from demur.voting.score_health import ScoreHealth
+from demur.voting.tie_breaks import Column
 from demur.voting.votes import Votes, vote
 
 if TYPE_CHECKING:  # what reads pools compares answers, which arrays do not need
@@ -29,6 +31,7 @@ if TYPE_CHECKING:  # what reads pools compares answers, which arrays do not need
     from demur.pools.labels import Labels
 
 _MANY_FLOORS = 0.2
+_ENOUGH_VOTES = 20
 
 
 class _Seen(Protocol):
@@ -70,6 +73,8 @@ class VotedPools:
         labels = None if correct is None else as_labels(correct, len(votes))
         if labels is not None and (unanswered := np.flatnonzero(labels & ~votes.has_answer)).size:
             raise InvalidValue(f"vote {unanswered[0]} has no answer, so it cannot be labelled correct")
+        if labels is not None:
+            refuse_labels(votes, labels)
         return cls(votes, labels, questions, clusters)
 
     def __len__(self) -> int:
@@ -88,12 +93,28 @@ class VotedPools:
     @cached_property
     def units(self) -> Rows:
         """A number per row, equal for rows that belong together: one cluster, or the same question text."""
+        if self._all_count:
+            return np.arange(len(self), dtype=np.intp)
         return units(self.ids, self.clusters, self.questions)
 
     @cached_property
     def counted(self) -> Rows:
         """One row of each unit, ascending."""
+        if self._all_count:
+            return self.units
         return one_per_unit(self.ids, self.units)
+
+    @property
+    def _all_count(self) -> bool:
+        """Nothing is known that could make two rows one unit."""
+        return self.clusters is None and self.questions is None
+
+    @property
+    def counted_keys(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """The key and the label of one row of each unit; the columns themselves where every row counts."""
+        if self._all_count:
+            return self.votes.key, self.labelled
+        return self.votes.key[self.counted], self.labelled[self.counted]
 
     @cached_property
     def in_order(self) -> Rows:
@@ -123,6 +144,23 @@ class VotedPools:
         """Rows that calibrated a policy, and whatever belongs with one that did: not new to it either."""
         return np.isin(self.units, self.units[seen.rows(self.names, self.questions, self.clusters)])
 
+    def refuse_fitted(self) -> None:
+        """Raise if labels of these problems shaped the votes: then they cannot calibrate."""
+        fitted_on = self.votes.fitted_on
+        if not fitted_on:
+            return
+        if self.votes.ids is None:
+            raise InvalidValue(
+                "a fitted normaliser, score or tie-break needs votes with ids, to check that calibration does not "
+                "use its problems"
+            )
+        shared = next((name for name in self.votes.ids if name in fitted_on), None)
+        if shared is not None:
+            raise CalibrationLeak(
+                f"a score, normaliser or tie-break was fitted on calibration problems ({shared!r}); fit it on a tune "
+                "split that calibration does not use"
+            )
+
     def accuracies(self, rows: Rows) -> dict[str, float]:
         """Accuracy without abstention on some rows, of the vote and of what it is compared with."""
         if self.labels is None or self.table is None:
@@ -150,6 +188,20 @@ class VotedPools:
                 "down to Y; score with an exact route"
             )
         return warnings
+
+
+def refuse_labels(votes: Votes, correct: NDArray[np.bool_]) -> None:
+    """Raise if a tie-breaking column takes two values only and they are the labels.
+
+    A handful may fall that way by chance, so few votes are let through.
+    """
+    answered = votes.has_answer
+    if not isinstance(votes.recipe.tie_break, Column) or votes.secondary is None or answered.sum() < _ENOUGH_VOTES:
+        return
+    column, labels = votes.secondary[answered], correct[answered]
+    right, wrong = np.unique(column[labels]), np.unique(column[~labels])
+    if len(right) == len(wrong) == 1 and right[0] != wrong[0]:
+        raise InvalidValue(f"the field {votes.recipe.tie_break.name!r} is the label itself; labels cannot break ties")
 
 
 def as_labels(correct: ArrayLike, rows: int) -> NDArray[np.bool_]:

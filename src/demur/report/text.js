@@ -21,7 +21,10 @@ function short(text, most) {
 /* Attributes are a class, or names with values; children are elements, texts, lists of them, or null for none. */
 function fill(node, attributes, ...children) {
   const named = typeof attributes === "string" ? { class: attributes } : attributes;
-  for (const [name, value] of Object.entries(named)) node.setAttribute(name, value);
+  for (const [name, value] of Object.entries(named)) {
+    if (name === "style") node.style.cssText = value;
+    else node.setAttribute(name, value); // the page's policy lets no attribute set a style
+  }
   for (const child of children.flat()) if (child !== null) node.append(child instanceof Node ? child : clean(child));
   return node;
 }

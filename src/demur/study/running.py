@@ -15,7 +15,7 @@ from demur.study.cells import Watch, open_cell
 from demur.study.description import StudyDescription
 from demur.study.figures import draw, figures_of
 from demur.study.protocol import CHECKS, CellResult, comparisons, evaluate_cell, inconsistent, shared_problems
-from demur.study.tables import FORMATS, Table, jitter_gain, tables_of
+from demur.study.tables import FORMATS, Table, jitter_gain, markdown_text, tables_of
 from demur.version import __version__
 
 
@@ -94,11 +94,12 @@ def _write(folder: Path, study: StudyDescription, result: StudyResult, kinds: Se
             say(f"drawing {figure.name}.{kind}")
             put(f"figures/{figure.name}.{kind}", draw(figure, kind))
     body = "\n".join(table.markdown() for table in result.tables)
-    shown = "\n".join(f"![{figure.title}](figures/{figure.name}.svg)\n" for figure in drawn if "svg" in kinds)
+    titles = {figure.name: markdown_text(figure.title) for figure in drawn if "svg" in kinds}
+    shown = "\n".join(f"![{title}](figures/{name}.svg)\n" for name, title in titles.items())
     said = [result.verdict, *(f"Note: {note}." for note in result.notes)]
     said += [f"Failed: {name}: {reason}" for name, reason in result.failed.items()]
-    head = f"# {study.name}\n\ndemur {__version__}, seed {study.seed}.\n\n" + "\n\n".join(said)
-    put("results.md", f"{head}\n\n{body}\n{shown}".encode())
+    head = [f"# {markdown_text(study.name)}", f"demur {__version__}, seed {study.seed}.", *map(markdown_text, said)]
+    put("results.md", "\n\n".join([*head, f"{body}\n{shown}"]).encode())
     settings = {name: getattr(study, name) for name in ("name", "alphas", "n_cal", "splits", "seed")}
     settings["cells"] = [evaluated.name for evaluated in result.results]
     settings |= {name: getattr(result, name) for name in ("failed", "notes", "verdict")} | {"demur": __version__}

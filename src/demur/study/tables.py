@@ -27,6 +27,8 @@ _AUC_NOTE = "The paper's area over [smallest yield, largest], not divided by the
 _SHARED_NOTE = "Over the yields that all votes of a cell reach, so that ties favour none."
 _NAMED = {"\\": "textbackslash", "~": "textasciitilde", "^": "textasciicircum"}
 _ESCAPED = {sign: f"\\{sign}" for sign in "&%#_${}"} | {sign: f"\\{name}{{}}" for sign, name in _NAMED.items()}
+_MARKDOWN = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {sign: f"\\{sign}" for sign in "\\|`*[]"})
+_FORMULA = frozenset("=+-@＝＋－＠")
 _TEX = str.maketrans(_ESCAPED | {"–": "--", "†": r"$\dagger$"})
 
 
@@ -42,7 +44,8 @@ class Table:
 
     def markdown(self) -> str:
         lines = [_md_row(self.header), _md_row(["---"] * len(self.header)), *map(_md_row, self.rows)]
-        return "\n".join([f"### {self.title}", "", *lines, "", *([self.note, ""] if self.note else [])])
+        note = [markdown_text(self.note), ""] if self.note else []
+        return "\n".join([f"### {markdown_text(self.title)}", "", *lines, "", *note])
 
     def latex(self) -> str:
         """A booktabs table."""
@@ -245,12 +248,25 @@ def shown(value: Any, between: str = " ± ") -> str:
 
 def csv_text(rows: Iterable[Sequence[Any]]) -> str:
     stream = io.StringIO()
-    csv.writer(stream, lineterminator="\n").writerows(rows)
+    csv.writer(stream, lineterminator="\n").writerows([_safe(value) for value in row] for row in rows)
     return stream.getvalue()
 
 
+def _safe(value: Any) -> Any:
+    """A spreadsheet must not take a name for a formula, whatever blanks stand before it, nor for a row of its own."""
+    if not isinstance(value, str):
+        return value
+    line = " ".join(value.splitlines())
+    return f"'{line}" if line.lstrip()[:1] in _FORMULA or line[:1] == "\t" else line
+
+
+def markdown_text(text: str) -> str:
+    """Text that Markdown shows as it is: no markup, no link, no picture, one line."""
+    return " ".join(text.translate(_MARKDOWN).splitlines())
+
+
 def _md_row(values: Sequence[Value]) -> str:
-    return "| " + " | ".join(shown(value).replace("|", "\\|").replace("\n", " ") for value in values) + " |"
+    return "| " + " | ".join(markdown_text(shown(value)) for value in values) + " |"
 
 
 def _tex_row(values: Sequence[Value]) -> str:
@@ -272,8 +288,6 @@ def _parts(value: Value) -> Parts:
 
 
 def _number(value: Value) -> Any:
-    if isinstance(value, str):  # a spreadsheet must not take a name for a formula
-        return f"'{value}" if value[:1] in ("=", "+", "-", "@") else value
     return "" if value is None or value != value else value
 
 

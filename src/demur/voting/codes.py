@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.errors import InvalidValue
+from demur.voting.guards import refuse_mask
 
 BLOCK_ENTRIES = 131_072  # entries of a table worked on at once: small enough to stay in a core's cache
 
@@ -45,7 +46,7 @@ class CodedAnswers:
 
     @property
     def n_paths(self) -> NDArray[np.intp]:
-        return np.full(len(self), self.codes.shape[1], dtype=np.intp) if self.sizes is None else self.sizes
+        return np.broadcast_to(np.intp(self.codes.shape[1]), len(self)) if self.sizes is None else self.sizes
 
     def blocks(self) -> Iterator[tuple[Rows, int]]:
         """Rows that have the same number of paths, a cache-sized block at a time, and that number."""
@@ -125,14 +126,6 @@ def code_answers(answers: Any) -> CodedAnswers:
     if (sizes == width).all():
         return CodedAnswers(codes.reshape(-1, width), None, pools)
     return CodedAnswers(pad(codes, sizes, -1), sizes, pools)
-
-
-def refuse_mask(values: Any, name: str) -> None:
-    """Masked arrays lose their mask on the way into arrays: refuse them rather than read what they hide."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise InvalidValue(
-            f"{name} must not be a masked array; fill it first, with -1 or None where there is no answer"
-        )
 
 
 def pad(flat: NDArray[Any], sizes: NDArray[np.intp], filler: float) -> NDArray[Any]:

@@ -17,6 +17,7 @@ from demur.records import Vote
 from demur.voting._exact_sums import grid, on_grid
 from demur.voting._tally import CONFIDENCE_DECIMALS, TIE_WIDTH
 from demur.voting.codes import CodedAnswers
+from demur.voting.guards import refuse_booleans
 from demur.voting.recipe import Recipe
 from demur.voting.weights import Uniform
 
@@ -112,8 +113,7 @@ def _key(answer: Any, *, coded: bool) -> Any:
 
 
 def _row(scores: Sequence[float], width: int) -> Any:
-    if isinstance(scores, np.ndarray) and scores.dtype == np.bool_:
-        raise InvalidValue("scores must be numbers, got booleans: those look like labels, which the vote must not see")
+    refuse_booleans(scores, "scores")
     try:
         row = np.asarray(scores, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:

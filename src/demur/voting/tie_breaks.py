@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from demur.errors import InvalidValue
 from demur.voting._exact_sums import Floats, row_sums
 from demur.voting.codes import CodedAnswers
+from demur.voting.guards import refuse_booleans
 
 Scores = Floats | None
 Winners = NDArray[np.int64]
@@ -72,6 +73,7 @@ class Column:
     """Any number the caller has for each pool, for instance a learned confidence."""
 
     def __init__(self, values: ArrayLike, name: str = "column") -> None:
+        refuse_booleans(values, "tie_break")
         try:
             self.values = np.atleast_1d(np.asarray(values, dtype=np.float64))
         except (TypeError, ValueError):

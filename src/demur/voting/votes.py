@@ -14,7 +14,7 @@ Nothing here sees a label. ν is invariant to the order of paths, to the last bi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -28,7 +28,8 @@ from demur.records import Vote
 from demur.voting import normalisers
 from demur.voting._exact_sums import Floats, grid, on_grid
 from demur.voting._tally import Outcome, compact, majority, weighted
-from demur.voting.codes import CodedAnswers, Rows, code_answers, pad, refuse_mask, taken
+from demur.voting.codes import CodedAnswers, Rows, code_answers, pad, taken
+from demur.voting.guards import refuse_booleans, refuse_mask
 from demur.voting.normalisers import Normaliser
 from demur.voting.one_pool import count, in_order
 from demur.voting.recipe import Recipe, where
@@ -55,6 +56,7 @@ class Votes:
     """What is known of the stages before the vote: model, prompt, extraction, score."""
     _answers: CodedAnswers = field(repr=False)
     _scores: Floats | None = field(repr=False)
+    _fitted_on: frozenset[str] = field(default=frozenset(), repr=False)
 
     def __len__(self) -> int:
         return len(self.confidence)
@@ -108,6 +110,11 @@ class Votes:
         return np.stack([self.confidence, self.secondary], axis=1)
 
     @property
+    def fitted_on(self) -> frozenset[str]:
+        """Ids of the problems whose labels shaped these votes: they may not calibrate."""
+        return self._fitted_on | self.recipe.normaliser.fitted_on
+
+    @property
     def has_answer(self) -> NDArray[np.bool_]:
         """Whether a pool has an answer at all."""
         if self.recipe.coded:
@@ -149,6 +156,7 @@ def vote(
     tie_break: TieBreak | ArrayLike | None = None,
     ids: Sequence[Any] | None = None,
     score: str | None = None,
+    fitted_on: Iterable[Any] = (),
     upstream: Description = Description(),  # noqa: B008 - frozen
 ) -> Votes:
     """Hold the vote of every pool of a table.
@@ -157,7 +165,8 @@ def vote(
     may differ in size; `scores` has the same shape. Without scores, or with `weight=uniform()`, it is the majority
     vote; with scores the weight is exponential unless told otherwise. `tie_break` adds a secondary key to the
     confidence: `mean_score()`, `jitter(seed)`, or one number per pool. `score` names the score, and `upstream` tells
-    of the stages before the vote, for policies to compare.
+    of the stages before the vote, for policies to compare. Where scores or the tie-break were learned from labels,
+    `fitted_on` holds the ids of those problems, which calibration then refuses.
     """
     table = code_answers(answers)
     if weight is None:
@@ -179,7 +188,7 @@ def vote(
     values = None if scores is None else as_scores(scores, table)
     if score is not None:
         upstream = replace(upstream, score={**upstream.score, "name": score})
-    return _hold(table, values, names, recipe, upstream)
+    return replace(_hold(table, values, names, recipe, upstream), _fitted_on=_as_ids(fitted_on))
 
 
 def vote_again(
@@ -189,13 +198,21 @@ def vote_again(
     tie_break: Any = None,
     ids: Sequence[str] | None = None,
     upstream: Description = Description(),  # noqa: B008 - frozen
+    fitted_on: Iterable[Any] = (),
 ) -> Votes:
     """The vote of other pools, made the way `recipe` says."""
     table = code_answers(np.asarray(answers) if recipe.coded else answers)
     recipe = recipe.for_pools(tie_break)
     if recipe.coded != (table.pools is None):
         recipe = replace(recipe, coded=table.pools is None)
-    return _hold(table, None if scores is None else as_scores(scores, table), ids, recipe, upstream)
+    votes = _hold(table, None if scores is None else as_scores(scores, table), ids, recipe, upstream)
+    return replace(votes, _fitted_on=_as_ids(fitted_on))
+
+
+def _as_ids(names: Iterable[Any]) -> frozenset[str]:
+    if isinstance(names, (str, bytes)):
+        raise InvalidValue(f"fitted_on must hold the ids of problems, got the text {names!r:.60}")
+    return frozenset(map(str, names))
 
 
 def _hold(
@@ -230,8 +247,9 @@ def settle(table: CodedAnswers, rows: Rows, outcome: Outcome) -> NDArray[np.int6
 
 def as_scores(scores: Any, table: CodedAnswers) -> Floats:
     refuse_mask(scores, "scores")
-    if isinstance(scores, np.ndarray) and scores.dtype == np.bool_:
-        raise InvalidValue("scores must be numbers, got booleans: those look like labels, which the vote must not see")
+    if not isinstance(scores, Sized) and hasattr(scores, "__iter__"):
+        scores = list(scores)
+    refuse_booleans(scores, "scores")
     try:
         if table.sizes is None or isinstance(scores, np.ndarray):
             values = np.asarray(scores, dtype=np.float64)

@@ -34,6 +34,13 @@ NOTHING = Extraction(None, "none")
 TRUNCATED = Extraction(None, "truncated")
 ABSTAINED = Extraction(None, "abstained")
 
+_CUT = frozenset({"length", "max_tokens", "content_filter", "safety", "recitation", "abort", "cancelled", "error"})
+
+
+def was_cut(finish_reason: object) -> bool:
+    """Whether a path ended before its model was done (length, filter, fault), and so has no answer."""
+    return isinstance(finish_reason, str) and finish_reason.strip().lower() in _CUT
+
 
 def final_part(text: str) -> str:
     """What follows the last reasoning block; the whole text where there is none, nothing where it never closes."""

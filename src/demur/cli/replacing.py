@@ -1,0 +1,55 @@
+"""What a result may take the place of: nothing that it is made from, and nothing of another kind."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import zlib
+from pathlib import Path
+
+from demur.errors import InvalidValue
+
+POLICY, POOLS, LINES, PARQUET, PAGE = "a policy", "pools", "JSON lines", "a Parquet file", "a web page"
+_OTHER = "something else"
+_HEAD = 4096
+
+
+def refuse_overwriting(out: Path | None, *inputs: str | Path, by: str) -> None:
+    """Raise if a result, which is `by` kind, would take the place of an input or of a file of another kind."""
+    if out is None or not out.is_file():
+        return
+    for source in map(Path, inputs):
+        if source.exists() and out.samefile(source):
+            raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
+    there = kind_of(out)
+    if there not in (None, by):
+        raise InvalidValue(
+            f"{out} is there already and holds {there}, which {by} would replace; choose another name, or remove it "
+            "first"
+        )
+
+
+def kind_of(path: Path) -> str | None:
+    """What a file holds, by its first bytes; None where it is empty."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    if head.startswith(b"\x1f\x8b"):
+        head = b""
+        with contextlib.suppress(OSError, EOFError, zlib.error), gzip.open(path) as packed:
+            head = packed.read(_HEAD)
+        head = head or b"\0"  # damaged, or nothing that can be told
+    if head.startswith(b"SQLite format 3\0"):
+        return "a store of runs"
+    if head.startswith(b"PAR1"):
+        return PARQUET
+    text = head.decode(errors="replace").removeprefix("\ufeff").lstrip()
+    if not text:
+        return None
+    if text[:14].lower() == "<!doctype html" or text[:5].lower() == "<html":
+        return PAGE
+    line = text.split("\n", 1)[0]
+    if text.startswith("{") and '"format": "demur-policy"' in text[:200]:
+        return POLICY
+    if line.startswith('{"'):
+        return POOLS if '"paths":' in line or '"question":' in line else LINES
+    return _OTHER

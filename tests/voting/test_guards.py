@@ -1,0 +1,159 @@
+"""Labels that come in by accident are refused, in whatever they are held and through whichever door."""
+
+import numpy as np
+import pytest
+
+import demur as dm
+from demur.errors import CalibrationLeak, InvalidValue
+from demur.pools.fields import FieldChoice
+from demur.pools.source import PoolSource, vote_pools
+from demur.records import Path, Pool, Problem
+from demur.voting.recipe import Recipe
+from demur.voting.tie_breaks import Column
+from demur.voting.weights import Exponential
+
+ANSWERS = [["a", "b"], ["a", "a"]]
+LABELS = [[True, False], [True, True]]
+RIGHT = np.arange(60) % 3 > 0
+POOLS = [["a", "a", "b"]] * 60
+IDS = [f"q{row}" for row in range(60)]
+
+
+def ragged():
+    column = np.empty(2, dtype=object)
+    column[:] = LABELS
+    return column
+
+
+def frame():
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame(LABELS)
+
+
+def nullable_frame():
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame(LABELS).astype("boolean")
+
+
+HELD = {
+    "lists": lambda: LABELS,
+    "tuples": lambda: tuple(map(tuple, LABELS)),
+    "array": lambda: np.array(LABELS),
+    "object array": lambda: np.array(LABELS, dtype=object),
+    "array of lists": ragged,
+    "list of arrays": lambda: [np.array(pool) for pool in LABELS],
+    "list of object arrays": lambda: [np.array(pool, dtype=object) for pool in LABELS],
+    "among numbers": lambda: [[0.5, 1.0], [0.25, True]],
+    "numpy's own": lambda: [[np.bool_(True), np.bool_(False)], [0.5, 0.5]],
+    "DataFrame": frame,
+    "nullable DataFrame": nullable_frame,
+}
+
+
+@pytest.mark.parametrize("held", HELD)
+def test_booleans_are_no_scores_whatever_holds_them(held):
+    with pytest.raises(InvalidValue, match="scores must be numbers, got booleans"):
+        dm.vote(ANSWERS, HELD[held]())
+    with pytest.raises(InvalidValue, match="scores must be numbers, got booleans"):
+        dm.baselines.best_of_m(ANSWERS, HELD[held]())
+
+
+def test_booleans_are_no_scores_of_pools_that_differ_in_size_and_in_generators():
+    for scores in ([[True, False], [True]], (pool for pool in [[0.5, 0.5], [True]])):
+        with pytest.raises(InvalidValue, match="scores must be numbers, got booleans"):
+            dm.vote([["a", "b"], ["a"]], scores)
+
+
+@pytest.mark.parametrize("scores", [[True, False], (1.0, True), np.array([True, False], dtype=object)])
+def test_booleans_are_no_scores_of_one_pool(scores):
+    policy = dm.calibrate(dm.vote(POOLS, np.random.default_rng(0).random((60, 3))), RIGHT, alpha=0.2)
+    with pytest.raises(InvalidValue, match="scores must be numbers, got booleans"):
+        policy.decide(["a", "b"], scores)
+
+
+@pytest.mark.parametrize("labels", [[True, False], np.array([True, False]), np.array([True, False], dtype=object)])
+def test_booleans_break_no_ties(labels):
+    with pytest.raises(InvalidValue, match="tie_break must be numbers, got booleans"):
+        dm.vote(ANSWERS, tie_break=labels)
+
+
+def test_numbers_of_every_kind_are_still_numbers():
+    expected = dm.vote(ANSWERS, [[0.0, 1.0], [2.0, 3.0]]).confidence
+    for scores in (
+        [[0, 1], [2, 3]],
+        np.arange(4).reshape(2, 2),
+        np.arange(4).reshape(2, 2).astype(object),
+        [np.arange(2), np.arange(2, 4)],
+        [[np.float32(0), 1], [np.int8(2), 3.0]],
+    ):
+        assert (dm.vote(ANSWERS, scores).confidence == expected).all()
+
+
+def test_a_list_that_holds_itself_ends():
+    circle: list = []
+    circle.append(circle)
+    with pytest.raises(InvalidValue, match="scores must be numbers"):
+        dm.vote([["a"]], circle)
+
+
+def test_labels_written_as_numbers_break_no_ties_once_labels_are_known():
+    column = dm.vote(POOLS, tie_break=RIGHT.astype(float), ids=IDS)
+    for use in (lambda: dm.calibrate(column, RIGHT, alpha=0.2), lambda: dm.evaluate(column, RIGHT, alpha=0.2)):
+        with pytest.raises(InvalidValue, match="is the label itself; labels cannot break ties"):
+            use()
+
+
+def test_a_column_that_only_resembles_the_labels_is_let_through():
+    nearly = RIGHT.astype(float)
+    nearly[0] = 1 - nearly[0]
+    dm.calibrate(dm.vote(POOLS, tie_break=nearly), RIGHT, alpha=0.2)
+    dm.calibrate(dm.vote(POOLS, tie_break=np.arange(60.0)), RIGHT, alpha=0.2)
+
+
+def test_a_few_votes_may_fall_as_their_labels_do():
+    with pytest.warns(UserWarning, match="too few"):
+        dm.calibrate(dm.vote(POOLS[:6], tie_break=RIGHT[:6].astype(float)), RIGHT[:6], alpha=0.01)
+
+
+def pools_of_file():
+    return [
+        Pool(
+            Problem(name, f"question {name}", ("a",) if right else ("z",), extra={"margin": float(right)}),
+            (Path("a", scores={"s": 0.1 * row}), Path("b", scores={"s": 0.5})),
+        )
+        for row, (name, right) in enumerate(zip(IDS, RIGHT, strict=True))
+    ]
+
+
+def test_files_pass_the_same_guard():
+    recipe = Recipe(tie_break=Column([], "margin"))
+    with pytest.raises(InvalidValue, match="'margin' is the label itself"):
+        vote_pools(PoolSource(pools_of_file()), FieldChoice(), recipe)
+
+
+def test_problems_that_a_score_or_column_was_fitted_on_calibrate_nothing():
+    learned = np.linspace(0, 1, 60)
+    for leaked in (
+        dm.vote(POOLS, tie_break=learned, ids=IDS, fitted_on=["q7", "elsewhere"]),
+        dm.vote(POOLS, np.repeat(learned[:, None], 3, axis=1), ids=IDS, fitted_on={"q59"}),
+        vote_pools(PoolSource(pools_of_file()), FieldChoice(score="s"), Recipe(Exponential()), fitted_on=["q7"]),
+    ):
+        labels = None if isinstance(leaked, dm.VotedPools) else RIGHT
+        with pytest.raises(CalibrationLeak, match=r"fitted on calibration problems \('q(7|59)'\)"):
+            dm.calibrate(leaked, labels, alpha=0.2)
+        with pytest.raises(CalibrationLeak, match="tune split"):
+            dm.evaluate(leaked, labels, alpha=0.2)
+
+
+def test_a_column_fitted_elsewhere_calibrates_and_its_problems_do_not_audit():
+    votes = dm.vote(POOLS, tie_break=np.linspace(0, 1, 60), ids=IDS, fitted_on=["tune-1"])
+    policy = dm.calibrate(votes, RIGHT, alpha=0.2)
+    assert policy.seen.rows(["tune-1", "q0", "new"]) == [0, 1]
+    assert dm.calibrate(votes.take(np.arange(40)), RIGHT[:40], alpha=0.2).seen.rows(["tune-1"]) == [0]
+
+
+def test_fitted_votes_need_names():
+    with pytest.raises(InvalidValue, match="needs votes with ids"):
+        dm.calibrate(dm.vote(POOLS, tie_break=np.linspace(0, 1, 60), fitted_on=["t"]), RIGHT, alpha=0.2)
+    with pytest.raises(InvalidValue, match="fitted_on must hold the ids"):
+        dm.vote(POOLS, fitted_on="q7")
