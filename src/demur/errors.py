@@ -20,6 +20,7 @@
 Each says what happened and, as its `remedy`, the way out. Options stand in a remedy as {name} or {name=value}: Python
 reads `name` and `name=value`, the command line puts its flags there.
 `InfeasibleWarning` is the gentle form of InsufficientCalibration: the policy is valid, and abstains always.
+`NoJitterWarning` says that ties were to be broken by jitter, and there is nothing to draw it from.
 """
 
 from __future__ import annotations
@@ -119,6 +120,10 @@ class MissingExtra(DemurError):
 
 class InfeasibleWarning(UserWarning):
     """The calibration set is too small, so the policy abstains on every question."""
+
+
+class NoJitterWarning(UserWarning):
+    """Pools have neither a question nor an id that jitter could be drawn from."""
 
 
 def install_command(extra: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -22,6 +24,28 @@ class Problem:
     """The kind of question. Never decides a split."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the file that demur has no name for, kept as they are."""
+
+    @property
+    def digest(self) -> str | None:
+        """What tells this question from others; None where nothing is asked."""
+        return question_digest(self.question, self.extra)
+
+
+_ASKED_WITH = ("options", "choices", "passage", "passages", "context", "contexts", "documents", "messages")
+
+
+def question_digest(question: Any, fields: Mapping[str, Any] | None = None) -> str | None:
+    """A fingerprint of what is asked: the text, blank space aside, and the options, passages and messages with it.
+
+    Problems of the same text with other options are other problems. None for blank text without messages, and for
+    what tables have in place of text.
+    """
+    text = "" if question is None or question != question else " ".join(str(question).split())
+    beside = {name: fields[name] for name in _ASKED_WITH if fields and fields.get(name)}
+    if not text and "messages" not in beside:
+        return None
+    asked = json.dumps([text, beside], sort_keys=True, default=str) if beside else text
+    return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +111,8 @@ class Vote:
     secondary: float | None = None
     """The number that breaks ties of confidence, where the vote has one."""
     id: str | None = None
+    unscored: bool = False
+    """A path has no score, so that the pool casts no vote."""
 
 
 @dataclass(frozen=True, slots=True)

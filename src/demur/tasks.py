@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,8 +106,20 @@ PLAIN = Task("plain", plain)
 for _task in (MATH, QA, MC, PLAIN):
     register(_task)
 
-BY_TASK = "by-task(" + ",".join(sorted(relation.spec for relation in RELATIONS.values())) + ")"
-"""How a policy names "each problem by its own task's relation"."""
+
+def by_task(relations: Iterable[str]) -> str:
+    """How a policy names "each problem by its own task's relation", where the problems have these."""
+    return f"by-task({','.join(sorted(relations))})"
+
+
+def relations_of(told: str) -> list[str]:
+    """The relations behind such a name, or the one that is named alone."""
+    return told.removeprefix("by-task(").removesuffix(")").split(",")
+
+
+def known_relations() -> set[str]:
+    """Names and versions of all relations that there are."""
+    return {relation.spec for relation in (*RELATIONS.values(), *(task.relation for task in _TASKS.values()))}
 
 
 def task_named(name: Any) -> Task:

@@ -108,8 +108,8 @@ def test_policies_newer_edited_or_of_another_kind(demur, file, tmp_path):
     demur("calibrate", source, "--alpha", 0.2, "-o", "policy.json")
     policy = tmp_path / "policy.json"
     whole = policy.read_text()
-    policy.write_text(whole.replace('"schema": 1', '"schema": 2'))
-    refused(demur("decide", source, "--policy", "policy.json"), "schema 2")
+    policy.write_text(whole.replace('"schema": 2', '"schema": 3'))
+    refused(demur("decide", source, "--policy", "policy.json"), "schema 3")
     policy.write_text(whole.replace('"k": 6', '"k": 9'))
     refused(demur("decide", source, "--policy", "policy.json"), "changed after it was written")
     policy.write_text(whole[:-200])
@@ -119,8 +119,8 @@ def test_policies_newer_edited_or_of_another_kind(demur, file, tmp_path):
 
 def test_pools_of_another_size_or_without_the_score(demur, file, tmp_path):
     demur("calibrate", file(), "--score", "s", "--alpha", 0.2, "-o", "policy.json")
-    longer = file(lambda r: r[2]["paths"].append({"answer": "c", "scores": {"s": 0}}))
-    refused(demur("decide", longer, "--policy", "policy.json"), "n_paths is 2 in the policy, 3 in pool 'q2'")
+    longer = file(lambda r: [x["paths"].append({"answer": "c", "scores": {"s": 0}}) for x in r])
+    refused(demur("decide", longer, "--policy", "policy.json"), "n_paths is 2 in the policy, 3 in pool 'q0'")
     without = file(lambda r: [p.pop("scores") for x in r for p in x["paths"]])
     refused(demur("decide", without, "--policy", "policy.json"), "the score 's'")
     refused(demur("decide", file(), "--policy", "policy.json", "--alpha", 0.3), "it holds 0.2")

@@ -22,6 +22,7 @@ from demur.errors import (
     PipelineMismatch,
     PolicyFileError,
 )
+from demur.records import question_digest
 
 
 @pytest.fixture
@@ -132,23 +133,6 @@ def test_pools_with_fewer_or_more_paths_than_calibrated_are_refused(policy, path
         policy.decide(np.zeros(paths, int), np.zeros(paths))
 
 
-def test_ragged_calibration_allows_its_own_range_of_pool_sizes():
-    answers = [["a"] * 4, ["a"] * 5, ["b", "a", "a"]] * 10
-    policy = dm.calibrate(dm.vote(answers), [True, True, False] * 10, alpha=0.2)
-    assert policy.n_paths == (3, 5)
-    policy.decide(["a"] * 4)
-    with pytest.raises(PipelineMismatch, match="n_paths is 3 to 5 in the policy, 6 in this pool"):
-        policy.decide(["a"] * 6)
-
-
-def test_the_range_of_pool_sizes_may_be_declared_and_must_hold_what_was_calibrated():
-    votes = dm.vote([["a"] * 4] * 30)
-    policy = dm.calibrate(votes, [True] * 30, alpha=0.2, n_paths=(3, 4))
-    assert policy.decide(["a"] * 3).answer == "a"
-    with pytest.raises(InvalidValue, match="n_paths must include every calibrated pool"):
-        dm.calibrate(votes, [True] * 30, alpha=0.2, n_paths=(5, 6))
-
-
 def test_alpha_may_be_given_in_any_form_that_prints_alike(policy):
     assert policy.point("0.1") is policy.point(0.1)
 
@@ -251,7 +235,8 @@ def test_clusters_and_repeated_questions_count_once():
         )  # fmt: skip
     assert policy.n == 4
     # All of them are remembered, and so are their questions.
-    assert policy.seen.rows(["u", "v", "new", "new2"], [None, None, " R?", "S?"]) == [0, 1, 2]
+    digests = [None, None, question_digest(" R?"), question_digest("S?")]
+    assert policy.seen.rows(["u", "v", "new", "new2"], digests) == [0, 1, 2]
     assert policy.seen.rows(["other"], None, ["c"]) == [0]
     with pytest.raises(CalibrationLeak, match=r"3 of 4.*'u'.*calibrate with hold_out=0.5"):
         policy.refuse_seen(["u", "v", "new", "new2"], [None, None, " R?", "S?"])
@@ -338,7 +323,8 @@ def test_saving_twice_gives_the_same_bytes(policy, tmp_path):
 def test_the_evidence_is_inside(policy, tmp_path):
     policy.save(tmp_path / "p.json")
     document = json.loads((tmp_path / "p.json").read_text())
-    assert sum(row[-1] + row[-2] for row in document["evidence"]) == document["n"] == 400
+    assert list(document["evidence"]) == ["8"]  # by number of paths
+    assert sum(row[-1] + row[-2] for row in document["evidence"]["8"]) == document["n"] == 400
     assert [p["alpha"] for p in document["points"]] == [0.05, 0.1]
     assert document["fingerprint"].startswith("sha256:")
     assert len(document["calibration"]["ids"]) == 400
@@ -347,7 +333,7 @@ def test_the_evidence_is_inside(policy, tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda d: d.update(schema=2), "has schema 2.*upgrade demur"),
+        (lambda d: d.update(schema=3), "has schema 3.*upgrade demur"),
         (lambda d: d.update(schema="x"), "has schema 'x'"),
         (lambda d: d.update(format="other"), "not a demur policy file"),
         (
@@ -358,21 +344,35 @@ def test_the_evidence_is_inside(policy, tmp_path):
         (lambda d: d["points"][0].update(k=99), "does not follow from its evidence"),
         (lambda d: d["points"][0].update(alpha=0.5), "does not follow from its evidence"),
         (lambda d: d["points"][0].update(guarantee="magic"), "must name one of marginal"),
-        (lambda d: d["points"][0].update(alpha="1/10"), "must be numbers"),
+        (lambda d: d["points"][0].update(alpha="1/10"), "does not follow from its evidence"),
+        (lambda d: d["points"][0].update(alpha="1e-99999999"), "must be numbers"),
+        (lambda d: d["points"][0].update(alpha=[0.1]), "must be numbers"),
         (lambda d: d["points"][0].update(beta=1), "does not take"),
         (lambda d: d["points"].append(d["points"][0]), "each guarantee once per alpha"),
         (lambda d: d.update(points=[]), "at least one operating point"),
-        (lambda d: d["evidence"].pop(), "its evidence counts"),
-        (lambda d: d["evidence"][0].__setitem__(-1, -1), "whole numbers >= 0"),
-        (lambda d: d["evidence"][0].__setitem__(-1, 0.5), "whole numbers >= 0"),
-        (lambda d: d["evidence"][0].__setitem__(-1, 2**63), "whole numbers >= 0"),
-        (lambda d: d["evidence"][0].__setitem__(0, 1.5), r"lie in \[0, 1\]"),
-        (lambda d: d["evidence"][0].__setitem__(0, "nan"), r"lie in \[0, 1\]"),
-        (lambda d: d["evidence"][0].__setitem__(1, "x"), "secondary keys"),
-        (lambda d: d["evidence"].reverse(), "each level once and in order"),
-        (lambda d: d["evidence"].append(d["evidence"][-1]), "each level once and in order"),
-        (lambda d: d["evidence"][0].append(1), "must hold 4 numbers"),
-        (lambda d: d.update(n_paths=[-1, 10**30]), "n_paths must be"),
+        (lambda d: d["evidence"]["8"].pop(), "its evidence counts"),
+        (lambda d: d["evidence"]["8"][0].__setitem__(-1, -1), "whole numbers >= 0"),
+        (lambda d: d["evidence"]["8"][0].__setitem__(-1, 0.5), "whole numbers >= 0"),
+        (lambda d: d["evidence"]["8"][0].__setitem__(-1, 2**63), "whole numbers >= 0"),
+        (lambda d: d["evidence"]["8"][0].__setitem__(0, 1.5), r"lie in \[0, 1\]"),
+        (lambda d: d["evidence"]["8"][0].__setitem__(0, "nan"), r"lie in \[0, 1\]"),
+        (lambda d: d["evidence"]["8"][0].__setitem__(1, "x"), "secondary keys"),
+        (lambda d: d["evidence"]["8"].reverse(), "each level once and in order"),
+        (lambda d: d["evidence"]["8"].append(d["evidence"]["8"][-1]), "each level once and in order"),
+        (lambda d: d["evidence"]["8"][0].append(1), "must hold 4 numbers"),
+        (lambda d: d.update(evidence={"-1": d["evidence"]["8"]}), "by number of paths"),
+        (lambda d: d.update(evidence={"0": d["evidence"]["8"]}), "by number of paths"),
+        (lambda d: d.update(evidence={"²": d["evidence"]["8"]}), "by number of paths"),
+        (lambda d: d.update(evidence={"9" * 5000: d["evidence"]["8"]}), "by number of paths"),
+        (lambda d: d["evidence"].update({"8 ": d["evidence"]["8"]}), "by number of paths"),
+        (lambda d: d["evidence"].update({"4": d["evidence"]["8"]}), "by number of paths, ascending"),
+        (lambda d: d["evidence"].update({"9": d["evidence"]["8"]}), "its evidence counts 800 votes"),
+        (lambda d: d.update(evidence={}), "by number of paths"),
+        (lambda d: d.update(evidence={"9": d["evidence"]["8"], "10": []}), "at least one row"),
+        (lambda d: d.update(sizes_by_chance=1), "needs sizes_by_chance and a unit"),
+        (lambda d: d.update(unit="word"), "needs sizes_by_chance and a unit"),
+        (lambda d: d.update(unit="cluster"), "`every_question` must be an object"),
+        (lambda d: d["points"][0].update(by_size={"8": [0.0, None]}), "does not follow from its evidence"),
         (edit("score", name=3), "score.name must be a string or null"),
         (edit("vote", answers="x"), "codes or keys"),
         (edit("vote", tie_break=3), "tie_break must be a string or null"),

@@ -7,8 +7,9 @@ import pytest
 
 import demur as dm
 from demur.errors import InvalidValue, PoolFileError
-from demur.pools.fields import FieldChoice, named_sampling, read_column, read_scores, read_table
+from demur.pools.fields import FieldChoice, named_sampling, read_table
 from demur.pools.labels import read_labels, refuse_labels_as_score
+from demur.pools.scores import read_column, read_scores
 from demur.records import Path, Pool, Problem
 
 

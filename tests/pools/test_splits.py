@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demur.errors import InvalidValue
-from demur.pools.splits import in_drawn_order, one_per_unit, question_digest, repeated, split, units
+from demur.pools.splits import in_drawn_order, one_per_unit, repeated, split, units
+from demur.records import question_digest
 
 rows = st.lists(
     st.tuples(st.sampled_from([None, "", "c1", "c2"]), st.sampled_from([None, " ", "Q?", "Q ?", "R?"])),

@@ -302,7 +302,7 @@ def test_jitter_depends_on_the_id_and_the_seed_alone():
         (lambda: dm.vote([[A], [B]], ids=["x"]), r"ids must name each of the 2 pools, got 1"),
         (lambda: dm.vote([[A], [B]], ids=["x", "x"]), r"ids must differ; 'x'"),
         (lambda: dm.vote([[A]], tie_break=dm.mean_score()), r"mean_score needs scores"),
-        (lambda: dm.vote([[A]], tie_break=dm.jitter(1)), r"give ids"),
+        (lambda: dm.vote([[A]], tie_break=dm.jitter(1), questions=["a", "b"]), r"one entry per pool, 1 of them, got 2"),
         (lambda: dm.vote([[A]], tie_break=[1.0, 2.0]), r"one number per pool"),
         (lambda: dm.vote([[A]], tie_break=[float("nan")]), r"tie_break must be finite; pool 0"),
         (lambda: dm.vote([[A, B]], [[1e308, -1e308]], normaliser=pool_z), r"pool_z overflows"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from demur.calibration.forecast import Forecast, forecast
-from demur.calibration.guarantee import Guarantee, Rule, exact_alpha
+from demur.calibration.guarantee import CLUSTER, QUESTION, Guarantee, Rule, exact_alpha, settle_by_size
 from demur.calibration.high_probability import HighProbability
 from demur.calibration.marginal import Marginal
 from demur.calibration.smoothed import Smoothed
@@ -13,7 +13,9 @@ GUARANTEES: dict[str, type[Marginal] | type[Smoothed] | type[HighProbability]] =
 }
 
 __all__ = [
+    "CLUSTER",
     "GUARANTEES",
+    "QUESTION",
     "Forecast",
     "Guarantee",
     "HighProbability",
@@ -22,4 +24,5 @@ __all__ = [
     "Smoothed",
     "exact_alpha",
     "forecast",
+    "settle_by_size",
 ]

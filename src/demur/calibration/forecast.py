@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from demur.calibration.guarantee import Rule
 from demur.evidence.counts import Evidence
+from demur.evidence.strata import Strata
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Forecast:
     """Share of calibration questions that the vote had right and the policy withholds."""
 
 
-def forecast(evidence: Evidence, rule: Rule, *, delta: float = 0.05) -> Forecast:
+def forecast(evidence: Evidence | Strata, rule: Rule, *, delta: float = 0.05) -> Forecast:
     """Predict the rates of a rule."""
     n, (right, wrong) = evidence.n, rule.answered(evidence)
     answered = right + wrong

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -22,8 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.errors import InvalidValue
-from demur.evidence.counts import Evidence, Floats, ThresholdKey, exceeds
+from demur.evidence.counts import Evidence, Floats, ThresholdKey, above_all, exceeds
 from demur.evidence.laws import ErrorLaw, split_expectation
+from demur.evidence.strata import Sizes, Strata, rows_by_size
+
+QUESTION, CLUSTER = "question", "cluster"
+"""What a promise counts: questions, or clusters of them of which one question each counts."""
 
 
 @runtime_checkable
@@ -58,8 +62,8 @@ class Guarantee(Protocol):
     def parameters(self) -> dict[str, Any]:
         """What a policy file stores, besides the name, to make this object again."""
 
-    def promise(self, n: int) -> str:
-        """The guarantee in one sentence, with its scope."""
+    def promise(self, n: int, unit: str = QUESTION) -> str:
+        """The guarantee in one sentence, with its scope; `unit` is what n counts."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,9 @@ class Rule:
     n: int
     law: ErrorLaw
     threshold_key: ThresholdKey
+    by_size: Mapping[int, ThresholdKey] = field(default_factory=dict)
+    """The threshold of each pool size that calibration knows; other sizes are not answered. Empty: any size."""
+    unit: str = QUESTION
 
     @property
     def alpha(self) -> float:
@@ -87,28 +94,64 @@ class Rule:
 
     @property
     def promise(self) -> str:
-        return self.guarantee.promise(self.n)
+        return self.guarantee.promise(self.n, self.unit)
 
     @property
     def too_few(self) -> str:
         """Why it abstains always, where it does."""
         return (
-            f"{self.n} calibration questions are too few for alpha = {self.alpha:g} ({self.guarantee.name}), "
+            f"{self.n} calibration {self.unit}s are too few for alpha = {self.alpha:g} ({self.guarantee.name}), "
             f"which needs {self.guarantee.n_needed()}"
         )
 
-    def answers(self, keys: Floats) -> NDArray[np.bool_]:
-        """Which keys are answered."""
-        return exceeds(keys, self.threshold_key)
+    def threshold_of(self, size: int) -> ThresholdKey:
+        """The key that a pool of this size must exceed."""
+        if not self.by_size:
+            return self.threshold_key
+        return self.by_size.get(size) or above_all(len(self.threshold_key))
 
-    def answered(self, evidence: Evidence) -> tuple[int, int]:
-        """How many right and wrong votes are answered."""
-        return evidence.above(self.threshold_key)
+    def answers(self, keys: Floats, n_paths: Sizes | None = None) -> NDArray[np.bool_]:
+        """Which keys are answered, of pools of these sizes; where none are given, whatever their size."""
+        if n_paths is None:
+            return exceeds(keys, self.threshold_key)
+        answered = np.zeros(len(keys), dtype=np.bool_)
+        for size, rows in rows_by_size(n_paths).items():
+            answered[rows] = exceeds(keys[rows], self.threshold_of(size))
+        return answered
+
+    def answered(self, evidence: Evidence | Strata) -> tuple[int, int]:
+        """How many right and wrong votes are answered; of plain evidence, whatever their size."""
+        if isinstance(evidence, Evidence):
+            return evidence.above(self.threshold_key)
+        counts = [part.above(self.threshold_of(size)) for size, part in evidence.by_size.items()]
+        return sum(right for right, _ in counts), sum(wrong for _, wrong in counts)
 
     def document(self) -> dict[str, Any]:
         """As plain values: what a policy file stores, and checks against its own evidence."""
-        settled = {"k": self.law.k, "threshold": without_infinity(self.threshold_key)}
+        settled: dict[str, Any] = {"k": self.law.k, "threshold": without_infinity(self.threshold_key)}
+        if set(self.by_size.values()) - {self.threshold_key}:
+            settled["by_size"] = {str(size): without_infinity(key) for size, key in self.by_size.items()}
         return {"guarantee": self.guarantee.name, **self.guarantee.parameters(), **settled}
+
+
+def settle_by_size(guarantee: Guarantee, evidence: Strata, unit: str = QUESTION) -> Rule:
+    """The rule for pools of every size that calibration knows: the larger of the pooled and the size's own threshold.
+
+    A size that was seen too seldom to bear the promise by itself is not answered.
+    """
+    rule = guarantee.settle(evidence.pooled)
+    sizes = list(evidence.by_size)
+    if evidence.by_chance:
+        keys = dict.fromkeys(range(sizes[0], sizes[-1] + 1), rule.threshold_key)
+    elif len(sizes) == 1:
+        keys = {sizes[0]: rule.threshold_key}
+    else:
+        needed, never = guarantee.n_needed(), above_all(len(rule.threshold_key))
+        keys = {
+            size: never if own.n < needed else max(rule.threshold_key, guarantee.settle(own).threshold_key)
+            for size, own in evidence.by_size.items()
+        }
+    return replace(rule, by_size=keys, unit=unit)
 
 
 @dataclass(frozen=True)
@@ -116,10 +159,13 @@ class RankGuarantee:
     """A guarantee whose threshold is the k-th largest wrong key, k depending on n alone."""
 
     alpha: float
+    level: Fraction = field(init=False, repr=False)
+    """Alpha, exactly."""
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", float(exact_alpha(self.alpha)))
+        object.__setattr__(self, "level", exact_alpha(self.alpha))
+        object.__setattr__(self, "alpha", float(self.level))
 
     @abstractmethod
     def rank(self, n: int) -> int:
@@ -143,7 +189,14 @@ class RankGuarantee:
         return split_expectation(evidence, self.rank(n_cal), n_cal)
 
     def parameters(self) -> dict[str, Any]:
-        return {"alpha": self.alpha}
+        return {"alpha": stored(self.level)}
+
+
+def new_one(n: int, unit: str) -> str:
+    """What a promise is about."""
+    if unit == CLUSTER:
+        return f"On one question of a new cluster, exchangeable with the {n} calibration clusters"
+    return f"On a new question exchangeable with the {n} calibration questions"
 
 
 def without_infinity(key: Iterable[float]) -> list[float | None]:
@@ -151,8 +204,20 @@ def without_infinity(key: Iterable[float]) -> list[float | None]:
     return [bound if math.isfinite(bound) else None for bound in key]
 
 
+def stored(level: Fraction) -> float | str:
+    """A level as a policy file holds it: the number that prints as it, or the fraction where there is none."""
+    number = float(level)
+    return number if Fraction(str(number)) == level else str(level)
+
+
+def shown(level: Fraction) -> str:
+    """A level as people read it."""
+    value = stored(level)
+    return value if isinstance(value, str) else f"{value:g}"
+
+
 def exact_alpha(value: Any, name: str = "alpha") -> Fraction:
-    """A level as the decimal it prints as: Fraction(0.1) exceeds 1/10 and would cost a rank."""
+    """A level as the decimal it prints as: Fraction(0.1) exceeds 1/10 and would cost a rank. Fractions stay exact."""
     try:
         level = Fraction(str(value))
     except (ValueError, ZeroDivisionError):

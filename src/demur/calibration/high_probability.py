@@ -7,14 +7,14 @@ allow more. It needs independent calibration questions, not merely exchangeable 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import ceil, log, log1p
 from typing import Any, ClassVar
 
 from scipy.special import bdtr
 
-from demur.calibration.guarantee import RankGuarantee, exact_alpha
+from demur.calibration.guarantee import QUESTION, RankGuarantee, exact_alpha, shown, stored
 
 _EXACT_LIMIT = 20_000  # sample sizes up to which a tie with δ is settled in whole numbers
 
@@ -24,11 +24,14 @@ class HighProbability(RankGuarantee):
     """Confident-error rate at most alpha, for all but a share delta of calibration sets."""
 
     delta: float
+    delta_level: Fraction = field(init=False, repr=False)
+    """Delta, exactly."""
     name: ClassVar[str] = "high_probability"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "delta", float(exact_alpha(self.delta, "delta")))
+        object.__setattr__(self, "delta_level", exact_alpha(self.delta, "delta"))
+        object.__setattr__(self, "delta", float(self.delta_level))
 
     def rank(self, n: int) -> int:
         low, high = 0, n  # the rank lies in [low, high]; P(Bin(n, α) ≤ j) grows with j
@@ -49,12 +52,13 @@ class HighProbability(RankGuarantee):
         return guess
 
     def parameters(self) -> dict[str, Any]:
-        return {"alpha": self.alpha, "delta": self.delta}
+        return {**super().parameters(), "delta": stored(self.delta_level)}
 
-    def promise(self, n: int) -> str:
+    def promise(self, n: int, unit: str = QUESTION) -> str:
+        new = "on new questions like them" if unit == QUESTION else "on one question of each new cluster like them"
         return (
-            f"For all but a share {self.delta:g} of calibration sets of {n} independent questions, the rate of wrong "
-            f"answers on new questions like them is at most {self.alpha:g}; which sets those are cannot be known."
+            f"For all but a share {shown(self.delta_level)} of calibration sets of {n} independent {unit}s, the rate "
+            f"of wrong answers {new} is at most {shown(self.level)}; which sets those are cannot be known."
         )
 
     def _allows(self, errors: int, n: int) -> bool:
@@ -64,7 +68,7 @@ class HighProbability(RankGuarantee):
             return tail < self.delta
         if n > _EXACT_LIMIT:
             return False  # too close to tell in floats: the smaller rank keeps the promise
-        return _binomial_cdf(errors, n, exact_alpha(self.alpha)) <= exact_alpha(self.delta, "delta")
+        return _binomial_cdf(errors, n, self.level) <= self.delta_level
 
 
 def _binomial_cdf(errors: int, n: int, alpha: Fraction) -> Fraction:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import ClassVar
 
-from demur.calibration.guarantee import RankGuarantee, exact_alpha
+from demur.calibration.guarantee import QUESTION, RankGuarantee, new_one, shown
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,11 @@ class Marginal(RankGuarantee):
 
     def rank(self, n: int) -> int:
         # (n + 1)α in exact arithmetic: in floats 100 * 0.29 < 29 costs one allowed error.
-        return int((n + 1) * exact_alpha(self.alpha))
+        return int((n + 1) * self.level)
 
     def n_needed(self) -> int:
-        alpha = exact_alpha(self.alpha)
-        return ceil((1 - alpha) / alpha)
+        return ceil((1 - self.level) / self.level)
 
-    def promise(self, n: int) -> str:
-        return (
-            f"On a new question exchangeable with the {n} calibration questions, the probability of answering it "
-            f"wrongly is at most {self.alpha:g}, averaged over calibration sets."
-        )
+    def promise(self, n: int, unit: str = QUESTION) -> str:
+        promised = f"the probability of answering it wrongly is at most {shown(self.level)}"
+        return f"{new_one(n, unit)}, {promised}, averaged over calibration sets."

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from demur.calibration.guarantee import RankGuarantee, exact_alpha
+from demur.calibration.guarantee import QUESTION, RankGuarantee, new_one, shown
 from demur.calibration.marginal import Marginal
 
 
@@ -29,20 +29,18 @@ class Smoothed(RankGuarantee):
         object.__setattr__(self, "seed", secrets.randbits(48) if self.seed is None else int(self.seed))
 
     def rank(self, n: int) -> int:
-        spend = (n + 1) * exact_alpha(self.alpha)
+        spend = (n + 1) * self.level
         whole = int(spend)
         draw = Fraction(random.Random(f"demur smoothed rank {self.seed}").random())
         return whole + (draw < spend - whole)
 
     def n_needed(self) -> int:
         """The n from which the rank is at least 1 whatever the draw."""
-        return Marginal(self.alpha).n_needed()
+        return Marginal(self.level).n_needed()  # type: ignore[arg-type]
 
     def parameters(self) -> dict[str, Any]:
-        return {"alpha": self.alpha, "seed": self.seed}
+        return {**super().parameters(), "seed": self.seed}
 
-    def promise(self, n: int) -> str:
-        return (
-            f"On a new question exchangeable with the {n} calibration questions, the probability of answering it "
-            f"wrongly is at most {self.alpha:g}, averaged over calibration sets and the one random draw of the rank."
-        )
+    def promise(self, n: int, unit: str = QUESTION) -> str:
+        promised = f"the probability of answering it wrongly is at most {shown(self.level)}"
+        return f"{new_one(n, unit)}, {promised}, averaged over calibration sets and the one random draw of the rank."

@@ -76,7 +76,6 @@ def _class_file(
     from demur.pools.jsonl import read_pools, write_pools
 
     fields = demur.FieldChoice(name, relation=relation)
-    fields.describe()  # an unknown relation is refused before anything is read
     tally = _Tally(fields, None if extract is None else parse_extractor(extract))
     source = read_pools(file)
     with nullcontext() if store is None else demur.answers.SlowPath(store=store) as slow:
@@ -138,7 +137,7 @@ class _Tally:
     def _read(self, path: demur.Path, relation: demur.answers.Relation) -> demur.answers.Extraction:
         from demur.answers.extraction import was_cut
         from demur.answers.relations import as_written
-        from demur.pools.fields import field_of
+        from demur.pools.scores import field_of
 
         name = self.fields.answer_field
         given = path.answer if name == "answer" else field_of(path, [name])

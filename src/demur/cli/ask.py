@@ -55,7 +55,7 @@ def run(
     chosen = read_config(config).override(**given)
     if chosen.model is None and isinstance(sampling.get("model"), str):
         chosen = chosen.override(model=sampling["model"])
-    chosen = chosen.override(paths=loaded.n_paths[1], max_tokens=sampling.get("max_tokens"))
+    chosen = chosen.override(paths=loaded.n_paths, max_tokens=sampling.get("max_tokens"))
     name, flags = loaded.score, scorer_flags(settings)
     unused = set(flags) - {name, base_name(str(name)), "perplexity"}
     if unused:

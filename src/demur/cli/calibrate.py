@@ -41,9 +41,14 @@ def run(
     answer_field: options.AnswerField = None,
     missing: options.Missing = None,
     relation: options.Relation = None,
+    drop_unscored: options.DropUnscored = False,
+    fill_unscored: options.FillUnscored = None,
     correct: options.Correct = None,
     run_name: options.RunName = None,
     config: options.Config = None,
+    sizes_by_chance: Annotated[
+        bool, typer.Option("--sizes-by-chance", help="Pools vary in size by chance, or by one rule, in use as here.")
+    ] = False,
     hold_out: Annotated[float, typer.Option(metavar="SHARE", help="Share of problems to keep back for a test.")] = 0.0,
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail where the problems are too few for the promise.")
@@ -53,18 +58,27 @@ def run(
 ) -> None:
     replacing.refuse_overwriting(out, file, by=replacing.POLICY)
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed)
-    flags = options.VoteFlags(score, normaliser, weight, tie_break, answer_field, missing, relation)
+    flags = options.VoteFlags(
+        score, normaliser, weight, tie_break, answer_field, missing, relation, drop_unscored, fill_unscored
+    )
     _, voted = flags.vote(file, run_name, config, correct)
-    policy = demur.calibrate(voted, guarantee=guarantees, hold_out=hold_out, seed=seed or 0, strict=strict)
+    policy = demur.calibrate(
+        voted,
+        guarantee=guarantees,
+        sizes_by_chance=sizes_by_chance,
+        hold_out=hold_out,
+        seed=seed or 0,
+        strict=strict,
+    )
     if out is not None:
         policy.save(out)
     held_out = len(voted.split(hold_out=hold_out, seed=seed or 0).test) if hold_out else 0
     facts = {
         "policy": None if out is None else str(out),
-        "problems": len(voted) - held_out,
+        "problems": len(voted) - held_out - policy.unscored,
         "held_out": held_out,
         **policy_facts(policy),
-        "warnings": voted.score_warnings(),
+        "warnings": [*voted.score_warnings(), *policy.size_notes()],
     }
     if json:
         output.emit(facts)
@@ -86,10 +100,16 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
         rates = {name: rate for name, rate in forecast.items() if name not in ("alpha", "threshold")}
         known = {"feasible": rule.feasible, "n_needed": rule.guarantee.n_needed(), "threshold": rule.threshold}
         promised = {"threshold_key": list(rule.threshold_key), "promise": rule.promise, "forecast": rates}
-        points.append(rule.document() | known | promised)
+        every = policy.forecast_per_question(rule.alpha, rule.guarantee.name)
+        if every is not None:
+            promised["per_question"] = {"answered": every.answered, "confident_error": every.confident_error}
+        points.append(rule.document() | {"alpha": rule.alpha} | known | promised)
     return {
         "n": policy.n,
-        "n_paths": list(policy.n_paths),
+        "unit": policy.unit,
+        "sizes": policy.sizes,
+        "sizes_by_chance": policy.strata.by_chance,
+        "unscored": policy.unscored,
         "pipeline": policy.pipeline,
         "fingerprint": policy.fingerprint,
         "vote_accuracy": evidence.vote_accuracy,
@@ -118,8 +138,9 @@ def _show(facts: dict[str, Any]) -> None:
     vote, score = facts["pipeline"]["vote"], facts["pipeline"]["score"]
     again = facts["problems"] - facts["n"]
     output.say(
-        f"{facts['n']} calibration questions"
+        f"{facts['n']} calibration {facts['unit']}s"
         + (f" ({again} more share a cluster or question with one of them and are not counted)" if again else "")
+        + (f", {facts['unscored']} pools left out for want of a score" if facts["unscored"] else "")
         + (f", {facts['held_out']} problems held out" if facts["held_out"] else "")
         + f"; score {score['name'] or 'none (majority vote)'}{_by(score)}, normaliser {vote['normaliser']}, "
         f"weight {vote['weight']}, tie-break {vote['tie_break'] or 'none'}"
@@ -137,6 +158,12 @@ def _show(facts: dict[str, Any]) -> None:
         "answered wrongly": forecast("expected_confident_error"),
         "right, withheld": forecast("false_abstention"),
     }
+    if facts["unit"] == "cluster":
+        columns = {
+            **columns,
+            "of clusters, in calibration": forecast("confident_error"),
+            "of all questions there": lambda point: output.percent(point["per_question"]["confident_error"]),
+        }
     output.table_of("What to expect", facts["points"], columns)
     output.say(
         f"Vote accuracy without abstaining {output.percent(facts['vote_accuracy'])}; confidence ranks a right vote "

@@ -44,6 +44,7 @@ def run(
     if json:
         how = {"alpha": rule.alpha, "threshold": rule.threshold, "guarantee": rule.guarantee.name}
         counts = {"problems": len(lines), "n_answered": n_answered, "answered": n_answered / len(lines)}
+        counts |= {"of_rare_size": int(decided.of_rare_size.sum()), "unscored": int(decided.unscored.sum())}
         output.emit({**how, "promise": rule.promise, **counts, "decisions": lines})
         return
     title = f"Decisions at alpha {rule.alpha:g}, answering above {rule.threshold:.4f}"
@@ -66,6 +67,7 @@ def run(
         output.say(f"… and {len(lines) - _SHOWN} more" + ("" if out is not None else "; -o FILE writes them all"))
     share = output.percent(n_answered / len(lines))
     output.say(f"Answered {n_answered} of {len(lines)} ({share}), abstained on the rest.", rule.promise)
+    output.warn(decided.notes())
     output.wrote(out)
 
 

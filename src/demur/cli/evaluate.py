@@ -37,6 +37,8 @@ def run(
     answer_field: options.AnswerField = None,
     missing: options.Missing = None,
     relation: options.Relation = None,
+    drop_unscored: options.DropUnscored = False,
+    fill_unscored: options.FillUnscored = None,
     correct: options.Correct = None,
     run_name: options.RunName = None,
     config: options.Config = None,
@@ -47,7 +49,9 @@ def run(
     seed: options.Seed = None,
     json: options.Json = False,
 ) -> None:
-    flags = options.VoteFlags(score, normaliser, weight, tie_break, answer_field, missing, relation)
+    flags = options.VoteFlags(
+        score, normaliser, weight, tie_break, answer_field, missing, relation, drop_unscored, fill_unscored
+    )
     _, voted = flags.vote(file, run_name, config, correct)
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed)
     evaluation = demur.evaluate(voted, guarantee=guarantees, n_cal=n_cal, splits=splits, seed=seed or 0)

@@ -54,6 +54,10 @@ Normaliser = Annotated[Text, option("--normaliser", "SPEC", _NORMALISERS)]
 _WEIGHTS = "uniform, linear or exponential:BETA.  [default: exponential:1 with a score, else uniform]"
 Weight = Annotated[Text, option("--weight", "SPEC", _WEIGHTS)]
 TieBreak = Annotated[Text, option("--tie-break", "SPEC", "Secondary key: mean_score, jitter:SEED or column:FIELD.")]
+DropUnscored = Annotated[
+    bool, typer.Option("--drop-unscored", help="Leave out pools with a path that has no score; in use they abstain.")
+]
+FillUnscored = Annotated[float | None, option("--fill-unscored", "VALUE", "The score of paths that have none.")]
 _LABELS = "Path field with ready-made labels (true/false), instead of gold."
 Correct = Annotated[Text, option("--correct", "FIELD", _LABELS)]
 _ALLOWED = "Allowed share of confident errors; repeatable.  [default: 0.05]"
@@ -80,9 +84,15 @@ class VoteFlags:
     answer_field: str | None
     missing: list[str] | None
     relation: str | None
+    drop_unscored: bool = False
+    fill_unscored: float | None = None
 
     def fields(self, score: str | None) -> demur.FieldChoice:
-        return demur.FieldChoice(self.answer_field or "answer", score, tuple(self.missing or ()), self.relation)
+        if self.drop_unscored and self.fill_unscored is not None:
+            raise InvalidValue("--drop-unscored and --fill-unscored are two ways; choose one")
+        unscored = "drop" if self.drop_unscored else self.fill_unscored
+        missing = tuple(self.missing or ())
+        return demur.FieldChoice(self.answer_field or "answer", score, missing, self.relation, unscored)
 
     def vote(
         self, place: str, run: str | None, config: Path | None, correct: str | None, *, texts: bool = False

@@ -39,6 +39,8 @@ def run(
     answer_field: options.AnswerField = None,
     missing: options.Missing = None,
     relation: options.Relation = None,
+    drop_unscored: options.DropUnscored = False,
+    fill_unscored: options.FillUnscored = None,
     correct: options.Correct = None,
     run_name: options.RunName = None,
     config: options.Config = None,
@@ -56,7 +58,8 @@ def run(
     if policy is not None:
         how = {"alpha": alpha, "delta": delta, "score": score, "normaliser": normaliser, "weight": weight}
         read = {"answer_field": answer_field, "missing": missing, "relation": relation}
-        options.refuse_beside_policy(**how, tie_break=tie_break, **read, seed=seed)
+        unscored = {"drop_unscored": drop_unscored, "fill_unscored": fill_unscored}
+        options.refuse_beside_policy(**how, tie_break=tie_break, **read, **unscored, seed=seed)
         source = demur.open_pools(file, run_name, texts=texts, say=options.mention)
         n, with_gold = len(source.pools), len(labelled_rows(source.pools))
         labelled = correct is not None or with_gold == n
@@ -69,7 +72,9 @@ def run(
         voted = loaded.vote(source, labelled=labelled, correct=correct)
         loaded.check(voted.votes)
     else:
-        flags = options.VoteFlags(score, normaliser, weight, tie_break, answer_field, missing, relation)
+        flags = options.VoteFlags(
+            score, normaliser, weight, tie_break, answer_field, missing, relation, drop_unscored, fill_unscored
+        )
         source, voted = flags.vote(file, run_name, config, correct, texts=texts)
         guarantees = options.guarantees_of(alpha or [0.05, 0.1], delta, False, seed)
         loaded = demur.calibrate(voted, guarantee=guarantees, hold_out=hold_out, seed=seed or 0)

@@ -126,7 +126,7 @@ def audit_policy(
     if not len(voted):
         raise InvalidValue("an audit needs at least one labelled vote")
     if policy.seen.hold_out is None:
-        policy.refuse_seen(voted.names, voted.questions, voted.clusters)
+        policy.refuse_voted(voted)
     seen = voted.seen_by(policy.seen)
     fresh = voted.counted[~seen[voted.counted]]
     if not len(fresh):

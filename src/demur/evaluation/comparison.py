@@ -14,8 +14,9 @@ import numpy as np
 from demur.errors import InvalidValue, PoolFileError
 from demur.evidence.counts import Evidence
 from demur.evidence.frontier import Frontier, auroc, common_auc
-from demur.pools.fields import FieldChoice, read_scores
+from demur.pools.fields import FieldChoice
 from demur.pools.labels import labelled_rows
+from demur.pools.scores import read_scores
 from demur.pools.source import PoolSource, vote_pools
 from demur.pools.voted_pools import VotedPools
 from demur.records import Pool

@@ -119,7 +119,7 @@ def evaluate(
     seed: int = 0,
 ) -> Evaluation:
     """Repeated splits of one set of labelled votes; 200 calibrate, or half of fewer than 400."""
-    voted = VotedPools.of(votes, correct)
+    voted = VotedPools.of(votes, correct).scored
     rows, n = voted.in_order, len(voted.in_order)
     n_cal = n_cal if n_cal is not None else 200 if n >= 400 else n // 2
     points = evaluate_splits({"": voted}, alpha=alpha, guarantee=guarantee, n_cal=n_cal, splits=splits, seed=seed)
@@ -146,7 +146,7 @@ def evaluate_splits(
     drawn: dict[int, tuple[Rows, Rows]] = {}
     results = []
     for name, cell in cells.items():
-        voted = VotedPools.of(*cell) if isinstance(cell, tuple) else cell
+        voted = (VotedPools.of(*cell) if isinstance(cell, tuple) else cell).scored
         voted.refuse_fitted()
         rows = voted.in_order
         if len(rows) not in drawn:

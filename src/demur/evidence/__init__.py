@@ -7,6 +7,7 @@ from demur.evidence.frontier import Frontier, auroc, common_auc
 from demur.evidence.laws import ErrorLaw
 from demur.evidence.predictor import AccuracyBand, Interval
 from demur.evidence.separability import Hazards, Separability
+from demur.evidence.strata import Strata
 
 __all__ = [
     "AccuracyBand",
@@ -16,6 +17,7 @@ __all__ = [
     "Hazards",
     "Interval",
     "Separability",
+    "Strata",
     "auroc",
     "common_auc",
 ]

@@ -7,6 +7,7 @@ A level is a key of one number (ν) or of more (ν, then a secondary key), compa
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -45,9 +46,24 @@ class Evidence:
             return cls(*_count_one_column(keys[:, 0], labels))
         order = np.lexsort(keys.T[::-1])
         ordered = keys[order]
-        starts = np.flatnonzero(np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)]))
+        starts = _starts(ordered)
         right = np.add.reduceat(labels[order].astype(np.int64), starts)
         return cls(ordered[starts], right, np.diff(np.append(starts, len(keys))) - right)
+
+    @classmethod
+    def merged(cls, parts: Sequence[Evidence]) -> Evidence:
+        """The counts of several, together."""
+        if len(parts) == 1:
+            return parts[0]
+        levels = np.concatenate([part.levels for part in parts])
+        order = np.lexsort(levels.T[::-1])
+        levels = levels[order]
+        starts = _starts(levels)
+        right, wrong = (
+            np.add.reduceat(np.concatenate([getattr(part, name) for part in parts])[order], starts)
+            for name in ("right", "wrong")
+        )
+        return cls(levels[starts], right, wrong)
 
     @cached_property
     def n(self) -> int:
@@ -110,6 +126,11 @@ class Evidence:
     def p_value(self, key: ArrayLike) -> Floats:
         """The conformal p-value (1 + #{wrong, at least as confident}) / (n + 1) of each key."""
         return np.asarray((1 + self.wrong_at_least(key)) / (self.n + 1))
+
+
+def _starts(ordered: Floats) -> NDArray[np.intp]:
+    """Where each distinct key begins, in keys that are in order."""
+    return np.flatnonzero(np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)]))
 
 
 def above_all(width: int) -> ThresholdKey:

@@ -22,7 +22,8 @@ from demur.engine.score import score_pool
 from demur.errors import BackendError, PipelineMismatch
 from demur.pipeline.fitted import Fitted
 from demur.policy.policy import Policy
-from demur.pools.fields import FieldChoice, read_column, read_table
+from demur.pools.fields import FieldChoice, read_table
+from demur.pools.scores import read_column
 from demur.records import Decision, Pool, Problem
 from demur.scoring.model_scorer import ModelScorer
 from demur.scoring.protocol import full_identity
@@ -90,8 +91,17 @@ class Answerer:
         table, column = read_table([pool], self._fields), self.policy.recipe.tie_break
         tie_break = read_column([pool], column.name)[0] if isinstance(column, Column) else None
         scores = None if table.scores is None else table.scores[0]
+        calibrated = self.policy.upstream.answers["relation"]
+        if (compared := self._fields.describe([pool.problem])["relation"]) != calibrated:
+            raise PipelineMismatch([f"answers.relation is {calibrated!r} in the policy, {compared!r} here"])
         decision = self.policy.decide(
-            table.answers[0], scores, alpha=alpha, guarantee=guarantee, tie_break=tie_break, id=pool.problem.id
+            table.answers[0],
+            scores,
+            alpha=alpha,
+            guarantee=guarantee,
+            tie_break=tie_break,
+            id=pool.problem.id,
+            question=pool.problem,
         )
         return Asked(decision, pool, table.written[0])
 
@@ -133,9 +143,8 @@ class Answerer:
             _only(calibrated.score, here.score),
         )
         differences = known.differences(here)
-        low, high = self.policy.n_paths
-        if not low <= self.pipeline.n_paths <= high:
-            differences.append(f"n_paths is {low} to {high} in the policy, {self.pipeline.n_paths} here")
+        if not self.policy.strata.knows(self.pipeline.n_paths):
+            differences.append(f"n_paths is {self.policy.told_sizes} in the policy, {self.pipeline.n_paths} here")
         if differences:
             raise PipelineMismatch(differences)
 

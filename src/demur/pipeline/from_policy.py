@@ -57,4 +57,4 @@ def pipeline_of_policy(
         scorer = scorer_of_identity(name, identity, known, template=template, say=say)
     drawn = {part: sampling[part] for part in ("temperature", "top_p", "max_tokens")}
     settings = Settings(**drawn, stop=tuple(sampling["stop"]), logprobs=isinstance(scorer, Perplexity))
-    return Pipeline(backend, policy.n_paths[1], scorer, template, settings, reading, seed)
+    return Pipeline(backend, policy.n_paths, scorer, template, settings, reading, seed)

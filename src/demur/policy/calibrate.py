@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from demur.calibration import Guarantee, Marginal
+from demur.calibration import CLUSTER, QUESTION, Guarantee, Marginal, settle_by_size
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
-from demur.evidence.counts import Evidence
+from demur.evidence.strata import Strata
 from demur.policy.policy import Policy
 from demur.policy.seen import Seen
 from demur.pools.splits import Texts
@@ -30,7 +30,7 @@ def calibrate(
     guarantee: Guarantees | None = None,
     clusters: Texts | None = None,
     questions: Texts | None = None,
-    n_paths: tuple[int, int] | None = None,
+    sizes_by_chance: bool = False,
     hold_out: float = 0.0,
     seed: int = 0,
     strict: bool = False,
@@ -39,30 +39,33 @@ def calibrate(
 
     `alpha=a` is short for `guarantee=Marginal(a)`; both take several. Rows that share a cluster or a question text
     count once. `hold_out` keeps a share of the problems back, drawn by the seed, for an audit. Too few votes give a
-    policy that abstains always, with a warning; `strict` raises instead. The policy will decide pools of the sizes that
-    there are, or of those that `n_paths` says the questions come with.
+    policy that abstains always, with a warning; `strict` raises instead.
+    Where pools differ in size, the promise is kept for each size by itself, and sizes that are too rare are not
+    answered. `sizes_by_chance` declares that sizes vary by chance in use as they do here, or that the same stopping
+    rule makes them: then one threshold serves all.
     """
-    voted = VotedPools.of(votes, correct, questions=questions, clusters=clusters)
-    voted.labelled  # noqa: B018 - before anything else: without labels there is nothing to calibrate on
+    given = VotedPools.of(votes, correct, questions=questions, clusters=clusters)
+    given.labelled  # noqa: B018 - before anything else: without labels there is nothing to calibrate on
     guarantees = as_guarantees(alpha, guarantee)
-    sizes = voted.votes.n_paths
-    low, high = n_paths or (int(sizes.min()), int(sizes.max()))
-    if not 1 <= low <= int(sizes.min()) <= int(sizes.max()) <= high:
-        raise InvalidValue(f"n_paths must include every calibrated pool, {sizes.min()} to {sizes.max()}, got {n_paths}")
     if hold_out:
-        voted = voted.take(voted.split(hold_out=hold_out, seed=seed).calibration)
+        given = given.take(given.split(hold_out=hold_out, seed=seed).calibration)
+    voted = given.scored
     voted.refuse_fitted()
-    evidence = Evidence.of(*voted.counted_keys)
-    points = tuple(one.settle(evidence) for one in guarantees)
+    unit, every = QUESTION, None
+    evidence = Strata.of(*voted.counted_keys, by_chance=sizes_by_chance)
+    if voted.clustered:
+        unit, votes = CLUSTER, voted.votes
+        every = Strata.of(votes.key, voted.labelled, votes.n_paths, by_chance=sizes_by_chance)
+    points = tuple(settle_by_size(one, evidence, unit) for one in guarantees)
     for rule in points:
         if not rule.feasible:
             if strict:
                 raise InsufficientCalibration(rule.too_few)
             warnings.warn(rule.too_few + "; the policy abstains always", InfeasibleWarning, stacklevel=2)
-    seen = Seen.of(
-        voted.votes.fitted_on.union(voted.votes.ids or ()), voted.questions, voted.clusters, hold_out or None
-    )
-    return Policy(points, evidence, voted.votes.recipe, voted.votes.upstream, (low, high), seen)
+    known = given.votes.fitted_on.union(given.votes.ids or ())
+    seen = Seen.of(known, given.questions, given.clusters, hold_out or None)
+    recipe, upstream, unscored = voted.votes.recipe, voted.votes.upstream, len(given) - len(voted)
+    return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored)
 
 
 def as_guarantees(alpha: Alphas | None, guarantee: Guarantees | None) -> list[Guarantee]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from demur.calibration.guarantee import Rule
-from demur.evidence.counts import Floats
+from demur.evidence.counts import Floats, above_all
 from demur.records import Decision, Vote
 from demur.voting.votes import Votes
 
@@ -27,49 +27,89 @@ class Decisions:
     rule: Rule
     answered: NDArray[np.bool_]
     p_value: Floats
+    sizes: Mapping[int, int]
+    """How many of the calibration pools have how many paths."""
 
     def __len__(self) -> int:
         return len(self.votes)
 
     def __getitem__(self, row: int) -> Decision:
-        return decision_on(self.votes[row], self.rule, float(self.p_value[row]), answered=bool(self.answered[row]))
+        vote, p_value, answered = self.votes[row], float(self.p_value[row]), bool(self.answered[row])
+        return decision_on(vote, self.rule, p_value, answered=answered, seen=self.sizes.get(vote.n_paths, 0))
 
     def __iter__(self) -> Iterator[Decision]:
         return (self[row] for row in range(len(self)))
 
+    @property
+    def of_rare_size(self) -> NDArray[np.bool_]:
+        """Pools that are not answered because calibration saw too few of their size."""
+        never = above_all(len(self.rule.threshold_key))
+        rare = [size for size in np.unique(self.votes.n_paths).tolist() if self.rule.threshold_of(size) == never]
+        return np.isin(self.votes.n_paths, rare) if self.rule.feasible else np.zeros(len(self), dtype=np.bool_)
 
-def decision_on(vote: Vote, rule: Rule, p_value: float, *, answered: bool) -> Decision:
-    """The decision on one vote, as a record."""
+    @property
+    def unscored(self) -> NDArray[np.bool_]:
+        """Pools that are not answered because a path of theirs has no score."""
+        return np.zeros(len(self), dtype=np.bool_) if self.votes.unscored is None else self.votes.unscored
+
+    def notes(self) -> list[str]:
+        """What was not answered for another reason than its confidence, in words."""
+        notes, rare = [], self.of_rare_size
+        if rare.any():
+            sizes = ", ".join(map(str, np.unique(self.votes.n_paths[rare]).tolist()))
+            notes.append(
+                f"{int(rare.sum())} pools have {sizes} paths, which too few calibration pools have for "
+                f"alpha = {self.rule.alpha:g}: not answered; if paths are missing because sampling failed, sample "
+                "again to draw the rest"
+            )
+        if self.unscored.any():
+            notes.append(f"{int(self.unscored.sum())} pools have a path without a score: not answered")
+        return notes
+
+
+def decision_on(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int) -> Decision:
+    """The decision on one vote, as a record; `seen` is how many calibration pools have its size."""
+    threshold = rule.threshold_of(vote.n_paths)
     return Decision(
         answer=vote.answer if answered else None,
         confidence=vote.confidence,
-        threshold=rule.threshold,
+        threshold=threshold[0],
         p_value=p_value,
         alpha=rule.alpha,
         support=vote.support,
         shares={answer: round(tally / vote.total, 12) for answer, tally in vote.tally.items()},
-        explanation=explain(vote, rule, p_value, answered=answered),
-        threshold_key=rule.threshold_key,
+        explanation=explain(vote, rule, p_value, answered=answered, seen=seen),
+        threshold_key=threshold,
         secondary=vote.secondary,
         id=vote.id,
     )
 
 
-def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool) -> str:
+def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int) -> str:
     """What was decided, what is promised and what is not."""
     if not rule.feasible:
         return f"Abstained: {rule.too_few}; until then the policy abstains always."
+    if vote.unscored:
+        return f"Abstained: a path of this pool has no score. {rule.promise}"
     if vote.answer is None:
         return f"Abstained: no path has an answer. {rule.promise}"
     if vote.confidence == 0:
         return f"Abstained: the paths that have an answer have no weight. {rule.promise}"
+    threshold = rule.threshold_of(vote.n_paths)
+    needed = rule.guarantee.n_needed()
+    if threshold == above_all(len(threshold)) and seen < needed:
+        return (
+            f"Abstained: this pool has {vote.n_paths} paths, and {seen} calibration pools had as many, where "
+            f"alpha = {rule.alpha:g} needs {needed}; if paths are missing because sampling failed, sample again to "
+            f"draw the rest. {rule.promise}"
+        )
     beyond = "above" if answered else "not above"
     head = "Answered" if answered else "Abstained"
-    compared = f"confidence {vote.confidence:.4g} is {beyond} the threshold {rule.threshold:.4g}"
-    if vote.secondary is not None and vote.confidence == rule.threshold:
+    compared = f"confidence {vote.confidence:.4g} is {beyond} the threshold {threshold[0]:.4g}"
+    if vote.secondary is not None and vote.confidence == threshold[0]:
         compared = (
             f"confidence {vote.confidence:.4g} ties with the threshold, and the secondary key {vote.secondary:.4g} "
-            f"is {beyond} {rule.threshold_key[1]:.4g}"
+            f"is {beyond} {threshold[1]:.4g}"
         )
     aside = ""
     if answered != (p_value <= rule.alpha):

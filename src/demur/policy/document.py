@@ -7,22 +7,27 @@ again from the evidence rather than believed.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from demur.calibration import GUARANTEES, Rule
+from demur.calibration import CLUSTER, GUARANTEES, QUESTION, Rule, settle_by_size
 from demur.calibration.guarantee import without_infinity
 from demur.descriptions import Description
 from demur.evidence.counts import Evidence
+from demur.evidence.strata import Strata
 from demur.policy.file import Document
 from demur.policy.seen import Seen
 from demur.version import __version__
 from demur.voting.recipe import Recipe
 
 _MOST_VOTES = 10**15
+_SIZE_DIGITS = 9
+_SETTLED = ("guarantee", "k", "threshold", "by_size")
+_FRACTION = re.compile(r"[0-9]{1,18}/[0-9]{1,18}")
 _SEEN = ("ids", "questions", "clusters")
 
 
@@ -31,12 +36,23 @@ class PolicyParts:
     """What a policy is made of."""
 
     points: tuple[Rule, ...]
-    evidence: Evidence
+    strata: Strata
+    """The calibration votes as counts, by number of paths."""
     recipe: Recipe
     upstream: Description
     """What is known of the stages before the vote."""
-    n_paths: tuple[int, int]
     seen: Seen
+    unit: str = QUESTION
+    """What is counted: questions, or clusters of them."""
+    every_question: Strata | None = None
+    """All calibration questions, where clusters are counted."""
+    unscored: int = 0
+    """Pools that were left out of calibration because a path of theirs has no score."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """The calibration votes as counts, pools of all sizes together."""
+        return self.strata.pooled
 
     @property
     def description(self) -> Description:
@@ -46,14 +62,16 @@ class PolicyParts:
 
 def to_document(parts: PolicyParts) -> Document:
     """The policy as plain values."""
-    evidence, seen = parts.evidence, parts.seen
-    counts = zip(evidence.levels.tolist(), evidence.right.tolist(), evidence.wrong.tolist(), strict=True)
+    seen, clusters = parts.seen, parts.every_question
     return {
         "demur": __version__,
         "points": [rule.document() for rule in parts.points],
-        "n": evidence.n,
-        "n_paths": list(parts.n_paths),
-        "evidence": [[*without_infinity(level), right, wrong] for level, right, wrong in counts],
+        "n": parts.strata.n,
+        "unit": parts.unit,
+        "evidence": _counts(parts.strata),
+        **({} if clusters is None else {"every_question": _counts(clusters)}),
+        "sizes_by_chance": parts.strata.by_chance,
+        "unscored": parts.unscored,
         "pipeline": parts.description.document(),
         "fingerprint": parts.description.fingerprint,
         "calibration": {**{name: sorted(getattr(seen, name)) for name in _SEEN}, "hold_out": seen.hold_out},
@@ -68,10 +86,17 @@ def from_document(document: Document) -> PolicyParts:
     if not isinstance(description.score.get("name"), (str, type(None))):
         raise ValueError(f"score.name must be a string or null, got {description.score.get('name')!r}")
     recipe = Recipe.of(description.vote)
-    evidence = _evidence(document, width=1 if recipe.tie_break is None else 2)
+    by_chance, unit = document.get("sizes_by_chance"), document.get("unit")
+    if not isinstance(by_chance, bool) or unit not in (QUESTION, CLUSTER):
+        raise ValueError(f"it needs sizes_by_chance and a unit, got {by_chance!r} and {unit!r:.60}")
+    width = 1 if recipe.tie_break is None else 2
+    evidence = _strata(document, "evidence", width=width, by_chance=by_chance)
     if document.get("n") != evidence.n:
         raise ValueError(f"its evidence counts {evidence.n} votes, and it says n = {document.get('n')!r}")
-    points = tuple(_point(stored, evidence) for stored in _typed(document, "points", list))
+    if not _is_count(unscored := document.get("unscored", 0)):
+        raise ValueError(f"unscored must be a count of pools, got {unscored!r:.60}")
+    every = _strata(document, "every_question", width=width, by_chance=by_chance) if unit == CLUSTER else None
+    points = tuple(_point(stored, evidence, unit) for stored in _typed(document, "points", list))
     order = [(rule.alpha, rule.guarantee.name) for rule in points]
     if not points or order != sorted(set(order)):
         raise ValueError("it needs at least one operating point, each guarantee once per alpha and in order")
@@ -81,11 +106,47 @@ def from_document(document: Document) -> PolicyParts:
         raise ValueError(f"hold_out must be a share, got {hold_out!r}")
     ids, questions, clusters = (frozenset(_strings(calibration, name)) for name in _SEEN)
     seen = Seen(ids, questions, clusters, hold_out)
-    return PolicyParts(points, evidence, recipe, description, _n_paths(document), seen)
+    return PolicyParts(points, evidence, recipe, description, seen, unit, every, unscored)
 
 
-def _evidence(document: Document, *, width: int) -> Evidence:
-    rows = _typed(document, "evidence", list)
+def upgraded(document: Document) -> Document:
+    """A document of schema 1, which knew only the smallest and the largest pool, as one of schema 2."""
+    if document.get("schema") != 1:
+        return document
+    sizes = document.get("n_paths")
+    if not (isinstance(sizes, list) and len(sizes) == 2 and all(map(_is_count, sizes)) and 1 <= sizes[0] <= sizes[1]):
+        raise ValueError(f"n_paths must be the smallest and the largest number of paths, got {sizes!r:.60}")
+    if sizes[0] != sizes[1]:
+        raise ValueError(
+            f"its pools have {sizes[0]} to {sizes[1]} paths, and it does not say how many of them have how many; "
+            "calibrate again"
+        )
+    evidence = {str(sizes[0]): document.get("evidence")}
+    return {**document, "evidence": evidence, "unit": QUESTION, "sizes_by_chance": False}
+
+
+def _counts(strata: Strata) -> Document:
+    """Rows of (key, right, wrong), by number of paths."""
+    return {
+        str(size): [
+            [*without_infinity(level), right, wrong]
+            for level, right, wrong in zip(part.levels.tolist(), part.right.tolist(), part.wrong.tolist(), strict=True)
+        ]
+        for size, part in strata.by_size.items()
+    }
+
+
+def _strata(document: Document, name: str, *, width: int, by_chance: bool) -> Strata:
+    parts = _typed(document, name, dict)
+    sizes = [int(size) for size in parts if size.isascii() and size.isdigit() and len(size) <= _SIZE_DIGITS]
+    if not sizes or list(parts) != [str(size) for size in sorted(set(sizes))] or sizes[0] < 1:
+        raise ValueError(f"`{name}` must hold rows by number of paths, ascending, got {list(parts)!r:.60}")
+    return Strata({size: _evidence(parts[str(size)], width=width) for size in sizes}, by_chance)
+
+
+def _evidence(rows: Any, *, width: int) -> Evidence:
+    if not isinstance(rows, list):
+        raise ValueError(f"its evidence must be a list of rows, got {rows!r:.60}")
     for row in rows:
         if not isinstance(row, list) or len(row) != width + 2:
             raise ValueError(f"each row of its evidence must hold {width + 2} numbers, got {row!r:.60}")
@@ -102,26 +163,19 @@ def _evidence(document: Document, *, width: int) -> Evidence:
     return Evidence(np.array(levels, dtype=np.float64), right, wrong)
 
 
-def _point(stored: Any, evidence: Evidence) -> Rule:
+def _point(stored: Any, evidence: Strata, unit: str) -> Rule:
     if not isinstance(stored, dict) or stored.get("guarantee") not in GUARANTEES:
         raise ValueError(f"an operating point must name one of {', '.join(GUARANTEES)}, got {stored!r:.60}")
-    parameters = {name: value for name, value in stored.items() if name not in ("guarantee", "k", "threshold")}
-    if not all(_is_number(value) for value in parameters.values()):
+    parameters = {name: value for name, value in stored.items() if name not in _SETTLED}
+    if not all(_is_number(value) or _is_fraction(value) for value in parameters.values()):
         raise ValueError(f"the parameters of a guarantee must be numbers, got {parameters!r:.60}")
     try:
-        rule = GUARANTEES[stored["guarantee"]](**parameters).settle(evidence)
+        rule = settle_by_size(GUARANTEES[stored["guarantee"]](**parameters), evidence, unit)
     except TypeError:
         raise ValueError(f"a {stored['guarantee']} guarantee does not take {sorted(parameters)}") from None
     if rule.document() != stored:
         raise ValueError(f"the threshold of alpha = {rule.alpha:g} does not follow from its evidence")
     return rule
-
-
-def _n_paths(document: Document) -> tuple[int, int]:
-    sizes = document.get("n_paths")
-    if not (isinstance(sizes, list) and len(sizes) == 2 and all(map(_is_count, sizes)) and 1 <= sizes[0] <= sizes[1]):
-        raise ValueError(f"n_paths must be the smallest and the largest number of paths, got {sizes!r:.60}")
-    return sizes[0], sizes[1]
 
 
 def _typed(document: Document, name: str, kind: type) -> Any:
@@ -144,3 +198,7 @@ def _is_count(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= 1e300
+
+
+def _is_fraction(value: Any) -> bool:
+    return isinstance(value, str) and _FRACTION.fullmatch(value) is not None

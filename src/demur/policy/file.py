@@ -16,7 +16,7 @@ from demur.descriptions import digest
 from demur.errors import PolicyFileError
 
 FORMAT = "demur-policy"
-SCHEMA = 1
+SCHEMA = 2
 INLINE_LIMIT = 100_000
 
 Document = dict[str, Any]

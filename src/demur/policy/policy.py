@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +16,18 @@ from demur.errors import CalibrationLeak, InvalidValue, PipelineMismatch, Policy
 from demur.evidence.counts import Floats
 from demur.policy import file
 from demur.policy.decisions import Decisions, decision_on
-from demur.policy.document import PolicyParts, from_document, to_document
+from demur.policy.document import PolicyParts, from_document, to_document, upgraded
 from demur.pools.splits import Texts
-from demur.records import Decision
+from demur.records import Decision, Problem, question_digest
 from demur.voting.one_pool import vote_one
+from demur.voting.tie_breaks import Jitter
 from demur.voting.votes import Votes
 
 if TYPE_CHECKING:
     from demur.pools.source import PoolSource
     from demur.pools.voted_pools import VotedPools
+
+_NO_JITTER = "It has no jitter, for neither its question nor an id is known, and comes last among its equals."
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +35,23 @@ class Policy(PolicyParts):
     """Answer above the threshold, abstain otherwise; one operating point per guarantee and alpha.
 
     `points` are its rules, the smallest alpha first; `evidence` the calibration votes as counts; `recipe` how votes
-    are made; `n_paths` the smallest and largest pool it may decide; `seen` the problems that calibrated it.
+    are made; `sizes` how many pools of each size calibrated it; `seen` the problems that did.
     """
 
     @property
     def n(self) -> int:
-        """Calibration questions, duplicates counted once."""
+        """Calibration questions, duplicates counted once; or clusters, where `unit` says so."""
         return self.evidence.n
+
+    @property
+    def sizes(self) -> dict[int, int]:
+        """How many of the calibration pools have how many paths."""
+        return self.strata.sizes
+
+    @property
+    def n_paths(self) -> int:
+        """m: how many paths most calibration pools have, and a pool in use should."""
+        return self.strata.usual_size
 
     @property
     def feasible(self) -> bool:
@@ -87,16 +100,27 @@ class Policy(PolicyParts):
         guarantee: str | None = None,
         tie_break: float | None = None,
         id: str | None = None,  # noqa: A002 - the record's own word
+        question: str | Problem | None = None,
     ) -> Decision:
-        """Vote on one pool the way the policy was calibrated, and answer or abstain."""
+        """Vote on one pool the way the policy was calibrated, and answer or abstain.
+
+        Jitter is drawn from the question, or where none is given from the id, which must be the problem's own.
+        """
         rule = self.point(alpha, guarantee)
         if not self.recipe.coded and isinstance(answers, np.ndarray) and np.issubdtype(answers.dtype, np.integer):
             raise PipelineMismatch(["vote.answers is 'keys' in the policy, 'codes' here"])
-        vote = vote_one(self.recipe.for_pools(tie_break), answers, scores, id=id)
-        if not self.n_paths[0] <= vote.n_paths <= self.n_paths[1]:
-            raise PipelineMismatch([f"n_paths is {self._sizes} in the policy, {vote.n_paths} in this pool"])
+        asked = question.digest if isinstance(question, Problem) else question_digest(question)
+        recipe, unscored = self.recipe.for_pools(tie_break), self.upstream.score.get("unscored")
+        vote = vote_one(recipe, answers, scores, id=id, question=asked, unscored=unscored)
+        size = vote.n_paths
+        if not self.strata.knows(size):
+            raise PipelineMismatch([f"n_paths is {self.told_sizes} in the policy, {size} in this pool"])
         key = (vote.confidence,) if vote.secondary is None else (vote.confidence, vote.secondary)
-        return decision_on(vote, rule, self.evidence.p_value_of(key), answered=key > rule.threshold_key)
+        p_value, answered = self.strata.p_value_of(key, size), key > rule.threshold_of(size)
+        decision = decision_on(vote, rule, p_value, answered=answered, seen=self.sizes.get(size, 0))
+        if isinstance(self.recipe.tie_break, Jitter) and asked is None and id is None:
+            return replace(decision, explanation=f"{decision.explanation} {_NO_JITTER}")
+        return decision
 
     def vote(
         self,
@@ -117,39 +141,54 @@ class Policy(PolicyParts):
         """Answer or abstain on many votes at once; refuses votes that were made another way."""
         rule = self.point(alpha, guarantee)
         self.check(votes)
-        return Decisions(votes, rule, rule.answers(votes.key), self.evidence.p_value(votes.key))
+        p_value = self.strata.p_value(votes.key, votes.n_paths)
+        return Decisions(votes, rule, rule.answers(votes.key, votes.n_paths), p_value, self.sizes)
 
     def check(self, votes: Votes) -> None:
-        """Raise PipelineMismatch, with the differences, unless the votes were made as calibrated."""
+        """Raise PipelineMismatch, with the differences, unless the votes were made as calibrated.
+
+        Single pools of a size that calibration did not see are not answered; where no pool has one that it saw, they
+        were made another way.
+        """
         differences = []
         if votes.recipe is not self.recipe or votes.upstream is not self.upstream:
             differences = self.description.differences(votes.description)
-        sizes, (low, high) = votes.n_paths, self.n_paths
-        outside = np.flatnonzero((sizes < low) | (sizes > high))
-        if outside.size:
-            row = int(outside[0])
-            name = f"pool {row}" if votes.ids is None else f"pool {votes.ids[row]!r}"
-            differences.append(f"n_paths is {self._sizes} in the policy, {int(sizes[row])} in {name}")
+        if len(votes) and not self.strata.knows(votes.n_paths).any():
+            name = "pool 0" if votes.ids is None else f"pool {votes.ids[0]!r}"
+            differences.append(f"n_paths is {self.told_sizes} in the policy, {int(votes.n_paths[0])} in {name}")
         if differences:
             raise PipelineMismatch(differences)
 
     @property
-    def _sizes(self) -> str:
-        low, high = self.n_paths
-        return f"{low}" if low == high else f"{low} to {high}"
+    def told_sizes(self) -> str:
+        """Which numbers of paths calibration saw, in words."""
+        sizes = list(self.sizes)
+        return " or ".join(map(str, sizes)) if len(sizes) <= 2 else f"{sizes[0]} to {sizes[-1]}"
 
     def p_value(self, votes: Votes) -> Floats:
         """The conformal p-value of each vote: answered at a marginal alpha exactly when p ≤ alpha."""
         self.check(votes)
-        return self.evidence.p_value(votes.key)
+        return self.strata.p_value(votes.key, votes.n_paths)
 
     def forecast(self, alpha: float | None = None, guarantee: str | None = None) -> Forecast:
         """What to expect at an alpha, from calibration data alone."""
-        return forecast(self.evidence, self.point(alpha, guarantee))
+        return forecast(self.strata, self.point(alpha, guarantee))
+
+    def forecast_per_question(self, alpha: float | None = None, guarantee: str | None = None) -> Forecast | None:
+        """The same over all calibration questions, where clusters are counted: no promise is about these rates."""
+        rule = self.point(alpha, guarantee)
+        return None if self.every_question is None else forecast(self.every_question, rule)
 
     def refuse_seen(self, ids: Sequence[str], questions: Texts | None = None, clusters: Texts | None = None) -> None:
         """Raise CalibrationLeak if any of these problems calibrated this policy: by id, question text or cluster."""
-        rows = self.seen.rows(ids, questions, clusters)
+        asked = None if questions is None else [question_digest(question) for question in questions]
+        self._refuse(self.seen.rows(ids, asked, clusters), ids)
+
+    def refuse_voted(self, voted: VotedPools) -> None:
+        """`refuse_seen`, of pools that have been voted on."""
+        self._refuse(self.seen.rows(voted.names, voted.questions, voted.clusters), voted.names)
+
+    def _refuse(self, rows: Sequence[int], ids: Sequence[str]) -> None:
         if rows:
             raise CalibrationLeak(
                 f"{len(rows)} of {len(ids)} problems calibrated this policy (the first is {ids[rows[0]]!r}), so they "
@@ -159,21 +198,44 @@ class Policy(PolicyParts):
 
     def summary(self) -> str:
         """The promise and the forecast of each operating point, in words."""
-        lines = [f"{self.n} calibration questions, vote accuracy {_show(self.evidence.vote_accuracy)}"]
+        lines = [f"{self.n} calibration {self.unit}s, vote accuracy {_show(self.evidence.vote_accuracy)}"]
         for rule in self.points:
-            expected = forecast(self.evidence, rule)
+            expected = forecast(self.strata, rule)
             lines.append(f"alpha {rule.alpha:g} ({rule.guarantee.name.replace('_', ' ')}): {rule.promise}")
             if not rule.feasible:
-                lines.append(f"  abstains always: needs {rule.guarantee.n_needed()} calibration questions")
+                lines.append(f"  abstains always: needs {rule.guarantee.n_needed()} calibration {self.unit}s")
                 continue
             lines.append(
                 f"  answers above {rule.threshold:.4g}: expect {_show(expected.answered)} answered, "
                 f"{_show(expected.selective_accuracy_corrected)} of those right "
                 f"(at least {_show(expected.accuracy_at_least)} with 95 % confidence), "
-                f"{_show(expected.expected_confident_error)} of all questions answered wrongly, "
+                f"{_show(expected.expected_confident_error)} of all {self.unit}s answered wrongly, "
                 f"{_show(expected.false_abstention)} right but withheld"
             )
+            if self.every_question is not None:
+                every = forecast(self.every_question, rule)
+                questions = f"of all {self.every_question.n} questions in these clusters"
+                lines.append(f"  {questions}, {_show(every.confident_error)} are answered wrongly")
+        lines += self.size_notes()
         return "\n".join(lines)
+
+    def size_notes(self) -> list[str]:
+        """What to know of pools of different sizes, in words; nothing where all calibration pools have one size."""
+        if len(self.sizes) == 1:
+            return []
+        told = ", ".join(f"{size} ({pools})" for size, pools in self.sizes.items())
+        if self.strata.by_chance:
+            return [f"paths per pool (pools): {told}; they vary by chance in use as here, so one threshold serves all"]
+        notes = [f"paths per pool (pools): {told}; each size has to pass its own threshold too"]
+        for rule in self.points:
+            needed = rule.guarantee.n_needed()
+            rare = [str(size) for size, pools in self.sizes.items() if pools < needed]
+            if rare and rule.feasible:
+                notes.append(
+                    f"pools of {', '.join(rare)} paths are not answered at alpha = {rule.alpha:g}: fewer than {needed} "
+                    "calibrated each; where paths are missing because sampling failed, sample again to draw the rest"
+                )
+        return notes
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the policy as JSON."""
@@ -184,7 +246,7 @@ class Policy(PolicyParts):
         """Read a policy, check each of its values, and that its thresholds follow from its own evidence."""
         document = file.read(path)
         try:
-            return cls(**vars(from_document(document)))
+            return cls(**vars(from_document(upgraded(document))))
         except ValueError as error:
             raise PolicyFileError(f"{path} is not a usable policy: {error}") from None
 

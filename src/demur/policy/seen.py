@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from demur.pools.splits import Texts, question_digest
+from demur.pools.splits import Texts
 
 
 @dataclass(frozen=True)
@@ -14,26 +14,24 @@ class Seen:
 
     ids: frozenset[str] = frozenset()
     questions: frozenset[str] = frozenset()
-    """Digests of their question texts."""
+    """Digests of what they ask: see `records.question_digest`."""
     clusters: frozenset[str] = frozenset()
     hold_out: float | None = None
     """The share of problems that was set aside beforehand, if any."""
 
     @classmethod
     def of(cls, ids: Iterable[str], questions: Texts | None, clusters: Texts | None, hold_out: float | None) -> Seen:
-        digests = frozenset(question_digest(text) for text in _named(questions) if text.strip())
-        return cls(frozenset(ids), digests, frozenset(_named(clusters)), hold_out)
+        """`questions` are digests."""
+        return cls(frozenset(ids), frozenset(_named(questions)), frozenset(_named(clusters)), hold_out)
 
     def rows(self, ids: Sequence[str], questions: Texts | None = None, clusters: Texts | None = None) -> list[int]:
-        """The rows that were seen: by id, by question text or by cluster."""
+        """The rows that were seen: by id, by the digest of their question or by cluster."""
         nothing: Texts = [None] * len(ids)
         known = ids, nothing if questions is None else questions, nothing if clusters is None else clusters
         return [row for row, problem in enumerate(zip(*known, strict=True)) if self._includes(*problem)]
 
     def _includes(self, name: str, question: str | None, cluster: str | None) -> bool:
-        if name in self.ids or (cluster is not None and str(cluster) in self.clusters):
-            return True
-        return bool(question and question.strip() and question_digest(question) in self.questions)
+        return name in self.ids or question in self.questions or (cluster is not None and str(cluster) in self.clusters)
 
 
 def _named(column: Texts | None) -> list[str]:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.errors import InvalidValue, PoolFileError
-from demur.pools.fields import PoolTable, field_of
+from demur.pools.fields import PoolTable
+from demur.pools.scores import field_of
 from demur.records import Pool
 from demur.voting.votes import Votes
 
@@ -26,6 +27,11 @@ class Labels:
     gold: list[frozenset[str]] | None
     conflicts: int = 0
     """Problems in which one answer carries both labels; such an answer counts as wrong."""
+
+    def take(self, rows: Sequence[int]) -> Labels:
+        """Those of some problems, in that order."""
+        right, gold = ([column[row] for row in rows] if column else column for column in (self.right, self.gold))
+        return Labels(right or [], gold, self.conflicts)  # type: ignore[arg-type]
 
     def of_answers(self, chosen: Sequence[Any]) -> NDArray[np.bool_]:
         """Whether each problem's chosen answer is right; no answer is wrong."""
@@ -63,7 +69,8 @@ def refuse_labels_as_score(table: PoolTable, labels: Labels) -> None:
     if table.scores is None or sum(map(len, table.scores)) < _ENOUGH_PATHS:
         return
     by_label: dict[bool, set[float]] = {True: set(), False: set()}
-    for scores, rights in zip(table.scores, labels.of_paths(table), strict=True):
+    rows = enumerate(zip(table.scores, labels.of_paths(table), strict=True))
+    for scores, rights in (row for at, row in rows if at not in table.unscored):
         for score, right in zip(scores, rights, strict=True):
             by_label[right].add(score)
             if len(by_label[right]) > 1:

@@ -8,9 +8,10 @@ from typing import Any
 
 from demur.descriptions import Description
 from demur.errors import InvalidValue
-from demur.pools.fields import FieldChoice, PoolTable, named_sampling, read_column, read_table
+from demur.pools.fields import FieldChoice, PoolTable, named_sampling, read_table
 from demur.pools.frames import pools_of_frame
 from demur.pools.labels import read_labels, refuse_labels_as_score
+from demur.pools.scores import read_column
 from demur.pools.voted_pools import VotedPools, refuse_labels
 from demur.records import Pool
 from demur.voting.normalisers import parse_normaliser
@@ -46,9 +47,9 @@ class PoolSource:
     def description_with(self, fields: FieldChoice) -> Description:
         """What is known of the stages before the vote."""
         scorer = self.scorers.get(fields.score or "")
-        score = {"name": fields.score} | ({} if scorer is None else {"scorer": dict(scorer)})
+        score = fields.describe_score() | ({} if scorer is None else {"scorer": dict(scorer)})
         sampling = {**named_sampling(self.pools), **self.description.sampling}
-        answers = {**self.description.answers, **fields.describe()}
+        answers = {**self.description.answers, **fields.describe(pool.problem for pool in self.pools)}
         return replace(self.description, sampling=sampling, answers=answers, score=score)
 
     def recipe(
@@ -93,8 +94,19 @@ def vote_pools(
     column = read_column(pools, recipe.tie_break.name) if isinstance(recipe.tie_break, Column) else None
     upstream = assumed.updated(source.description_with(fields))
     votes = vote_again(
-        recipe, table.answers, table.scores, tie_break=column, ids=table.ids, upstream=upstream, fitted_on=fitted_on
+        recipe,
+        table.answers,
+        table.scores,
+        tie_break=column,
+        ids=table.ids,
+        questions=table.digests,
+        upstream=upstream,
+        fitted_on=fitted_on,
+        unscored=table.unscored,
     )
+    if table.unscored:
+        lacking = f"{len(table.unscored)} of {len(pools)} pools"
+        say(f"note: {lacking} have a path without the score {fields.score!r}, and cast no vote")
     labels = right = None
     if labelled:
         labels = read_labels(pools, table, correct)
@@ -104,7 +116,7 @@ def vote_pools(
         if labels.conflicts:
             say(f"warning: in {labels.conflicts} problems one answer has both labels; it counts as wrong")
     flags = source.flags.get(fields.score or "", {})
-    return VotedPools(votes, right, table.questions, table.clusters, table, labels, flags)
+    return VotedPools(votes, right, table.digests, table.clusters, table, labels, flags)
 
 
 def _mention_spellings(table: PoolTable, say: Say) -> None:

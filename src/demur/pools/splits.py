@@ -30,13 +30,11 @@ class Split:
     test: Rows
 
 
-def question_digest(question: str) -> str:
-    """A short fingerprint of a question's text, blank space aside."""
-    return hashlib.sha256(" ".join(question.split()).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
 def units(ids: Sequence[str], clusters: Texts | None = None, questions: Texts | None = None) -> Rows:
-    """A number per row, equal for rows that share a cluster or a non-blank question text, however indirectly."""
+    """A number per row, equal for rows that share a cluster or a non-blank question, however indirectly.
+
+    Questions are texts, or digests of all that is asked.
+    """
     parent = list(range(len(ids)))
 
     def root(row: int) -> int:

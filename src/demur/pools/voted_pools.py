@@ -4,13 +4,14 @@
     vote_pools(PoolSource.of_frame(df), …) from a DataFrame, one row per path
     VotedPools.of(votes, correct, …)       from arrays
 
-Rows that share a cluster or a question text are one unit: they stay on one side of a split, and one of them counts.
+Rows that share a cluster or a question are one unit: they stay on one side of a split, and one of them counts. Problems
+of the same text with other options, passages or messages are other questions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from demur.errors import CalibrationLeak, InvalidValue
 from demur.pools.splits import Rows, Split, Texts, in_drawn_order, one_per_unit, split, units
+from demur.records import question_digest
 from demur.voting.baselines import best_of_m, oracle, single_path
 from demur.voting.codes import taken
 from demur.voting.guards import refuse_mask
@@ -46,6 +48,7 @@ class VotedPools:
     correct: NDArray[np.bool_] | None = None
     """Whether each vote is right; None where there are no labels."""
     questions: Texts | None = None
+    """Digests of what is asked (`records.question_digest`); None where that is not known."""
     clusters: Texts | None = None
     table: PoolTable | None = field(default=None, repr=False)
     """The columns behind the votes, where they come from pools."""
@@ -75,7 +78,8 @@ class VotedPools:
             raise InvalidValue(f"vote {unanswered[0]} has no answer, so it cannot be labelled correct")
         if labels is not None:
             refuse_labels(votes, labels)
-        return cls(votes, labels, questions, clusters)
+        digests = None if questions is None else [question_digest(question) for question in questions]
+        return cls(votes, labels, digests, clusters)
 
     def __len__(self) -> int:
         return len(self.votes)
@@ -92,7 +96,7 @@ class VotedPools:
 
     @cached_property
     def units(self) -> Rows:
-        """A number per row, equal for rows that belong together: one cluster, or the same question text."""
+        """A number per row, equal for rows that belong together: one cluster, or the same question."""
         if self._all_count:
             return np.arange(len(self), dtype=np.intp)
         return units(self.ids, self.clusters, self.questions)
@@ -104,17 +108,25 @@ class VotedPools:
             return self.units
         return one_per_unit(self.ids, self.units)
 
+    @cached_property
+    def clustered(self) -> bool:
+        """Whether some cluster holds several questions, so that what counts are clusters."""
+        if self.clusters is None or len(self.counted) == len(self):
+            return False
+        return len(self.counted) < len(np.unique(units(self.ids, None, self.questions)))
+
     @property
     def _all_count(self) -> bool:
         """Nothing is known that could make two rows one unit."""
         return self.clusters is None and self.questions is None
 
     @property
-    def counted_keys(self) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """The key and the label of one row of each unit; the columns themselves where every row counts."""
+    def counted_keys(self) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.intp]]:
+        """Key, label and number of paths of one row of each unit; the columns themselves where every row counts."""
+        key, labels, sizes = self.votes.key, self.labelled, self.votes.n_paths
         if self._all_count:
-            return self.votes.key, self.labelled
-        return self.votes.key[self.counted], self.labelled[self.counted]
+            return key, labels, sizes
+        return key[self.counted], labels[self.counted], sizes[self.counted]
 
     @cached_property
     def in_order(self) -> Rows:
@@ -130,11 +142,28 @@ class VotedPools:
             raise InvalidValue("these pools have no labels", "read them with labels, or give {correct}")
         return self.correct
 
+    @property
+    def scored(self) -> VotedPools:
+        """Without the pools that cast no vote for want of a score: what calibrates."""
+        return self if self.votes.unscored is None else self.take(~self.votes.unscored)
+
     def take(self, rows: NDArray[Any]) -> VotedPools:
         """Some of the rows, in that order."""
         index = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        known = (taken(column, index) for column in (self.correct, self.questions, self.clusters))
-        return VotedPools(self.votes.take(index), *known)
+        correct, questions, clusters = (
+            taken(column, index) for column in (self.correct, self.questions, self.clusters)
+        )
+        table = None if self.table is None else self.table.take(index.tolist())
+        labels = None if self.labels is None else self.labels.take(index.tolist())
+        return replace(
+            self,
+            votes=self.votes.take(index),
+            correct=correct,
+            questions=questions,
+            clusters=clusters,
+            table=table,
+            labels=labels,
+        )
 
     def split(self, *, hold_out: float, seed: int) -> Split:
         """Rows to calibrate on, and a share of the units held out."""

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from demur.calibration import Rule, forecast
+from demur.calibration import Rule, forecast, settle_by_size
+from demur.calibration.guarantee import without_infinity
 from demur.evaluation.audit import verdict_of
 from demur.evaluation.comparison import compare_scores
-from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Separability
+from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Separability, Strata
 from demur.policy.policy import Policy
 from demur.pools.source import PoolSource
 from demur.pools.voted_pools import VotedPools
@@ -37,40 +38,41 @@ def report_facts(
     """The facts of one set of pools under one policy. Labels may be absent; then nothing is said of what happened."""
     seen, counted = voted.seen_by(policy.seen), voted.counted
     fresh = counted[~seen[counted]] if voted.correct is not None else counted[:0]
-    test = None if not len(fresh) else Evidence.of(voted.votes.key[fresh], voted.labelled[fresh])
+    votes = voted.votes
+    test = None if not len(fresh) else Strata.of(votes.key[fresh], voted.labelled[fresh], votes.n_paths[fresh])
     scores = _scores(source, voted, correct)
     return {
         "title": title,
         "demur": __version__,
         "run": _run(policy),
-        "n_paths": list(policy.n_paths),
+        "n_paths": [min(policy.sizes), max(policy.sizes)],
         "n": policy.n,
         "n_test": len(fresh),
         "vote_accuracy": policy.evidence.vote_accuracy,
         "chosen": [point.alpha for point in policy.points],
-        "points": _points(policy, test),
-        "curves": _curves(policy.evidence, test),
+        "points": _points(policy, test, sorted(set(votes.n_paths.tolist()))),
+        "curves": _curves(policy.evidence, None if test is None else test.pooled),
         "hazards": _hazards(policy.evidence),
         "evidence": _counts(policy.evidence),
-        "test": None if test is None else _counts(test),
+        "test": None if test is None else _counts(test.pooled),
         "frontier": _frontier(Frontier.of(policy.evidence)),
         "scores": scores,
         "baselines": {name.replace("_", " "): rate for name, rate in voted.accuracies(counted).items()},
         "unanimous": _unanimous(policy.evidence),
-        "warnings": [*voted.score_warnings(), *_doubts(scores, voted)],
+        "warnings": [*voted.score_warnings(), *_doubts(scores, voted), *policy.size_notes(), *_per_question(policy)],
         "questions": _questions(voted, policy, seen),
         "paths": _paths(source.pools, voted, texts=texts),
     }
 
 
-def _points(policy: Policy, test: Evidence | None) -> list[dict[str, Any]]:
+def _points(policy: Policy, test: Strata | None, sizes: Sequence[int]) -> list[dict[str, Any]]:
     """Operating points on the grid and at the calibrated alphas, with what is expected and what happened."""
     calibrated = {rule.alpha: rule.guarantee for rule in policy.points}
-    evidence, margin = policy.evidence, math.sqrt(math.log(4 / 0.05) / (2 * policy.n))
+    evidence, margin = policy.strata, math.sqrt(math.log(4 / 0.05) / (2 * policy.n))
     points = []
     for alpha in sorted({*GRID, *calibrated}):
         guarantee: Any = calibrated.get(alpha) or replace(policy.points[0].guarantee, alpha=alpha)  # type: ignore[type-var]
-        rule: Rule = guarantee.settle(evidence)
+        rule = settle_by_size(guarantee, evidence, policy.unit)
         expected = forecast(evidence, rule)
         right, wrong = rule.answered(evidence)
         half = margin / expected.answered if expected.answered else math.nan
@@ -79,6 +81,8 @@ def _points(policy: Policy, test: Evidence | None) -> list[dict[str, Any]]:
         points.append(
             {
                 **rule.document(),
+                "alpha": rule.alpha,
+                "by_size": _by_size(rule, sizes),
                 "chosen": chosen,
                 "feasible": rule.feasible,
                 "n_needed": guarantee.n_needed(),
@@ -97,7 +101,15 @@ def _points(policy: Policy, test: Evidence | None) -> list[dict[str, Any]]:
     return points
 
 
-def _observed(test: Evidence, rule: Rule, policy: Policy, *, chosen: bool) -> dict[str, Any]:
+def _by_size(rule: Rule, sizes: Sequence[int]) -> dict[str, Any] | None:
+    """The threshold of each size that these pools have; None where it is the same for all."""
+    keys = {size: rule.threshold_of(size) for size in sizes}
+    if set(keys.values()) == {rule.threshold_key}:
+        return None
+    return {str(size): without_infinity(key) for size, key in keys.items()}
+
+
+def _observed(test: Strata, rule: Rule, policy: Policy, *, chosen: bool) -> dict[str, Any]:
     right, wrong = rule.answered(test)
     _, high = rule.law.interval(test.n)
     given, p_value = right + wrong, rule.law.upper_tail(wrong, test.n)
@@ -184,6 +196,19 @@ def _doubts(scores: Sequence[dict[str, Any]], voted: VotedPools) -> list[str]:
     return [warning for score in own for warning in score["warnings"] if warning not in said]
 
 
+def _per_question(policy: Policy) -> list[str]:
+    """Where clusters are counted: what their promise does not say of all questions."""
+    if policy.every_question is None:
+        return []
+    rates = []
+    for rule in policy.points:
+        counted = policy.forecast(rule.alpha, rule.guarantee.name).confident_error
+        every = forecast(policy.every_question, rule).confident_error
+        rates.append(f"{counted:.1%} of clusters and {every:.1%} of questions at alpha = {rule.alpha:g}")
+    told = "; ".join(rates)
+    return [f"The promise counts one question of each cluster. Answered wrongly in calibration: {told}."]
+
+
 def _unanimous(evidence: Evidence) -> dict[str, float]:
     """How many votes have full confidence, and how many of all are wrong with it."""
     top = evidence.by_confidence
@@ -204,7 +229,8 @@ def _questions(voted: VotedPools, policy: Policy, seen: NDArray[np.bool_]) -> di
         "answer": [None if key is None else table.written[row].get(key, key) for row, key in enumerate(answers)],
         "confidence": votes.confidence.tolist(),
         "secondary": None if votes.secondary is None else [_finite(value) for value in votes.secondary.tolist()],
-        "p_value": policy.evidence.p_value(votes.key).tolist(),
+        "n_paths": votes.n_paths.tolist(),
+        "p_value": policy.strata.p_value(votes.key, votes.n_paths).tolist(),
         "unanimous": votes.unanimous.astype(int).tolist(),
         "right": None if voted.correct is None else voted.correct.astype(int).tolist(),
     }

@@ -18,10 +18,15 @@ function keyOf(questions, row) {
   return questions.secondary === null ? [confidence] : [confidence, questions.secondary[row]];
 }
 
+/* What a question must exceed: where pools differ in size, the threshold of its own size. */
+function thresholdOf(point, questions, row) {
+  return point.by_size ? point.by_size[questions.n_paths[row]] : point.threshold;
+}
+
 /* Whether a question is answered at an operating point. Where too few questions calibrated it, nothing exceeds its
    threshold. The p-value has no say: it decides alike for marginal promises, and for no others. */
 function isAnswered(point, questions, row) {
-  return exceeds(keyOf(questions, row), point.threshold);
+  return exceeds(keyOf(questions, row), thresholdOf(point, questions, row));
 }
 
-if (typeof module !== "undefined") module.exports = { exceeds, keyOf, isAnswered };
+if (typeof module !== "undefined") module.exports = { exceeds, keyOf, thresholdOf, isAnswered };

@@ -192,7 +192,7 @@ function walk(event) {
 
 function decisionSentence(row) {
   const point = now();
-  const [first, second] = point.threshold;
+  const [first, second] = thresholdOf(point, questions, row);
   const confidence = questions.confidence[row];
   const verb = state.answered[row] ? "exceeds" : "does not exceed";
   let why = `confidence ${fixed(confidence, 4)} ${verb} the threshold ${fixed(first, 4)}`;
@@ -200,6 +200,8 @@ function decisionSentence(row) {
     why = needs(point);
   } else if (questions.answer[row] === null) {
     why = "no path has an answer";
+  } else if (point.by_size && first === 1 && !known(second) && point.threshold[0] < 1) {
+    why = `too few calibration pools have ${questions.n_paths[row]} paths, or those that have are wrong too often`;
   } else if (confidence === first && known(second)) {
     const key = `the tie key ${number(questions.secondary[row])} ${verb} ${number(second)}`;
     why = `confidence ${fixed(confidence, 4)} ties with the threshold, and ${key}`;

@@ -19,9 +19,10 @@ from demur.errors import InvalidValue, PoolFileError
 from demur.evaluation.comparison import JITTERED, MAJORITY
 from demur.pipeline.config import Config
 from demur.pipeline.sources import source_of_run
-from demur.pools.fields import FieldChoice, PoolTable, read_scores
+from demur.pools.fields import FieldChoice, PoolTable
 from demur.pools.jsonl import read_pools
 from demur.pools.labels import Labels, refuse_labels_as_score
+from demur.pools.scores import read_scores
 from demur.pools.source import PoolSource, vote_pools
 from demur.pools.splits import Rows
 from demur.pools.voted_pools import VotedPools
@@ -93,7 +94,7 @@ class Cell:
         recipe = self.source.recipe(score, normaliser, weight, tie_break)
         answers = [pool[:m] for pool in self.table.answers]
         scores = None if score is None else [pool[:m] for pool in self.scores[score]]
-        votes = vote_again(recipe, answers, scores, ids=self.table.ids)
+        votes = vote_again(recipe, answers, scores, ids=self.table.ids, questions=self.table.digests)
         return votes.take(self.rows), self.labels.of_votes(votes)[self.rows]
 
     def _normaliser(self, weight: str | None) -> str | None:

@@ -219,7 +219,7 @@ def inconsistent(results: Sequence[CellResult]) -> list[tuple[str, SplitResult]]
 
 def shared_problems(cells: Sequence[Cell]) -> list[str]:
     """Which cells have questions in common: their results are then not independent of each other."""
-    asked = [{" ".join(question.split()) for question in cell.table.questions if question} for cell in cells]
+    asked = [{digest for digest in cell.table.digests if digest is not None} for cell in cells]
     return [
         f"{one.name} and {other.name} share {len(mine & theirs)} questions: their results are not independent"
         for (one, mine), (other, theirs) in combinations(zip(cells, asked, strict=True), 2)

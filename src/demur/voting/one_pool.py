@@ -18,7 +18,8 @@ from demur.voting._exact_sums import grid, on_grid
 from demur.voting._tally import CONFIDENCE_DECIMALS, TIE_WIDTH
 from demur.voting.codes import CodedAnswers
 from demur.voting.guards import refuse_booleans
-from demur.voting.recipe import Recipe
+from demur.voting.recipe import DROP, Recipe, Unscored
+from demur.voting.tie_breaks import sources_of
 from demur.voting.weights import Uniform
 
 _ONE_ROW = slice(0, 1)
@@ -30,12 +31,23 @@ def vote_one(
     scores: Sequence[float] | None = None,
     *,
     id: str | None = None,  # noqa: A002
+    question: str | None = None,
+    unscored: Unscored = None,
 ) -> Vote:
-    """The vote of one pool of keys (None: no answer), made the way `recipe` says; its tie-break holds what it needs."""
+    """The vote of one pool of keys (None: no answer), made the way `recipe` says; its tie-break holds what it needs.
+
+    `question` is the digest of the question, which jitter is drawn from; `unscored` says what becomes of a score that
+    is None.
+    """
     keys = [_key(answer, coded=recipe.coded) for answer in answers]
     width = len(keys)
     if not width:
         raise InvalidValue("every pool needs at least one path; pool 0 has none")
+    lacking = unscored is not None and scores is not None and any(score is None for score in scores)
+    dropped = lacking and unscored == DROP
+    if lacking and scores is not None:
+        scores = [0.0 if dropped else unscored if score is None else score for score in scores]
+        keys = [None] * width if dropped else keys
     row = None if scores is None else _row(scores, width)
     whole = [grid(width)] * width
     if not isinstance(recipe.weight, Uniform):
@@ -51,8 +63,8 @@ def vote_one(
         codes = {key: code for code, key in enumerate(tally)}
         coded = np.array([[-1 if key is None else codes[key] for key in keys]])
         won = np.array([-1 if winner is None else codes[winner]])
-        ids = None if id is None else [id]
-        secondary = float(recipe.tie_break.of(CodedAnswers(coded, None, None), row, won, ids)[0])
+        sources = sources_of(1, [question], None if id is None else [id])
+        secondary = float(recipe.tie_break.of(CodedAnswers(coded, None, None), row, won, sources)[0])
     return Vote(
         answer=winner,
         confidence=round(top / total * scale) / scale,  # as numpy rounds
@@ -62,6 +74,7 @@ def vote_one(
         n_paths=width,
         secondary=secondary,
         id=id,
+        unscored=dropped,
     )
 
 

@@ -18,6 +18,11 @@ from demur.voting.normalisers import Normaliser, parse_normaliser
 from demur.voting.tie_breaks import Column, TieBreak, parse_tie_break
 from demur.voting.weights import Uniform, Weight, parse_weight
 
+DROP = "drop"
+Unscored = str | float | None
+"""What becomes of a pool with a path that has no score: None refuses the file, DROP leaves the pool out (in use it
+abstains), and a number stands in for the score."""
+
 
 @dataclass(frozen=True)
 class Recipe:

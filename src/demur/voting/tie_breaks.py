@@ -21,7 +21,9 @@ from demur.voting.guards import refuse_booleans
 
 Scores = Floats | None
 Winners = NDArray[np.int64]
-Ids = Sequence[str] | None
+Sources = Sequence[str | None]
+NO_JITTER = -1.0
+"""Below every draw: what is not known by a question or an id comes last among its equals."""
 
 
 @runtime_checkable
@@ -32,7 +34,8 @@ class TieBreak(Protocol):
     def spec(self) -> str:
         """The text that `parse_tie_break` turns back into this object."""
 
-    def of(self, table: CodedAnswers, scores: Scores, winner: Winners, ids: Ids) -> Floats: ...
+    def of(self, table: CodedAnswers, scores: Scores, winner: Winners, sources: Sources) -> Floats:
+        """`sources` tell problems apart, for what is drawn at random: see `sources_of`."""
 
 
 class MeanScore:
@@ -40,7 +43,7 @@ class MeanScore:
 
     spec = "mean_score@1"
 
-    def of(self, table: CodedAnswers, scores: Scores, winner: Winners, ids: Ids) -> Floats:
+    def of(self, table: CodedAnswers, scores: Scores, winner: Winners, sources: Sources) -> Floats:
         if scores is None:
             raise InvalidValue("tie_break mean_score needs scores, and the vote has none")
         means = np.full(len(table), -np.inf)
@@ -53,19 +56,21 @@ class MeanScore:
 
 
 class Jitter:
-    """A fixed pseudo-random number per problem, drawn from its id and the seed: breaks ties, knows nothing."""
+    """A fixed pseudo-random number per problem, drawn from its question and the seed: breaks ties, knows nothing.
+
+    The same question draws the same number wherever it is asked, and others draw others. A problem of which neither a
+    question nor an id is known draws none, and comes last among its equals.
+    """
 
     def __init__(self, seed: int) -> None:
         self.seed = int(seed)
-        self.spec = f"jitter@1:{self.seed}"
+        self.spec = f"jitter@2:{self.seed}"
 
-    def of(self, table: CodedAnswers, scores: Scores, winner: Winners, ids: Ids) -> Floats:
-        if ids is None:
-            raise InvalidValue("tie_break jitter draws from the problem's id; give ids")
-        return np.array([self._draw(name) for name in ids])
+    def of(self, table: CodedAnswers, scores: Scores, winner: Winners, sources: Sources) -> Floats:
+        return np.array([NO_JITTER if source is None else self._draw(source) for source in sources])
 
-    def _draw(self, name: str) -> float:
-        digest = hashlib.blake2b(f"{self.seed}:{name}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    def _draw(self, source: str) -> float:
+        digest = hashlib.blake2b(f"{self.seed}:{source}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return (int.from_bytes(digest) >> 11) / 2**53
 
 
@@ -83,7 +88,7 @@ class Column:
     def __str__(self) -> str:
         return self.name
 
-    def of(self, table: CodedAnswers, scores: Scores, winner: Winners, ids: Ids) -> Floats:
+    def of(self, table: CodedAnswers, scores: Scores, winner: Winners, sources: Sources) -> Floats:
         if self.values.shape != (len(table),):
             raise InvalidValue(
                 f"tie_break must hold one number per pool, {len(table)} of them, got shape {self.values.shape}"
@@ -100,14 +105,31 @@ def mean_score() -> MeanScore:
 
 
 def jitter(seed: int) -> Jitter:
-    """Break ties of confidence by a pseudo-random number that depends on the problem's id alone."""
+    """Break ties of confidence by a pseudo-random number that depends on the question alone, or else on its id."""
     return Jitter(seed)
 
 
+def sources_of(rows: int, questions: Sources | None, ids: Sequence[str] | None) -> Sources:
+    """What each problem's jitter is drawn from: the digest of its question, or else its id; None where it has neither.
+
+    An id must be the problem's own: one that is given to many problems would give all of them one jitter.
+    """
+    asked: Sources = [None] * rows if questions is None else questions
+    named: Sources = [None] * rows if ids is None else ids
+    return [
+        f"question:{question}" if question is not None else None if name is None else f"id:{name}"
+        for question, name in zip(asked, named, strict=True)
+    ]
+
+
 def parse_tie_break(text: str) -> TieBreak:
-    """`mean_score`, `jitter:SEED` or `column:NAME`, with or without `@1`."""
+    """`mean_score`, `jitter:SEED` or `column:NAME`, with or without the version."""
     head, _, argument = text.partition(":")
-    name = head.removesuffix("@1")
+    if head == "jitter@1":
+        raise InvalidValue(
+            "jitter@1 was drawn from ids, which can repeat, and jitter is drawn from questions now", "calibrate again"
+        )
+    name = head.removesuffix("@2" if head.startswith("jitter") else "@1")
     if name == "mean_score" and not argument:
         return MeanScore()
     if name == "jitter":

@@ -13,6 +13,7 @@ Nothing here sees a label. ν is invariant to the order of paths, to the last bi
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field, replace
@@ -23,8 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from demur.descriptions import Description
-from demur.errors import InvalidValue
-from demur.records import Vote
+from demur.errors import InvalidValue, NoJitterWarning
+from demur.records import Vote, question_digest
 from demur.voting import normalisers
 from demur.voting._exact_sums import Floats, grid, on_grid
 from demur.voting._tally import Outcome, compact, majority, weighted
@@ -33,8 +34,13 @@ from demur.voting.guards import refuse_booleans, refuse_mask
 from demur.voting.normalisers import Normaliser
 from demur.voting.one_pool import count, in_order
 from demur.voting.recipe import Recipe, where
-from demur.voting.tie_breaks import Column, TieBreak
+from demur.voting.tie_breaks import Column, Jitter, Sources, TieBreak, sources_of
 from demur.voting.weights import Exponential, Uniform, Weight
+
+_NO_JITTER = (
+    "{} pools have neither a question nor an id to draw jitter from, so their ties stay ties; give questions, or ids "
+    "that are the problems' own"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +63,8 @@ class Votes:
     _answers: CodedAnswers = field(repr=False)
     _scores: Floats | None = field(repr=False)
     _fitted_on: frozenset[str] = field(default=frozenset(), repr=False)
+    unscored: NDArray[np.bool_] | None = field(default=None, repr=False)
+    """Pools that cast no vote because a path of theirs has no score; None where there are none."""
 
     def __len__(self) -> int:
         return len(self.confidence)
@@ -77,6 +85,7 @@ class Votes:
             n_paths=int(self.n_paths[row]),
             secondary=None if self.secondary is None else float(self.secondary[row]),
             id=None if self.ids is None else self.ids[row],
+            unscored=self.unscored is not None and bool(self.unscored[row]),
         )
 
     def __iter__(self) -> Iterator[Vote]:
@@ -132,7 +141,7 @@ class Votes:
         """The votes of some rows, in that order."""
         index = np.asarray(rows)
         index = np.flatnonzero(index) if index.dtype == np.bool_ else index.astype(np.intp)
-        columns = ("answer", "confidence", "unanimous", "secondary", "ids", "_scores")
+        columns = ("answer", "confidence", "unanimous", "secondary", "ids", "_scores", "unscored")
         kept: dict[str, Any] = {name: taken(getattr(self, name), index) for name in columns}
         return replace(self, _answers=self._answers.take(index), **kept)
 
@@ -155,6 +164,7 @@ def vote(
     normaliser: Normaliser | None = None,
     tie_break: TieBreak | ArrayLike | None = None,
     ids: Sequence[Any] | None = None,
+    questions: Sequence[str | None] | None = None,
     score: str | None = None,
     fitted_on: Iterable[Any] = (),
     upstream: Description = Description(),  # noqa: B008 - frozen
@@ -164,8 +174,9 @@ def vote(
     `answers` is an integer array n × m (negative: no answer) or a sequence of pools of keys (None: no answer), which
     may differ in size; `scores` has the same shape. Without scores, or with `weight=uniform()`, it is the majority
     vote; with scores the weight is exponential unless told otherwise. `tie_break` adds a secondary key to the
-    confidence: `mean_score()`, `jitter(seed)`, or one number per pool. `score` names the score, and `upstream` tells
-    of the stages before the vote, for policies to compare. Where scores or the tie-break were learned from labels,
+    confidence: `mean_score()`, `jitter(seed)`, or one number per pool. Jitter is drawn from `questions`, or where a
+    pool has none from its id. `score` names the score, and `upstream` tells of the stages before the vote, for policies
+    to compare. Where scores or the tie-break were learned from labels,
     `fitted_on` holds the ids of those problems, which calibration then refuses.
     """
     table = code_answers(answers)
@@ -185,10 +196,13 @@ def vote(
     if names is not None and len(set(names)) < len(names):
         twice = next(name for name, times in Counter(names).items() if times > 1)
         raise InvalidValue(f"ids must differ; {twice!r} occurs more than once")
+    asked = None if questions is None else [question_digest(question) for question in questions]
+    if asked is not None and len(asked) != len(table):
+        raise InvalidValue(f"questions must hold one entry per pool, {len(table)} of them, got {len(asked)}")
     values = None if scores is None else as_scores(scores, table)
     if score is not None:
         upstream = replace(upstream, score={**upstream.score, "name": score})
-    return replace(_hold(table, values, names, recipe, upstream), _fitted_on=_as_ids(fitted_on))
+    return replace(_hold(table, values, names, recipe, upstream, asked), _fitted_on=_as_ids(fitted_on))
 
 
 def vote_again(
@@ -197,16 +211,25 @@ def vote_again(
     scores: Any = None,
     tie_break: Any = None,
     ids: Sequence[str] | None = None,
+    questions: Sources | None = None,
     upstream: Description = Description(),  # noqa: B008 - frozen
     fitted_on: Iterable[Any] = (),
+    unscored: Sequence[int] = (),
 ) -> Votes:
-    """The vote of other pools, made the way `recipe` says."""
+    """The vote of other pools, made the way `recipe` says; `questions` are digests, which jitter is drawn from.
+
+    The pools of the rows `unscored` cast no vote: a path of theirs has no score.
+    """
+    if len(unscored):
+        left_out = set(unscored)
+        answers = [[None] * len(pool) if row in left_out else pool for row, pool in enumerate(answers)]
     table = code_answers(np.asarray(answers) if recipe.coded else answers)
     recipe = recipe.for_pools(tie_break)
     if recipe.coded != (table.pools is None):
         recipe = replace(recipe, coded=table.pools is None)
-    votes = _hold(table, None if scores is None else as_scores(scores, table), ids, recipe, upstream)
-    return replace(votes, _fitted_on=_as_ids(fitted_on))
+    votes = _hold(table, None if scores is None else as_scores(scores, table), ids, recipe, upstream, questions)
+    mask = np.isin(np.arange(len(votes)), unscored) if len(unscored) else None
+    return replace(votes, _fitted_on=_as_ids(fitted_on), unscored=mask)
 
 
 def _as_ids(names: Iterable[Any]) -> frozenset[str]:
@@ -216,7 +239,12 @@ def _as_ids(names: Iterable[Any]) -> frozenset[str]:
 
 
 def _hold(
-    table: CodedAnswers, scores: Floats | None, ids: Sequence[str] | None, recipe: Recipe, upstream: Description
+    table: CodedAnswers,
+    scores: Floats | None,
+    ids: Sequence[str] | None,
+    recipe: Recipe,
+    upstream: Description,
+    questions: Sources | None,
 ) -> Votes:
     uniform = isinstance(recipe.weight, Uniform)
     if scores is None and not uniform:
@@ -232,7 +260,12 @@ def _hold(
         outcome = majority(codes) if uniform else weighted(codes, recipe.weights(block, rows))
         winner[rows] = settle(table, rows, outcome)
         confidence[rows], unanimous[rows] = outcome.confidence, outcome.unanimous
-    secondary = None if recipe.tie_break is None else recipe.tie_break.of(table, scores, winner, ids)
+    secondary = None
+    if recipe.tie_break is not None:
+        sources = sources_of(len(table), questions, ids)
+        secondary = recipe.tie_break.of(table, scores, winner, sources)
+        if isinstance(recipe.tie_break, Jitter) and None in sources:
+            warnings.warn(_NO_JITTER.format(sum(source is None for source in sources)), NoJitterWarning, stacklevel=3)
     kept = None if uniform else scores  # the majority vote needs none for its tallies
     return Votes(table.keys_of(winner), confidence, unanimous, secondary, ids, recipe, upstream, table, kept)
 

@@ -1,0 +1,123 @@
+"""The scores of paths, and numbers of problems: from which fields, and what becomes of pools that lack some."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from demur.errors import InvalidValue, PoolFileError
+from demur.records import Path, Pool, names_labels
+from demur.voting.recipe import DROP, Unscored
+
+ABSENT: Any = object()
+
+
+def read_column(pools: Sequence[Pool], name: str) -> list[float]:
+    """A number per problem, from a field of the problem."""
+    refuse_label_name(name)
+    column = []
+    for pool in pools:
+        value = pool.problem.extra.get(name, ABSENT)
+        if not _is_number(value):
+            shown = "nothing" if value is ABSENT else repr(value)
+            raise PoolFileError(
+                f"problem {pool.problem.id!r} has {shown} in the field {name!r}; expected a finite number"
+            )
+        column.append(float(value))
+    return column
+
+
+def read_scores(pools: Sequence[Pool], name: str) -> list[list[float]]:
+    """The score of every path: `scores[NAME]`, or for a dotted name a field of the path (`.logprob`, `meta.judge`)."""
+    return scores_or_dropped(pools, name, None)[0]
+
+
+def scores_or_dropped(pools: Sequence[Pool], name: str, unscored: Unscored) -> tuple[list[list[float]], list[int]]:
+    """The score of every path, and the rows of pools that are left out for want of one, whose scores are all 0."""
+    table = _with_gaps(pools, name)
+    lacking = [row for row, scores in enumerate(table) if None in scores]
+    if lacking and unscored is None:
+        raise _no_score(pools, [pools[row].problem.id for row in lacking], name)
+    if len(lacking) == len(pools):
+        raise _no_score(pools, [pool.problem.id for pool in pools], name)
+    if unscored == DROP:
+        for row in lacking:
+            table[row] = [0.0] * len(table[row])
+        return table, lacking  # type: ignore[return-value]
+    return [[unscored if score is None else score for score in row] for row in table], []  # type: ignore[misc]
+
+
+def as_unscored(value: Any) -> Unscored:
+    """What a description or a caller says of pools without a score; ValueError where it is none of the three."""
+    if value is None or value == DROP or _is_number(value):
+        return value  # type: ignore[no-any-return]
+    raise InvalidValue(f"unscored must be None, {DROP!r} or a finite number, got {value!r:.60}")
+
+
+def refuse_label_name(name: str) -> None:
+    """Raise if a field's name says that it holds labels."""
+    if names_labels(name):
+        raise InvalidValue(
+            f"{name!r} names labels, and labels cannot be a score: the vote must not see them; "
+            "if it holds something else, give the field another name"
+        )
+
+
+def field_of(path: Path, steps: Sequence[str]) -> Any:
+    """A (nested) field of a path that has no name of its own; ABSENT where there is none."""
+    value: Any = {"answer": path.answer, "text": path.text, "scores": path.scores, **path.extra}
+    for step in steps:
+        value = value.get(step, ABSENT) if isinstance(value, dict) else ABSENT
+    return value
+
+
+def _with_gaps(pools: Sequence[Pool], name: str) -> list[list[float | None]]:
+    """The score of every path; None where it has none."""
+    in_scores = any(name in path.scores for pool in pools for path in pool.paths)
+    steps = [] if in_scores or "." not in name else name.removeprefix(".").split(".")
+    refuse_label_name(steps[-1] if steps else name)
+    table: list[list[float | None]] = []
+    for pool in pools:
+        row: list[float | None] = []
+        for position, path in enumerate(pool.paths):
+            value = field_of(path, steps) if steps else path.scores.get(name, ABSENT)
+            if value is ABSENT or value is None:
+                row.append(None)
+                continue
+            if isinstance(value, bool):
+                raise InvalidValue(f"{name!r} holds true and false: that is a label, and labels cannot be a score")
+            if not _is_number(value):
+                raise PoolFileError(
+                    f"problem {pool.problem.id!r}, path {position}: the score {name!r} must be a finite number, "
+                    f"got {value!r:.40}"
+                )
+            row.append(float(value))
+        table.append(row)
+    return table
+
+
+def _no_score(pools: Sequence[Pool], lacking: Sequence[str], name: str) -> PoolFileError:
+    """Which pools lack a score, and what there is instead."""
+    if len(lacking) < len(pools):
+        few = ", ".join(repr(problem) for problem in lacking[:5]) + (", …" if len(lacking) > 5 else "")
+        return PoolFileError(
+            f"{len(lacking)} of {len(pools)} pools lack the score {name!r} in some path: {few}",
+            "score them with the `demur score` that scored the others; or calibrate with {drop_unscored}, which leaves "
+            "such pools out and abstains on them in use, or with {fill_unscored=VALUE}, which stands in for the score",
+        )
+    paths = [path for pool in pools[:100] for path in pool.paths]
+    names = sorted({score for path in paths for score in path.scores})
+    fields = sorted({f".{f}" for path in paths for f, v in path.extra.items() if _is_number(v)})
+    return PoolFileError(
+        f"no pool has the score {name!r} in all its paths; there is: {', '.join(names + fields) or 'none'}"
+    )
+
+
+def _is_number(value: Any) -> bool:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond any float
+        return False
