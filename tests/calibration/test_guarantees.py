@@ -72,6 +72,23 @@ def test_fewer_than_k_calibration_votes_are_confident_errors(table, alpha):
     assert point.answered(evidence)[1] <= max(point.law.k - 1, 0)
 
 
+def test_a_fraction_keeps_its_exact_value():
+    third = Marginal(Fraction(1, 3))
+    assert (third.rank(2), third.n_needed()) == (1, 2)
+    assert Marginal(1 / 3).rank(2) == 0  # the decimal it prints as is smaller
+    assert third.level == Fraction(1, 3)
+    assert third.alpha == 1 / 3
+    assert "at most 1/3," in third.promise(2)
+    assert "at most 0.25," in Marginal(Fraction(1, 4)).promise(9)
+    assert Marginal("1/3") == third
+    assert Marginal(1 / 3) != third
+    assert Smoothed(Fraction(1, 3), seed=1).rank(2) == 1
+    assert Smoothed(Fraction(1, 3), seed=1).n_needed() == 2
+    # P(Bin(1, 2/3) ≤ 0) is 1/3, which a delta of a third allows, and the decimal below it does not.
+    assert HighProbability(Fraction(2, 3), Fraction(1, 3)).rank(1) == 1
+    assert HighProbability(Fraction(2, 3), 0.3333333333333333).rank(1) == 0
+
+
 def test_the_rank_is_exact_where_floats_are_not():
     assert Marginal(0.29).rank(99) == 29
     assert int((99 + 1) * 0.29) == 28  # the mutant: a float count loses one allowed error

@@ -14,6 +14,7 @@ import demur as dm
 from demur.backends import OpenAI
 from demur.errors import BackendError, InvalidValue, PipelineMismatch
 from demur.pipeline.pipeline import Pipeline
+from demur.pipeline.sources import source_of_run
 from demur.records import Problem
 from loopback import choice, reply
 
@@ -189,3 +190,18 @@ def write_simulated(file):
     from demur.pools.jsonl import write_pools
 
     write_pools(dm.simulate_pools(200, n_paths=4).pools(), file)
+
+
+def test_every_question_asked_has_a_jitter_of_its_own_and_the_same_question_the_same(pipeline, tmp_path):
+    run = pipeline.run(PROBLEMS, tmp_path / "run.db")
+    with dm.Store(run.store) as store:
+        source = source_of_run(store.run(run.name))
+    voted = dm.vote_pools(source, dm.FieldChoice(score=run.score), source.recipe(run.score, tie_break="jitter:7"))
+    policy = dm.calibrate(voted, alpha=0.3)
+    with pipeline.answerer(policy) as answerer:
+        asked = [answerer.ask(f"What is {2 * k} + 1?").decision.secondary for k in range(30)]
+        again = answerer.ask("What is 0 +\n1?").decision.secondary
+        chosen = answerer.ask(Problem("question", "What is 0 + 1?", extra={"task": "math", "options": ["1", "2"]}))
+    assert len(set(asked)) == 30
+    assert again == asked[0] == voted.votes.secondary[0]
+    assert chosen.decision.secondary != asked[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -312,6 +313,17 @@ def test_a_policy_survives_its_file(tmp_path_factory, seed, guarantee, tie_break
     for row in range(20):
         one = policy.decide(fresh.answers[row], fresh.scores[row], id=f"n{row}")
         assert loaded.decide(fresh.answers[row], fresh.scores[row], id=f"n{row}") == one
+
+
+def test_a_policy_holds_fractions_exactly(tmp_path):
+    third = Fraction(1, 3)
+    wanted = [dm.Marginal(third), dm.Smoothed(third, seed=3), dm.HighProbability(third, Fraction(2, 7))]
+    policy = dm.calibrate(dm.vote([["a", "a"], ["a", "b"]] * 10), [True, False] * 10, guarantee=wanted)
+    policy.save(tmp_path / "p.json")
+    loaded = dm.Policy.load(tmp_path / "p.json")
+    assert [rule.guarantee for rule in loaded.points] == [rule.guarantee for rule in policy.points]
+    assert loaded.point(third, "marginal").guarantee.level == third
+    assert loaded.point(1 / 3, "marginal") is loaded.point("1/3", "marginal")
 
 
 def test_saving_twice_gives_the_same_bytes(policy, tmp_path):

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from demur.errors import InvalidValue
 from demur.pools.splits import in_drawn_order, one_per_unit, repeated, split, units
-from demur.records import question_digest
 
 rows = st.lists(
     st.tuples(st.sampled_from([None, "", "c1", "c2"]), st.sampled_from([None, " ", "Q?", "Q ?", "R?"])),
@@ -78,11 +77,6 @@ def test_shares_that_leave_nothing_for_calibration_are_refused():
     for tune, test in [(0.5, 0.5), (-0.1, 0.2), (0, 1.0), (float("nan"), 0)]:
         with pytest.raises(InvalidValue, match="leave some for calibration"):
             split(["a", "b"], seed=0, tune=tune, test=test)
-
-
-def test_question_digests_ignore_blank_space_only():
-    assert question_digest(" What  is\n2+2? ") == question_digest("What is 2+2?")
-    assert question_digest("What is 2+2?") != question_digest("what is 2+2?")
 
 
 def test_the_drawn_order_depends_on_ids_alone():

@@ -15,6 +15,7 @@ import pytest
 import demur.report
 from demur.calibration import Marginal, Rule
 from demur.evidence.counts import Evidence, above_all, answer_all
+from demur.report.facts import _by_size
 from demur.report.page import page_of
 
 RULE = Path(demur.report.__file__).with_name("rule.js")
@@ -26,6 +27,7 @@ MUTANTS = {
     "forgets the secondary key": ("part < limit", "part <= limit"),
     "reads null in a threshold as -inf": ("bound ?? Infinity", "bound ?? -Infinity"),
     "reads null in a key as +inf": ("key[place] ?? -Infinity", "key[place] ?? Infinity"),
+    "ignores the size of a pool": ("point.by_size ?", "false ?"),
 }
 DRIVER = """
 const { files, cases } = JSON.parse(require("fs").readFileSync(0, "utf8"));
@@ -50,14 +52,16 @@ def draw_rule(rng, keys):
     settled = guarantee.settle(Evidence.of(finite, rng.random(len(finite)) < 0.5)).threshold_key
     tied = tuple(finite[rng.integers(len(finite))].tolist())
     thresholds = [settled, tied, tied, above_all(width), answer_all(width), (tied[0], *[math.inf] * (width - 1))]
-    return Rule(guarantee, KEYS, guarantee.law(KEYS), thresholds[rng.integers(len(thresholds))])
+    drawn = [thresholds[place] for place in rng.integers(len(thresholds), size=3)]
+    by_size = {2: max(drawn[0], drawn[1]), 3: max(drawn[0], drawn[2])} if rng.random() < 0.5 else None
+    return Rule(guarantee, KEYS, guarantee.law(KEYS), drawn[0], by_size)
 
 
 @pytest.fixture(scope="module")
 def cases():
     rng = np.random.default_rng(20)
     every_keys = [draw_keys(rng, width=1 + case % 2) for case in range(CASES)]
-    return [(draw_rule(rng, keys), keys) for keys in every_keys]
+    return [(draw_rule(rng, keys), keys, rng.integers(2, 5, KEYS)) for keys in every_keys]  # 4 paths: never seen
 
 
 @pytest.fixture(scope="module")
@@ -77,27 +81,28 @@ def verdicts(cases, tmp_path_factory):
     return dict(zip(files, json.loads(ran.stdout), strict=True))
 
 
-def as_facts(rule, keys):
+def as_facts(rule, keys, sizes):
     """A rule and keys as the page has them: null for what is infinite."""
     columns = [[value if math.isfinite(value) else None for value in column] for column in keys.T.tolist()]
     secondary = columns[1] if len(columns) == 2 else None
-    return {"point": rule.document(), "questions": {"confidence": columns[0], "secondary": secondary}}
+    point = {**rule.document(), "by_size": _by_size(rule, [2, 3, 4])}
+    return {"point": point, "questions": {"confidence": columns[0], "secondary": secondary, "n_paths": sizes.tolist()}}
 
 
 def test_every_key_is_answered_in_the_page_as_in_python(cases, verdicts):
-    assert verdicts["page"] == [rule.answers(keys).tolist() for rule, keys in cases]
+    assert verdicts["page"] == [rule.answers(keys, sizes).tolist() for rule, keys, sizes in cases]
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_rule_that_is_wrong_in_one_place_is_caught(cases, verdicts, mutant):
-    assert verdicts[mutant] != [rule.answers(keys).tolist() for rule, keys in cases]
+    assert verdicts[mutant] != [rule.answers(keys, sizes).tolist() for rule, keys, sizes in cases]
 
 
 def test_the_cases_reach_every_corner(cases):
-    thresholds = [rule.threshold_key for rule, _ in cases]
+    thresholds = [rule.threshold_key for rule, *_ in cases]
     for width in (1, 2):
         assert {above_all(width), answer_all(width)} <= set(thresholds)
-    ties = [(keys[:, 0] == rule.threshold, rule.answers(keys)) for rule, keys in cases if keys.shape[1] == 2]
+    ties = [(keys[:, 0] == rule.threshold, rule.answers(keys)) for rule, keys, _ in cases if keys.shape[1] == 2]
     assert sum(int((tied & answered).sum()) for tied, answered in ties) > 100
     assert sum(int((tied & ~answered).sum()) for tied, answered in ties) > 100
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import demur as dm
 from brute_force import literal_vote
-from demur.errors import InvalidValue
+from demur.errors import InvalidValue, NoJitterWarning
 from demur.voting.normalisers import none, pool_minmax, pool_z, rank
 
 A, B, C = "A", "B", "C"
@@ -270,7 +270,31 @@ def test_mean_score_is_that_of_the_winning_paths_and_minus_infinity_without_any(
     assert votes.secondary.tolist() == [2.0, -np.inf]
 
 
-def test_jitter_depends_on_the_id_and_the_seed_alone():
+def test_jitter_depends_on_the_question_and_the_seed_alone():
+    questions = [f"What is {row} + {row}?" for row in range(2000)]
+    one = dm.vote([["a"]] * 2000, tie_break=dm.jitter(1), questions=questions, ids=range(2000))
+    other = dm.vote([["a", "b"]] * 2000, tie_break=dm.jitter(1), questions=questions[::-1], ids=range(5000, 7000))
+    np.testing.assert_array_equal(one.secondary, other.secondary[::-1])
+    assert len(set(one.secondary.tolist())) == 2000
+    assert not np.array_equal(
+        one.secondary, dm.vote([["a"]] * 2000, tie_break=dm.jitter(2), questions=questions).secondary
+    )
+    spaced = dm.vote([["a"]], tie_break=dm.jitter(1), questions=["  What is\n0 + 0? "])
+    assert spaced.secondary[0] == one.secondary[0]
+
+
+def test_without_a_question_jitter_depends_on_the_id_and_with_neither_there_is_none_and_that_is_said():
+    mixed = dm.vote([["a"]] * 3, tie_break=dm.jitter(1), questions=["Why?", None, " "], ids=["x", "y", "z"])
+    by_id = dm.vote([["a"]] * 3, tie_break=dm.jitter(1), ids=["x", "y", "z"])
+    assert mixed.secondary[0] != by_id.secondary[0]
+    assert mixed.secondary[1:].tolist() == by_id.secondary[1:].tolist()
+    with pytest.warns(NoJitterWarning, match="1 pools have neither a question nor an id"):
+        some = dm.vote([["a"]] * 2, tie_break=dm.jitter(1), questions=["Why?", None])
+    assert some.secondary[0] >= 0
+    assert some.secondary[1] < 0  # last among its equals, so never answered where another is not
+
+
+def test_jitter_without_questions_depends_on_the_id_and_the_seed_alone():
     ids = [f"q{i}" for i in range(2000)]
     one = dm.vote([["a"]] * 2000, tie_break=dm.jitter(1), ids=ids)
     back = dm.vote([["a"]] * 2000, tie_break=dm.jitter(1), ids=ids[::-1])

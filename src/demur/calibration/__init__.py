@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from demur.calibration.forecast import Forecast, forecast
-from demur.calibration.guarantee import CLUSTER, QUESTION, Guarantee, Rule, exact_alpha, settle_by_size
+from demur.calibration.guarantee import CLUSTER, QUESTION, Guarantee, Level, Rule, exact_alpha, settle_by_size
 from demur.calibration.high_probability import HighProbability
 from demur.calibration.marginal import Marginal
 from demur.calibration.smoothed import Smoothed
@@ -19,6 +19,7 @@ __all__ = [
     "Forecast",
     "Guarantee",
     "HighProbability",
+    "Level",
     "Marginal",
     "Rule",
     "Smoothed",

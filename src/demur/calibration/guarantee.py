@@ -26,6 +26,8 @@ from demur.evidence.counts import Evidence, Floats, ThresholdKey, above_all, exc
 from demur.evidence.laws import ErrorLaw, split_expectation
 from demur.evidence.strata import Sizes, Strata, rows_by_size
 
+Level = float | Fraction
+"""An alpha: the decimal that a number prints as, or a fraction as it is."""
 QUESTION, CLUSTER = "question", "cluster"
 """What a promise counts: questions, or clusters of them of which one question each counts."""
 
@@ -74,8 +76,8 @@ class Rule:
     n: int
     law: ErrorLaw
     threshold_key: ThresholdKey
-    by_size: Mapping[int, ThresholdKey] = field(default_factory=dict)
-    """The threshold of each pool size that calibration knows; other sizes are not answered. Empty: any size."""
+    by_size: Mapping[int, ThresholdKey] | None = None
+    """The threshold of each pool size that calibration saw often enough; others are not answered. None: any size."""
     unit: str = QUESTION
 
     @property
@@ -106,9 +108,13 @@ class Rule:
 
     def threshold_of(self, size: int) -> ThresholdKey:
         """The key that a pool of this size must exceed."""
-        if not self.by_size:
+        if self.by_size is None:
             return self.threshold_key
         return self.by_size.get(size) or above_all(len(self.threshold_key))
+
+    def takes(self, size: int) -> bool:
+        """Whether calibration saw enough pools of this size for any of them to be answered."""
+        return self.by_size is None or size in self.by_size
 
     def answers(self, keys: Floats, n_paths: Sizes | None = None) -> NDArray[np.bool_]:
         """Which keys are answered, of pools of these sizes; where none are given, whatever their size."""
@@ -129,7 +135,7 @@ class Rule:
     def document(self) -> dict[str, Any]:
         """As plain values: what a policy file stores, and checks against its own evidence."""
         settled: dict[str, Any] = {"k": self.law.k, "threshold": without_infinity(self.threshold_key)}
-        if set(self.by_size.values()) - {self.threshold_key}:
+        if self.by_size is not None and set(self.by_size.values()) != {self.threshold_key}:
             settled["by_size"] = {str(size): without_infinity(key) for size, key in self.by_size.items()}
         return {"guarantee": self.guarantee.name, **self.guarantee.parameters(), **settled}
 
@@ -146,10 +152,11 @@ def settle_by_size(guarantee: Guarantee, evidence: Strata, unit: str = QUESTION)
     elif len(sizes) == 1:
         keys = {sizes[0]: rule.threshold_key}
     else:
-        needed, never = guarantee.n_needed(), above_all(len(rule.threshold_key))
+        needed = guarantee.n_needed()
         keys = {
-            size: never if own.n < needed else max(rule.threshold_key, guarantee.settle(own).threshold_key)
+            size: max(rule.threshold_key, guarantee.settle(own).threshold_key)
             for size, own in evidence.by_size.items()
+            if own.n >= needed
         }
     return replace(rule, by_size=keys, unit=unit)
 

@@ -43,6 +43,7 @@ def run(
     relation: options.Relation = None,
     drop_unscored: options.DropUnscored = False,
     fill_unscored: options.FillUnscored = None,
+    fitted_on: options.FittedOn = None,
     correct: options.Correct = None,
     run_name: options.RunName = None,
     config: options.Config = None,
@@ -59,7 +60,7 @@ def run(
     replacing.refuse_overwriting(out, file, by=replacing.POLICY)
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed)
     flags = options.VoteFlags(
-        score, normaliser, weight, tie_break, answer_field, missing, relation, drop_unscored, fill_unscored
+        score, normaliser, weight, tie_break, answer_field, missing, relation, drop_unscored, fill_unscored, fitted_on
     )
     _, voted = flags.vote(file, run_name, config, correct)
     policy = demur.calibrate(

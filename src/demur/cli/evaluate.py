@@ -39,6 +39,7 @@ def run(
     relation: options.Relation = None,
     drop_unscored: options.DropUnscored = False,
     fill_unscored: options.FillUnscored = None,
+    fitted_on: options.FittedOn = None,
     correct: options.Correct = None,
     run_name: options.RunName = None,
     config: options.Config = None,
@@ -50,7 +51,7 @@ def run(
     json: options.Json = False,
 ) -> None:
     flags = options.VoteFlags(
-        score, normaliser, weight, tie_break, answer_field, missing, relation, drop_unscored, fill_unscored
+        score, normaliser, weight, tie_break, answer_field, missing, relation, drop_unscored, fill_unscored, fitted_on
     )
     _, voted = flags.vote(file, run_name, config, correct)
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed)

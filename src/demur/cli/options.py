@@ -5,7 +5,11 @@ Verbs use the library by its public names, which `demur` imports when they are u
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,11 +22,22 @@ if TYPE_CHECKING:
     from demur.calibration import Guarantee
 
 Text = str | None
+_LEVEL = re.compile(r"[0-9]{0,18}\.?[0-9]{1,18}(e-?[0-9]{1,2})?|[0-9]{1,18}/[0-9]{1,18}")
 
 
-def option(flag: str, metavar: str, text: str, *more: str) -> Any:
+def option(flag: str, metavar: str, text: str, *more: str, parser: Any = None) -> Any:
     """An option that takes a value; `more` are other names of its flag."""
-    return typer.Option(flag, *more, metavar=metavar, help=text)
+    return typer.Option(flag, *more, metavar=metavar, help=text, parser=parser)
+
+
+def level(text: str) -> Fraction:
+    """A level as it is written, 0.05 or 1/3, exactly."""
+    if not _LEVEL.fullmatch(text):
+        raise typer.BadParameter(f"{text!r} is neither a number nor a fraction such as 1/3")
+    try:
+        return Fraction(text)
+    except ZeroDivisionError:
+        raise typer.BadParameter(f"{text!r} divides by zero") from None
 
 
 def argument(metavar: str, text: str) -> Any:
@@ -58,15 +73,19 @@ DropUnscored = Annotated[
     bool, typer.Option("--drop-unscored", help="Leave out pools with a path that has no score; in use they abstain.")
 ]
 FillUnscored = Annotated[float | None, option("--fill-unscored", "VALUE", "The score of paths that have none.")]
+_FITTED = "Ids of problems that a learned score or tie-break was fitted on, one per line: they may not calibrate."
+FittedOn = Annotated[Path | None, option("--fitted-on", "FILE", _FITTED)]
 _LABELS = "Path field with ready-made labels (true/false), instead of gold."
 Correct = Annotated[Text, option("--correct", "FIELD", _LABELS)]
 _ALLOWED = "Allowed share of confident errors; repeatable.  [default: 0.05]"
-Alpha = Annotated[list[float] | None, option("--alpha", "A", _ALLOWED)]
-Delta = Annotated[float | None, option("--delta", "D", "Promise alpha for all but this share of calibration sets.")]
+Alpha = Annotated[list[Any] | None, option("--alpha", "A", _ALLOWED, parser=level)]
+_SHARE = "Promise alpha for all but this share of calibration sets."
+Delta = Annotated[Any, option("--delta", "D", _SHARE, parser=level)]
 _SMOOTHED = "Spend alpha exactly, with one random draw of the rank (fresh, or from --seed)."
 Smoothed = Annotated[bool, typer.Option("--smoothed", help=_SMOOTHED)]
 PolicyFile = Annotated[Path, option("--policy", "POLICY", "A file that `calibrate` wrote.")]
-OneAlpha = Annotated[float | None, option("--alpha", "A", "Which operating point.  [default: the smallest alpha]")]
+_POINT = "Which operating point.  [default: the smallest alpha]"
+OneAlpha = Annotated[Any, option("--alpha", "A", _POINT, parser=level)]
 _WHICH = "Which guarantee, where a policy holds several for one alpha."
 GuaranteeName = Annotated[Text, option("--guarantee", "NAME", _WHICH)]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of every random draw.  [default: 0]")]
@@ -86,6 +105,7 @@ class VoteFlags:
     relation: str | None
     drop_unscored: bool = False
     fill_unscored: float | None = None
+    fitted_on: Path | None = None
 
     def fields(self, score: str | None) -> demur.FieldChoice:
         if self.drop_unscored and self.fill_unscored is not None:
@@ -106,7 +126,18 @@ class VoteFlags:
         source = demur.open_pools(place, run, facts=facts, texts=texts, say=mention)
         weight, tie_break = self.weight or said.get("weight"), self.tie_break or said.get("tie_break")
         recipe = source.recipe(score, normaliser, weight, tie_break)
-        return source, demur.vote_pools(source, fields, recipe, correct=correct, say=mention)
+        fitted_on = [] if self.fitted_on is None else read_ids(self.fitted_on)
+        voted = demur.vote_pools(source, fields, recipe, correct=correct, fitted_on=fitted_on, say=mention)
+        return source, voted
+
+
+def read_ids(file: Path) -> list[str]:
+    """Ids of problems, one per line; of a pool or question file, its ids."""
+    try:
+        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+        return [str(json.loads(line)["id"]) if line.startswith("{") else line for line in lines]
+    except (OSError, UnicodeDecodeError, ValueError, KeyError, RecursionError) as error:
+        raise InvalidValue(f"cannot read ids of problems from {file}: {error}") from None
 
 
 def refuse_beside_policy(**flags: object) -> None:
@@ -145,7 +176,7 @@ def mention(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def guarantees_of(alpha: list[float] | None, delta: float | None, smoothed: bool, seed: int | None) -> list[Guarantee]:
+def guarantees_of(alpha: Sequence[Any] | None, delta: Any, smoothed: bool, seed: int | None) -> list[Guarantee]:
     """The guarantees that the flags ask for."""
     levels = alpha or [0.05]
     if delta is not None and smoothed:

@@ -41,6 +41,7 @@ def run(
     relation: options.Relation = None,
     drop_unscored: options.DropUnscored = False,
     fill_unscored: options.FillUnscored = None,
+    fitted_on: options.FittedOn = None,
     correct: options.Correct = None,
     run_name: options.RunName = None,
     config: options.Config = None,
@@ -58,7 +59,7 @@ def run(
     if policy is not None:
         how = {"alpha": alpha, "delta": delta, "score": score, "normaliser": normaliser, "weight": weight}
         read = {"answer_field": answer_field, "missing": missing, "relation": relation}
-        unscored = {"drop_unscored": drop_unscored, "fill_unscored": fill_unscored}
+        unscored = {"drop_unscored": drop_unscored, "fill_unscored": fill_unscored, "fitted_on": fitted_on}
         options.refuse_beside_policy(**how, tie_break=tie_break, **read, **unscored, seed=seed)
         source = demur.open_pools(file, run_name, texts=texts, say=options.mention)
         n, with_gold = len(source.pools), len(labelled_rows(source.pools))
@@ -73,7 +74,16 @@ def run(
         loaded.check(voted.votes)
     else:
         flags = options.VoteFlags(
-            score, normaliser, weight, tie_break, answer_field, missing, relation, drop_unscored, fill_unscored
+            score,
+            normaliser,
+            weight,
+            tie_break,
+            answer_field,
+            missing,
+            relation,
+            drop_unscored,
+            fill_unscored,
+            fitted_on,
         )
         source, voted = flags.vote(file, run_name, config, correct, texts=texts)
         guarantees = options.guarantees_of(alpha or [0.05, 0.1], delta, False, seed)

@@ -81,7 +81,7 @@ class SplitResult:
     def document(self) -> dict[str, Any]:
         """As plain values."""
         rates = ("confident_error", "answered", "selective_accuracy", "false_abstention", "threshold")
-        promised = {"alpha": self.alpha, "guarantee": self.guarantee.name, **self.guarantee.parameters()}
+        promised = {**self.guarantee.parameters(), "alpha": self.alpha, "guarantee": self.guarantee.name}
         return {
             **promised,
             "feasible": self.feasible,

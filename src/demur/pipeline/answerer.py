@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from demur import event_loop
 from demur.backends.protocol import Completion
+from demur.calibration import Level
 from demur.descriptions import Description
 from demur.engine.sample import wanted_paths
 from demur.engine.score import score_pool
@@ -71,7 +72,7 @@ class Answerer:
             await self.pipeline.scorer.close()
 
     async def ask_async(
-        self, question: str | Problem, *, alpha: float | None = None, guarantee: str | None = None
+        self, question: str | Problem, *, alpha: Level | None = None, guarantee: str | None = None
     ) -> Asked:
         """Sample paths for one new question, vote as the policy was calibrated, and answer or abstain."""
         self.policy.point(alpha, guarantee)  # before a path is paid for
@@ -86,7 +87,7 @@ class Answerer:
             pool = replace(pool, paths=tuple(paths))
         return self.decide(pool, alpha=alpha, guarantee=guarantee)
 
-    def decide(self, pool: Pool, *, alpha: float | None = None, guarantee: str | None = None) -> Asked:
+    def decide(self, pool: Pool, *, alpha: Level | None = None, guarantee: str | None = None) -> Asked:
         """Vote on a pool that was sampled and scored, and answer or abstain."""
         table, column = read_table([pool], self._fields), self.policy.recipe.tie_break
         tie_break = read_column([pool], column.name)[0] if isinstance(column, Column) else None
@@ -105,7 +106,7 @@ class Answerer:
         )
         return Asked(decision, pool, table.written[0])
 
-    def ask(self, question: str | Problem, *, alpha: float | None = None, guarantee: str | None = None) -> Asked:
+    def ask(self, question: str | Problem, *, alpha: Level | None = None, guarantee: str | None = None) -> Asked:
         """`ask_async`, waited for."""
         return event_loop.run(self.ask_async(question, alpha=alpha, guarantee=guarantee))
 

@@ -26,6 +26,7 @@ from typing import Any
 from demur import event_loop
 from demur.answers.extraction.custom import parse_extractor
 from demur.backends.protocol import Backend, Settings
+from demur.calibration import Level
 from demur.engine.sample import SamplingProgress, Stop, Watch, sample
 from demur.engine.score import ScoringProgress, score_run
 from demur.errors import DemurError, InvalidValue
@@ -169,14 +170,14 @@ class Pipeline:
         return Answerer(self, policy)
 
     def ask(
-        self, question: str | Problem, policy: Policy, *, alpha: float | None = None, guarantee: str | None = None
+        self, question: str | Problem, policy: Policy, *, alpha: Level | None = None, guarantee: str | None = None
     ) -> Asked:
         """Sample paths for one new question, vote as the policy was calibrated, and answer or abstain."""
         with self.answerer(policy) as answerer:
             return answerer.ask(question, alpha=alpha, guarantee=guarantee)
 
     async def ask_async(
-        self, question: str | Problem, policy: Policy, *, alpha: float | None = None, guarantee: str | None = None
+        self, question: str | Problem, policy: Policy, *, alpha: Level | None = None, guarantee: str | None = None
     ) -> Asked:
         """`ask`, to be awaited."""
         async with self.answerer(policy) as answerer:

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from demur.calibration import CLUSTER, QUESTION, Guarantee, Marginal, settle_by_size
+from demur.calibration import CLUSTER, QUESTION, Guarantee, Level, Marginal, settle_by_size
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
 from demur.evidence.strata import Strata
 from demur.policy.policy import Policy
@@ -18,7 +18,7 @@ from demur.pools.splits import Texts
 from demur.pools.voted_pools import VotedPools
 from demur.voting.votes import Votes
 
-Alphas = float | Sequence[float]
+Alphas = Level | Sequence[Level]
 Guarantees = Guarantee | Sequence[Guarantee]
 
 

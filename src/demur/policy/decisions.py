@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.calibration.guarantee import Rule
-from demur.evidence.counts import Floats, above_all
+from demur.evidence.counts import Floats
 from demur.records import Decision, Vote
 from demur.voting.votes import Votes
 
@@ -43,9 +43,8 @@ class Decisions:
     @property
     def of_rare_size(self) -> NDArray[np.bool_]:
         """Pools that are not answered because calibration saw too few of their size."""
-        never = above_all(len(self.rule.threshold_key))
-        rare = [size for size in np.unique(self.votes.n_paths).tolist() if self.rule.threshold_of(size) == never]
-        return np.isin(self.votes.n_paths, rare) if self.rule.feasible else np.zeros(len(self), dtype=np.bool_)
+        rare = [size for size in np.unique(self.votes.n_paths).tolist() if not self.rule.takes(size)]
+        return np.isin(self.votes.n_paths, rare)
 
     @property
     def unscored(self) -> NDArray[np.bool_]:
@@ -96,8 +95,8 @@ def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int
     if vote.confidence == 0:
         return f"Abstained: the paths that have an answer have no weight. {rule.promise}"
     threshold = rule.threshold_of(vote.n_paths)
-    needed = rule.guarantee.n_needed()
-    if threshold == above_all(len(threshold)) and seen < needed:
+    if not rule.takes(vote.n_paths):
+        needed = rule.guarantee.n_needed()
         return (
             f"Abstained: this pool has {vote.n_paths} paths, and {seen} calibration pools had as many, where "
             f"alpha = {rule.alpha:g} needs {needed}; if paths are missing because sampling failed, sample again to "

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from demur.calibration import Forecast, Rule, exact_alpha, forecast
+from demur.calibration import Forecast, Level, Rule, exact_alpha, forecast
 from demur.errors import CalibrationLeak, InvalidValue, PipelineMismatch, PolicyFileError
 from demur.evidence.counts import Floats
 from demur.policy import file
@@ -77,7 +77,7 @@ class Policy(PolicyParts):
     def fingerprint(self) -> str:
         return self.description.fingerprint
 
-    def point(self, alpha: float | None = None, guarantee: str | None = None) -> Rule:
+    def point(self, alpha: Level | None = None, guarantee: str | None = None) -> Rule:
         """The rule of an alpha and a guarantee's name; the strictest of those that what is named leaves."""
         wanted = None if alpha is None else float(exact_alpha(alpha))
         fitting = (rule for rule in self.points if wanted in (None, rule.alpha))
@@ -96,7 +96,7 @@ class Policy(PolicyParts):
         answers: Any,
         scores: Any = None,
         *,
-        alpha: float | None = None,
+        alpha: Level | None = None,
         guarantee: str | None = None,
         tie_break: float | None = None,
         id: str | None = None,  # noqa: A002 - the record's own word
@@ -137,7 +137,7 @@ class Policy(PolicyParts):
         how = FieldChoice.of(self.description), self.recipe
         return vote_pools(source, *how, labelled=labelled, correct=correct, assumed=self.upstream, say=say)
 
-    def decide_votes(self, votes: Votes, *, alpha: float | None = None, guarantee: str | None = None) -> Decisions:
+    def decide_votes(self, votes: Votes, *, alpha: Level | None = None, guarantee: str | None = None) -> Decisions:
         """Answer or abstain on many votes at once; refuses votes that were made another way."""
         rule = self.point(alpha, guarantee)
         self.check(votes)
@@ -170,11 +170,11 @@ class Policy(PolicyParts):
         self.check(votes)
         return self.strata.p_value(votes.key, votes.n_paths)
 
-    def forecast(self, alpha: float | None = None, guarantee: str | None = None) -> Forecast:
+    def forecast(self, alpha: Level | None = None, guarantee: str | None = None) -> Forecast:
         """What to expect at an alpha, from calibration data alone."""
         return forecast(self.strata, self.point(alpha, guarantee))
 
-    def forecast_per_question(self, alpha: float | None = None, guarantee: str | None = None) -> Forecast | None:
+    def forecast_per_question(self, alpha: Level | None = None, guarantee: str | None = None) -> Forecast | None:
         """The same over all calibration questions, where clusters are counted: no promise is about these rates."""
         rule = self.point(alpha, guarantee)
         return None if self.every_question is None else forecast(self.every_question, rule)
@@ -228,8 +228,7 @@ class Policy(PolicyParts):
             return [f"paths per pool (pools): {told}; they vary by chance in use as here, so one threshold serves all"]
         notes = [f"paths per pool (pools): {told}; each size has to pass its own threshold too"]
         for rule in self.points:
-            needed = rule.guarantee.n_needed()
-            rare = [str(size) for size, pools in self.sizes.items() if pools < needed]
+            needed, rare = rule.guarantee.n_needed(), [str(size) for size in self.sizes if not rule.takes(size)]
             if rare and rule.feasible:
                 notes.append(
                     f"pools of {', '.join(rare)} paths are not answered at alpha = {rule.alpha:g}: fewer than {needed} "

@@ -83,6 +83,7 @@ def _points(policy: Policy, test: Strata | None, sizes: Sequence[int]) -> list[d
                 **rule.document(),
                 "alpha": rule.alpha,
                 "by_size": _by_size(rule, sizes),
+                "rare_sizes": [size for size in sizes if not rule.takes(size)],
                 "chosen": chosen,
                 "feasible": rule.feasible,
                 "n_needed": guarantee.n_needed(),

@@ -200,8 +200,8 @@ function decisionSentence(row) {
     why = needs(point);
   } else if (questions.answer[row] === null) {
     why = "no path has an answer";
-  } else if (point.by_size && first === 1 && !known(second) && point.threshold[0] < 1) {
-    why = `too few calibration pools have ${questions.n_paths[row]} paths, or those that have are wrong too often`;
+  } else if (point.rare_sizes.includes(questions.n_paths[row])) {
+    why = `it has ${questions.n_paths[row]} paths, and too few calibration questions have as many`;
   } else if (confidence === first && known(second)) {
     const key = `the tie key ${number(questions.secondary[row])} ${verb} ${number(second)}`;
     why = `confidence ${fixed(confidence, 4)} ties with the threshold, and ${key}`;

@@ -1,0 +1,75 @@
+"""Clusters: one question of each counts, the promise says so, and both rates are shown."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import demur as dm
+from demur.errors import CalibrationLeak
+
+
+@pytest.fixture
+def documents():
+    """Sixty documents: each third has three questions, two of which the model gets wrong with full confidence."""
+    rows = []
+    for document in range(60):
+        many = document % 3 == 0
+        rows += [(f"d{document}", part == 0 or not many) for part in range(3 if many else 1)]
+    clusters, right = (list(column) for column in zip(*rows, strict=True))
+    votes = dm.vote([["a", "a"]] * len(rows), ids=[f"q{row}" for row in range(len(rows))])
+    return votes, np.array(right), clusters
+
+
+def test_the_promise_names_the_unit_that_was_counted(documents, tmp_path):
+    votes, right, clusters = documents
+    policy = dm.calibrate(votes, right, alpha=0.5, clusters=clusters)
+    assert (policy.n, policy.unit) == (60, "cluster")
+    promise = policy.point().promise
+    assert "one question of a new cluster, exchangeable with the 60 calibration clusters" in promise
+    assert promise in policy.decide(["a", "a"]).explanation
+    policy.save(tmp_path / "p.json")
+    loaded = dm.Policy.load(tmp_path / "p.json")
+    assert (loaded.unit, loaded.point().promise, loaded.summary()) == ("cluster", promise, policy.summary())
+    for guarantee in (dm.Smoothed(0.5, seed=1), dm.HighProbability(0.5, 0.1)):
+        assert "cluster" in dm.calibrate(votes, right, guarantee=guarantee, clusters=clusters).point().promise
+
+
+def test_questions_are_promised_where_no_cluster_joins_several(documents):
+    votes, right, _ = documents
+    alone = dm.calibrate(votes, right, alpha=0.5, clusters=[f"c{row}" for row in range(len(votes))])
+    assert (alone.unit, alone.every_question) == ("question", None)
+    same = ["What is 2 + 2?"] * 2 + [None] * (len(votes) - 2)
+    repeated = dm.calibrate(votes, right, alpha=0.5, questions=same, clusters=["c", "c"] + [None] * (len(votes) - 2))
+    assert (repeated.unit, repeated.n) == ("question", len(votes) - 1)
+
+
+def test_both_rates_are_shown(documents):
+    votes, right, clusters = documents
+    policy = dm.calibrate(votes, right, alpha=0.5, clusters=clusters)
+    counted = policy.forecast().confident_error
+    every = policy.forecast_per_question().confident_error
+    assert every == (~right).mean()  # all votes are answered
+    assert every > counted
+    assert f"of all 100 questions in these clusters, {100 * every:.1f} % are answered wrongly" in policy.summary()
+
+
+def test_an_audit_of_clusters_shows_both_rates(documents):
+    votes, right, clusters = documents
+    policy = dm.calibrate(votes, right, alpha=0.5, clusters=clusters)
+    fresh = dm.vote([["a", "a"]] * len(votes), ids=[f"new{row}" for row in range(len(votes))])
+    audit = dm.audit_policy(policy, fresh, right, clusters=[f"new {name}" for name in clusters])
+    assert (audit.n, audit.questions) == (60, 100)
+    assert audit[0].confident_error_per_question == (~right).mean()
+    assert audit[0].confident_error_per_question > audit[0].confident_error
+    assert audit[0].document()["confident_error_per_question"] == audit[0].confident_error_per_question
+
+
+def test_questions_given_without_clusters_count_once_and_are_remembered():
+    votes = dm.vote([["a", "a"]] * 40, ids=[f"q{row}" for row in range(40)])
+    questions = [f"Question {row % 30}" for row in range(40)]
+    policy = dm.calibrate(votes, [True] * 40, alpha=0.1, questions=questions)
+    assert policy.n == 30
+    with pytest.raises(CalibrationLeak, match="1 of 1 problems"):
+        policy.refuse_seen(["new"], ["Question 3"])
+    policy.refuse_seen(["new"], ["Question 31"])

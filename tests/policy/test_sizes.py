@@ -1,0 +1,194 @@
+"""Pools of different sizes: the promise holds for each size by itself, and sizes that are too rare are not answered."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import demur as dm
+from demur.calibration import exact_alpha
+from demur.descriptions import digest
+from demur.errors import InfeasibleWarning, PipelineMismatch, PolicyFileError
+
+ragged = st.lists(
+    st.tuples(st.integers(1, 3), st.integers(1, 3), st.booleans()).map(
+        lambda p: (max(p[0], p[1]), min(p[0], p[1]), p[2])
+    ),
+    min_size=2,
+    max_size=12,
+)  # (paths, paths for the winner, right)
+
+
+def answers_of(bag):
+    return [["a"] * won + [f"other {path}" for path in range(paths - won)] for paths, won, _ in bag]
+
+
+def calibrated(bag, alpha, **how):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InfeasibleWarning)
+        return dm.calibrate(dm.vote(answers_of(bag)), [right for *_, right in bag], alpha=alpha, **how)
+
+
+def losses_by_size(bag, alpha, **how):
+    """For each size, how many of its pools are answered wrongly by the policy calibrated on all the others."""
+    losses = dict.fromkeys({paths for paths, *_ in bag}, 0)
+    for held_out, (paths, _, right) in enumerate(bag):
+        policy = calibrated([one for row, one in enumerate(bag) if row != held_out], alpha, **how)
+        if policy.strata.knows(paths):  # else it is refused
+            losses[paths] += not policy.decide(answers_of(bag)[held_out]).abstained and not right
+    return losses
+
+
+@settings(max_examples=150)
+@given(ragged, st.sampled_from([0.1, 0.25, 0.3, 0.5]))
+def test_the_average_held_out_loss_is_at_most_alpha_for_each_size_and_for_all(bag, alpha):
+    losses = losses_by_size(bag, alpha)
+    for size, errors in losses.items():
+        assert Fraction(errors, sum(paths == size for paths, *_ in bag)) <= exact_alpha(alpha)
+    assert Fraction(sum(losses.values()), len(bag)) <= exact_alpha(alpha)
+
+
+@settings(max_examples=100)
+@given(ragged, st.sampled_from([0.1, 0.25, 0.3, 0.5]))
+def test_sizes_that_vary_by_chance_share_one_threshold_and_the_promise_holds_for_all_together(bag, alpha):
+    losses = losses_by_size(bag, alpha, sizes_by_chance=True)
+    assert Fraction(sum(losses.values()), len(bag)) <= exact_alpha(alpha)
+
+
+def test_one_threshold_for_all_sizes_breaks_the_promise_of_a_size():
+    """The negative control: what the policy did before. Small pools agree by chance, and are wrong more often."""
+    bag = [(2, 2, row % 4 != 0) for row in range(20)] + [(3, 3, True)] * 100
+    small = losses_by_size(bag, 0.1, sizes_by_chance=True)[2]
+    assert small / 20 > 0.1
+    assert losses_by_size(bag, 0.1)[2] == 0
+
+
+@pytest.fixture
+def mostly_ten():
+    """400 pools of ten paths, and four that lost five of theirs."""
+    drawn = dm.simulate_pools(404, n_paths=10, seed=3)
+    answers = [pool[:5] if row < 4 else pool for row, pool in enumerate(drawn.answers.astype(str).tolist())]
+    votes = dm.vote(answers, ids=[f"q{row}" for row in range(404)])
+    return dm.calibrate(votes, votes.answer == drawn.gold.astype(str), alpha=0.1)
+
+
+def test_pools_cut_to_a_size_that_calibration_hardly_saw_are_not_answered(mostly_ten):
+    fresh = dm.simulate_pools(300, n_paths=10, seed=4).answers.astype(str)
+    decisions = mostly_ten.decide_votes(dm.vote(fresh[:, :5].tolist()))
+    assert not decisions.answered.any()
+    assert decisions.of_rare_size.all()
+    assert mostly_ten.sizes == {5: 4, 10: 400}
+    told = decisions[0].explanation
+    assert "this pool has 5 paths, and 4 calibration pools had as many, where alpha = 0.1 needs 9" in told
+    assert "sample again to draw the rest" in told
+    assert decisions.notes()[0].startswith("300 pools have 5 paths")
+    assert mostly_ten.decide(fresh[0, :5].tolist()) == decisions[0]
+    whole = mostly_ten.decide_votes(dm.vote(fresh.tolist()))
+    assert whole.answered.mean() > 0.3
+    assert not whole.of_rare_size.any()
+    assert whole.notes() == []
+
+
+def test_the_summary_says_which_sizes_are_not_answered(mostly_ten):
+    told = mostly_ten.summary()
+    assert "paths per pool (pools): 5 (4), 10 (400)" in told
+    assert "pools of 5 paths are not answered at alpha = 0.1: fewer than 9 calibrated each" in told
+
+
+@pytest.mark.parametrize("seen", [8, 9])
+def test_a_size_is_answered_from_as_many_pools_on_as_the_promise_needs(seen):
+    bag = [(2, 2, True)] * seen + [(4, 4, True)] * 40
+    assert calibrated(bag, 0.1).decide(["a", "a"]).abstained == (seen < 9)
+
+
+def test_single_pools_of_unseen_sizes_abstain_among_others_and_are_refused_alone(mostly_ten):
+    mixed = mostly_ten.decide_votes(dm.vote([["1"] * 10, ["1"] * 7, ["1"] * 12]))
+    assert mixed.answered.tolist() == [True, False, False]
+    assert mixed.p_value.tolist()[1:] == [1.0, 1.0]
+    with pytest.raises(PipelineMismatch, match="n_paths is 5 or 10 in the policy, 7 in this pool"):
+        mostly_ten.decide(["1"] * 7)
+    with pytest.raises(PipelineMismatch, match="n_paths is 5 or 10 in the policy, 7 in pool 0"):
+        mostly_ten.decide_votes(dm.vote([["1"] * 7, ["1"] * 12]))
+
+
+def test_each_size_takes_the_larger_of_the_pooled_and_its_own_threshold():
+    rng = np.random.default_rng(1)
+    sizes = rng.choice([4, 6, 9], 300, p=[0.2, 0.3, 0.5])
+    won = [int(rng.integers(1, size + 1)) for size in sizes]
+    bag = [(int(size), top, bool(rng.random() < top / size)) for size, top in zip(sizes, won, strict=True)]
+    policy = calibrated(bag, 0.2)
+    rule, votes = policy.point(), dm.vote(answers_of(bag))
+    right = np.array([one[2] for one in bag])
+    apart = {size: dm.calibrate(votes.take(sizes == size), right[sizes == size], alpha=0.2) for size in (4, 6, 9)}
+    pooled = calibrated(bag, 0.2, sizes_by_chance=True).threshold
+    assert {size: rule.threshold_of(size)[0] for size in apart} == {
+        size: max(pooled, alone.threshold) for size, alone in apart.items()
+    }
+    assert len({rule.threshold_of(size) for size in apart}) > 1
+    # The p-value says the same: a marginal promise is kept exactly where p ≤ alpha.
+    decisions = policy.decide_votes(votes)
+    np.testing.assert_array_equal(decisions.answered, decisions.p_value <= 0.2)
+    for row in range(0, 300, 7):
+        assert policy.decide(answers_of(bag)[row]) == decisions[row]
+    right_above, wrong_above = rule.answered(policy.strata)
+    assert right_above == int((decisions.answered & right).sum())
+    assert wrong_above == int((decisions.answered & ~right).sum())
+
+
+def test_sizes_declared_to_vary_by_chance_are_answered_between_the_smallest_and_the_largest():
+    bag = [(4, 4, True)] * 30 + [(8, 8, True)] * 30 + [(6, 2, False)] * 3
+    policy = calibrated(bag, 0.2, sizes_by_chance=True)
+    answers = [["a"] * size for size in (3, 4, 5, 6, 7, 8, 9)]
+    assert policy.decide_votes(dm.vote(answers)).answered.tolist() == [False, True, True, True, True, True, False]
+    assert policy.decide(["a"] * 5).answer == "a"
+    assert "vary by chance" in policy.summary()
+
+
+def test_policies_of_ragged_pools_are_files_too(mostly_ten, tmp_path):
+    mostly_ten.save(tmp_path / "p.json")
+    loaded = dm.Policy.load(tmp_path / "p.json")
+    assert loaded.points == mostly_ten.points
+    assert loaded.sizes == mostly_ten.sizes
+    assert loaded.n_paths == mostly_ten.n_paths == 10
+    loaded.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "p.json").read_bytes()
+
+
+def as_schema_1(path, n_paths):
+    """A policy as the first schema had it: evidence of all sizes in one list, and the range of sizes."""
+    document = json.loads(path.read_text())
+    for name in ("digest", "unit", "sizes_by_chance", "unscored"):
+        document.pop(name)
+    rows = next(iter(document["evidence"].values()))
+    document |= {"schema": 1, "n_paths": n_paths, "evidence": rows}
+    for point in document["points"]:
+        point.pop("by_size", None)
+    path.write_text(json.dumps({**document, "digest": digest(document)}))
+
+
+def test_policies_of_the_first_schema_load_where_all_pools_had_one_size(tmp_path):
+    votes = dm.vote([["a"] * 4, ["a", "a", "a", "b"]] * 30)
+    policy = dm.calibrate(votes, [True, False] * 30, alpha=0.2)
+    policy.save(tmp_path / "p.json")
+    as_schema_1(tmp_path / "p.json", [4, 4])
+    loaded = dm.Policy.load(tmp_path / "p.json")
+    assert loaded.sizes == {4: 60}
+    assert loaded.decide(["a"] * 4) == policy.decide(["a"] * 4)
+    policy.save(tmp_path / "p.json")
+    as_schema_1(tmp_path / "p.json", [3, 4])
+    with pytest.raises(PolicyFileError, match=r"3 to 4 paths, and it does not say how many.*calibrate again"):
+        dm.Policy.load(tmp_path / "p.json")
+
+
+def test_a_high_probability_promise_asks_its_own_number_of_pools_of_each_size():
+    bag = [(2, 2, True)] * 21 + [(4, 4, True)] * 60
+    votes, right = dm.vote(answers_of(bag)), [True] * 81
+    policy = dm.calibrate(votes, right, guarantee=dm.HighProbability(0.1, 0.1))  # needs 22
+    assert policy.decide(["a", "a"]).abstained
+    assert policy.decide(["a"] * 4).answer == "a"

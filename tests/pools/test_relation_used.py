@@ -1,0 +1,72 @@
+"""A policy names the relations that compared its answers, and refuses files that would be compared by others."""
+
+from __future__ import annotations
+
+import pytest
+
+import demur as dm
+from demur.errors import InvalidValue, PipelineMismatch
+from demur.records import Path, Pool, Problem
+
+
+def source(*tasks, start=0):
+    """Forty pools, their tasks in turn; None for a file that names none."""
+    made = []
+    for row in range(start, start + 40):
+        task = tasks[row % len(tasks)]
+        problem = Problem(f"q{row}", f"Question {row}", ("1/2",), extra={} if task is None else {"task": task})
+        made.append(Pool(problem, (Path("0.5"), Path("1/2"))))
+    return dm.PoolSource(made)
+
+
+def policy_of(*tasks, **how):
+    return dm.calibrate(dm.vote_pools(source(*tasks), dm.FieldChoice(**how)), alpha=0.3)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "relation"),
+    [
+        (("math",), "by-task(mathematics@1)"),
+        ((None,), "by-task(plain@1)"),
+        (("math", None), "by-task(mathematics@1,plain@1)"),
+        (("mc", "qa", "mathematics"), "by-task(choice@1,mathematics@1,text@1)"),
+    ],
+)
+def test_the_relations_in_use_are_named(tasks, relation):
+    assert policy_of(*tasks).pipeline["answers"]["relation"] == relation
+
+
+def test_a_file_with_tasks_and_one_without_have_different_fingerprints_and_exclude_each_other():
+    with_task, without = policy_of("math"), policy_of(None)
+    assert with_task.fingerprint != without.fingerprint
+    with pytest.raises(
+        PipelineMismatch, match=r"relation is 'by-task\(mathematics@1\)' in the policy, 'by-task\(plain"
+    ):
+        with_task.check(with_task.vote(source(None, start=100)).votes)
+    with pytest.raises(PipelineMismatch, match="relation is"):
+        without.check(without.vote(source("math", start=100)).votes)
+    with_task.check(with_task.vote(source("math", start=100)).votes)
+
+
+def test_a_policy_of_several_tasks_takes_files_with_some_of_them():
+    mixed = policy_of("math", "qa")
+    for tasks in (("math",), ("qa",), ("qa", "math")):
+        mixed.check(mixed.vote(source(*tasks, start=100)).votes)
+    with pytest.raises(PipelineMismatch, match="relation is"):
+        mixed.check(mixed.vote(source("math", "mc", start=100)).votes)
+
+
+def test_a_named_relation_compares_files_with_and_without_tasks_alike():
+    named = policy_of("math", relation="mathematics")
+    assert named.pipeline["answers"]["relation"] == "mathematics@1"
+    named.check(named.vote(source(None, start=100)).votes)
+
+
+def test_policies_that_name_all_relations_still_read_any_file():
+    before = policy_of("math")
+    every = "by-task(choice@1,mathematics@1,plain@1,text@1)"
+    choice = dm.FieldChoice.of(before.description.updated(type(before.description)(answers={"relation": every})))
+    assert choice.describe([Problem("q", "Why?")])["relation"] == every
+    other = before.description.updated(type(before.description)(answers={"relation": "by-task(mathematics@9)"}))
+    with pytest.raises(InvalidValue, match=r"mathematics@9.*calibrate again"):
+        dm.FieldChoice.of(other)
