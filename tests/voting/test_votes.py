@@ -270,6 +270,17 @@ def test_mean_score_is_that_of_the_winning_paths_and_minus_infinity_without_any(
     assert votes.secondary.tolist() == [2.0, -np.inf]
 
 
+def test_means_that_are_equal_are_equal_to_the_last_bit_however_their_sums_round():
+    scores = [[0.1, 0.2, 0.3], [0.2, 0.2, 0.2], [0.3, 0.2, 0.1], [0.6, 0.0, 0.0]]
+    assert len({np.mean(row) for row in np.array(scores)}) > 1  # floats alone tell them apart
+    votes = dm.vote([["a", "a", "a"]] * 4, scores, weight=dm.uniform(), tie_break=dm.mean_score())
+    assert votes.secondary.tolist() == [0.2] * 4
+    policy = dm.calibrate(votes, [False, True, True, True], alpha=0.25)
+    assert policy.point().threshold_key == (1.0, 0.2)
+    for row in scores:  # all tie with the threshold, and none is above it
+        assert policy.decide(["a", "a", "a"], row).abstained
+
+
 def test_jitter_depends_on_the_question_and_the_seed_alone():
     questions = [f"What is {row} + {row}?" for row in range(2000)]
     one = dm.vote([["a"]] * 2000, tie_break=dm.jitter(1), questions=questions, ids=range(2000))
