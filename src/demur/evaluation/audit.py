@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from demur.calibration import Rule
+from demur.calibration import Rule, forecast
 from demur.errors import CalibrationLeak, InvalidValue
 from demur.evidence.counts import Evidence
 from demur.evidence.frontier import Frontier
@@ -40,10 +40,10 @@ class Consistency:
     errors: int
     """Questions answered wrongly."""
     confident_error: float
-    expected: float
-    """The mean confident-error rate where there are no ties: at most alpha."""
+    usual_at_most: float
+    """In 95 % of such audits the rate is no higher; ties and scarce errors make it lower still."""
     interval: tuple[float, float]
-    """Where the rate lies in 95 % of such audits, if there are no ties."""
+    """Where the rate lies in 95 % of such audits, too low and too high left out alike, if there are no ties."""
     p_value: float
     """P(at least so many errors) if the promise holds."""
     consistent: bool
@@ -54,15 +54,16 @@ class Consistency:
         """From the two bare numbers; `points` is how many rules are audited together."""
         if not 0 <= errors <= n or n < 1:
             raise InvalidValue(f"errors must lie between 0 and the number of questions, got {errors} of {n}")
-        (low, high), p_value = rule.law.interval(n), rule.law.upper_tail(errors, n)
+        low, high = rule.law.interval(n)
+        limit, p_value = rule.law.usual_at_most(n), rule.law.upper_tail(errors, n)
         consistent = verdict_of(p_value, points) != NOT_CONSISTENT
         verdict = _verdict(rule, n, errors, p_value, consistent=consistent)
-        usual = low / n, high / n
-        return Consistency(rule, n, errors, errors / n, rule.law.expected, usual, p_value, consistent, verdict)
+        limits = limit / n, (low / n, high / n)
+        return Consistency(rule, n, errors, errors / n, *limits, p_value, consistent, verdict)
 
     def document(self) -> dict[str, Any]:
         """As plain values."""
-        names = ("errors", "confident_error", "expected", "interval", "p_value", "consistent", "verdict")
+        names = ("errors", "confident_error", "usual_at_most", "interval", "p_value", "consistent", "verdict")
         rule = self.rule
         known = {"alpha": rule.alpha, "guarantee": rule.guarantee.name, "feasible": rule.feasible}
         return {**known, "threshold": rule.threshold, **{name: getattr(self, name) for name in names}}
@@ -72,6 +73,8 @@ class Consistency:
 class Audit(Consistency):
     """Realised rates of one operating point on labelled questions it has not seen."""
 
+    expected_confident_error: float
+    """The rate that the policy's forecast foretells."""
     answered: float
     selective_accuracy: float
     """NaN where nothing was answered."""
@@ -79,7 +82,7 @@ class Audit(Consistency):
 
     def document(self) -> dict[str, Any]:
         """As plain values."""
-        rates = ("answered", "selective_accuracy", "false_abstention")
+        rates = ("expected_confident_error", "answered", "selective_accuracy", "false_abstention")
         return {**super().document(), **{name: getattr(self, name) for name in rates}}
 
 
@@ -142,10 +145,13 @@ def _audit(policy: Policy, rule: Rule, votes: Votes, labels: NDArray[np.bool_]) 
     is_answered = policy.decide_votes(votes, alpha=rule.alpha, guarantee=rule.guarantee.name).answered
     n, given = len(votes), int(is_answered.sum())
     errors = int((is_answered & ~labels).sum())
-    check = Consistency.of(rule, errors, n, points=len(policy.points))
-    accuracy = (given - errors) / given if given else float("nan")
-    withheld = int((~is_answered & labels).sum()) / n
-    return Audit(**vars(check), answered=given / n, selective_accuracy=accuracy, false_abstention=withheld)
+    return Audit(
+        **vars(Consistency.of(rule, errors, n, points=len(policy.points))),
+        expected_confident_error=forecast(policy.evidence, rule).expected_confident_error,
+        answered=given / n,
+        selective_accuracy=(given - errors) / given if given else float("nan"),
+        false_abstention=int((~is_answered & labels).sum()) / n,
+    )
 
 
 def verdict_of(p_value: float, points: int) -> str:

@@ -1,15 +1,15 @@
 """Repeated random splits: calibrate on one part of labelled votes, measure on the rest, many times over.
 
-The mean confident-error rate over splits of one fixed file has an exact expectation (`laws.split_expectation`), so
-agreement checks the code and not exchangeability: a random split is exchangeable by construction. The yardstick for
-a mean is its standard error, not the standard deviation of one split.
+The number of confident errors over splits of one fixed file has an exact law (`evidence.split_law`), so agreement
+checks the code and not exchangeability: a random split is exchangeable by construction. The yardstick for a mean is
+its standard error by that law; the one seen in a few splits collapses where errors are rare.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from demur.calibration import Guarantee
 from demur.evidence.counts import Evidence, Floats, levels_below
 from demur.evidence.frontier import Frontier
+from demur.evidence.split_law import SplitLaw
 from demur.policy.calibrate import Alphas, Guarantees, as_guarantees
 from demur.pools.splits import Rows, repeated
 from demur.pools.voted_pools import VotedPools
@@ -53,8 +54,6 @@ class SplitResult:
     splits: int
     vote_accuracy: float
     confident_error: Summary
-    expected_confident_error: float
-    """The exact expectation over random splits of this file."""
     answered: Summary
     selective_accuracy: Summary
     """Over the splits in which anything is answered."""
@@ -62,6 +61,8 @@ class SplitResult:
     threshold: Summary
     empty_splits: int
     """Splits in which nothing is answered."""
+    law: SplitLaw = field(repr=False, compare=False)
+    """The exact law of confident errors over random splits of this file."""
 
     @property
     def alpha(self) -> float:
@@ -73,21 +74,39 @@ class SplitResult:
         return self.guarantee.law(self.n_cal).answers
 
     @property
+    def expected_confident_error(self) -> float:
+        """The exact mean of the confident-error rate over random splits of this file."""
+        return self.law.mean
+
+    @property
+    def expected_sd(self) -> float:
+        """Its exact standard deviation, of one split."""
+        return self.law.sd
+
+    @property
     def z(self) -> float:
-        """How many standard errors the mean lies above its exact expectation; NaN where all splits agree."""
+        """How many exact standard errors the mean lies above its expectation; NaN where all splits must agree."""
         difference = self.confident_error.mean - self.expected_confident_error
-        return difference / self.confident_error.se if self.confident_error.se else math.nan
+        return difference / (self.expected_sd / math.sqrt(self.splits)) if self.expected_sd else math.nan
+
+    @property
+    def p_value(self) -> float:
+        """Two-sided, of the mean by the exact law: valid where errors are rare, as a normal law for z is not."""
+        errors = round(self.confident_error.mean * self.splits * self.law.n_test)
+        return self.law.p_value(errors, self.splits)
 
     def document(self) -> dict[str, Any]:
         """As plain values."""
         rates = ("confident_error", "answered", "selective_accuracy", "false_abstention", "threshold")
+        exact = ("expected_confident_error", "expected_sd", "z", "p_value")
         promised = {"alpha": self.alpha, "guarantee": self.guarantee.name, **self.guarantee.parameters()}
         return {
             **promised,
             "feasible": self.feasible,
             "n_needed": self.guarantee.n_needed(),
             **{name: asdict(getattr(self, name)) for name in rates},
-            **{name: getattr(self, name) for name in ("expected_confident_error", "z", "empty_splits")},
+            **{name: getattr(self, name) for name in exact},
+            "empty_splits": self.empty_splits,
         }
 
 
@@ -181,12 +200,12 @@ def _evaluate(
                 splits=splits,
                 vote_accuracy=evidence.vote_accuracy,
                 confident_error=Summary.of((answered - right) / size),
-                expected_confident_error=guarantee.expected_over_splits(evidence, n_cal),
                 answered=Summary.of(answered / size),
                 selective_accuracy=Summary.of(right[some] / answered[some]),
                 false_abstention=Summary.of((test_right.sum(axis=1) - right) / size),
                 threshold=Summary.of(np.where(guarantee.law(n_cal).answers, confidence_of[threshold], 1.0)),
                 empty_splits=int((~some).sum()),
+                law=guarantee.law_over_splits(evidence, n_cal),
             )
         )
     return results
