@@ -99,7 +99,6 @@ def _points(policy: Policy, test: Evidence | None) -> list[dict[str, Any]]:
 
 def _observed(test: Evidence, rule: Rule, policy: Policy, *, chosen: bool) -> dict[str, Any]:
     right, wrong = rule.answered(test)
-    _, high = rule.law.interval(test.n)
     given, p_value = right + wrong, rule.law.upper_tail(wrong, test.n)
     return {
         "answered": given / test.n,
@@ -108,7 +107,7 @@ def _observed(test: Evidence, rule: Rule, policy: Policy, *, chosen: bool) -> di
         "confident_error": wrong / test.n,
         "false_abstention": (test.n_right - right) / test.n,
         # Ties and scarce errors make errors fewer than the law without ties has them: only its upper end says anything.
-        "usual": [0.0, high / test.n],
+        "usual_at_most": rule.law.usual_at_most(test.n) / test.n,
         "p_value": p_value,
         # A verdict is for alphas chosen beforehand; looking for one by moving the slider would find some by chance.
         "verdict": verdict_of(p_value, len(policy.points)) if chosen else None,
