@@ -168,7 +168,9 @@ def page(results: Sequence[CellResult]) -> str:
         else f"{len(odd)} of {count} mean error rates do not agree with the exact law: "
         + "; ".join(f"{name} at {point.alpha:g} (z = {point.z:.1f})" for name, point in odd)
     )
-    worst = max(abs(c.z) for r in results for m in r.methods for c in m.checks if c.z == c.z)
+    checks = [check for result in results for method in result.methods for check in method.checks]
+    worst, least = max(abs(c.z) for c in checks if c.z == c.z), min(c.p_value for c in checks)
+    distance = f" The largest distance is {worst:.1f} standard errors, the smallest p-value {least:.2g}."
     sources = Table(
         "sources", "Sources", ["Cell", "Source", "Licence", "n_cal"],
         [[f"{r.dataset} / {r.model}", r.source, r.licence, r.n_cal or STUDY.n_cal] for r in FILES],
@@ -178,7 +180,7 @@ def page(results: Sequence[CellResult]) -> str:
         "# Results on real data", "",
         "Written by `docs/results.py` from recorded pools; the pools are public, and none of their text is here.", "",
         sources.markdown(), tables["grid"].markdown(),
-        "## Does the promise hold?", "", held + f" The largest distance is {worst:.1f} standard errors.", "",
+        "## Does the promise hold?", "", held + distance, "",
         "That is a check of the code: random splits of one file are exchangeable by construction, so their mean cannot "
         "fail. What can fail is a new source of questions, and `demur audit` is the test for that.", "",
         *(table.markdown() for table in errors),

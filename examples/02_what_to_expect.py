@@ -28,4 +28,5 @@ print(f"Frontier AUC {curve.auc:.3f}, over its width {curve.auc_normalised:.3f};
 
 for alpha in (0.2, 0.1, 0.05, 0.02):
     expected = dm.calibrate(votes, correct, alpha=alpha).forecast()
-    print(f"alpha {alpha:4}: answers {expected.answered:.1%}, right {expected.selective_accuracy:.1%} of the time")
+    right = expected.selective_accuracy_corrected
+    print(f"alpha {alpha:4}: answers {expected.answered:.1%}, right {right:.1%} of the time")

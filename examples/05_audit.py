@@ -11,7 +11,7 @@ def check(name, pools):
     fresh = dm.vote(pools.answers, pools.scores)
     audit = dm.audit_policy(policy, fresh, fresh.answer == pools.gold)[0]
     print(f"{name}: {audit.verdict}")
-    print(f"  usual range {audit.interval[0]:.3f} to {audit.interval[1]:.3f}; answered {audit.answered:.1%}\n")
+    print(f"  {audit.confident_error:.3f}, usually at most {audit.usual_at_most:.3f}; answered {audit.answered:.1%}\n")
 
 
 check("Questions like the calibration ones", dm.simulate_pools(600, seed=6))

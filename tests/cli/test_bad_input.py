@@ -212,6 +212,13 @@ def test_flags_that_would_do_nothing_are_refused(demur, file):
         refused(demur("audit", file(), "--policy", "policy.json", *flags), f"No such option: {flags[0]}")
 
 
+def test_evaluating_a_policy_is_an_audit_now(demur, file):
+    demur("calibrate", file(), "--alpha", 0.2, "--hold-out", 0.5, "-o", "policy.json")
+    for more in ([], ["--json"], ["--alpha", 0.2, "--splits", 3]):
+        refused(demur("evaluate", file(), "--policy", "policy.json", *more), "demur audit POOLS --policy POLICY")
+    assert "--policy" not in demur("evaluate", "--help").out
+
+
 def test_nothing_written_in_an_answer_commands_the_terminal(demur, file):
     def hostile(records):
         for record in records:

@@ -8,6 +8,7 @@ from scipy import stats
 
 import demur as dm
 from demur.errors import CalibrationLeak, InfeasibleWarning, InvalidValue
+from demur.evaluation.audit import CONSISTENT, MORE_THAN_USUAL, NOT_CONSISTENT, Consistency, verdict_of
 
 
 def binary_votes(confident, ids=None):
@@ -31,10 +32,11 @@ def test_rates_by_hand(policy):
     assert audit.selective_accuracy == pytest.approx(2 / 3)
     assert audit.confident_error == 0.2
     assert audit.false_abstention == 0.2
-    assert audit.expected == 20 / 201
+    assert audit.expected_confident_error == 1 / 201  # none of the 200 lay above the tied ones that set the threshold
     assert audit.p_value == pytest.approx(stats.betabinom.sf(0, 5, 20, 181))
     many = dm.audit_policy(policy, binary_votes([10] * 400), [True] * 400)[0]
     assert many.interval == tuple(stats.betabinom.ppf([0.025, 0.975], 400, 20, 181) / 400)
+    assert many.usual_at_most == stats.betabinom.ppf(0.95, 400, 20, 181) / 400
     assert "Consistent" in audit.verdict
 
 
@@ -68,6 +70,25 @@ def test_the_verdict_between_luck_and_evidence_says_so(policy):
     assert "More errors than usual" in audit.verdict
 
 
+def test_more_than_usual_is_what_exceeds_the_usual_limit(policy):
+    for rule in policy.points:
+        for n in (60, 333):
+            for errors in range(n + 1):
+                check = Consistency.of(rule, errors, n)
+                assert check.verdict.startswith("Consistent") == (errors / n <= check.usual_at_most)
+
+
+@pytest.mark.parametrize("guarantee", [dm.Marginal(0.1), dm.Smoothed(0.1, 3), dm.HighProbability(0.1, 0.1)])
+def test_an_audit_expects_what_the_forecast_foretold(guarantee):
+    confident = np.tile([6, 7, 8, 9, 10], 40)
+    correct = np.random.default_rng(1).random(200) < confident / 10
+    policy = dm.calibrate(binary_votes(confident), correct, guarantee=[guarantee, dm.Marginal(0.3)])
+    for point in dm.audit_policy(policy, binary_votes([10] * 50), [True] * 50):
+        foretold = policy.forecast(point.rule.alpha, point.rule.guarantee.name)
+        assert point.expected_confident_error == foretold.expected_confident_error
+        assert point.document()["expected_confident_error"] == foretold.expected_confident_error
+
+
 def test_the_level_is_shared_among_operating_points(policy):
     """Two alphas: suspicion starts at 0.005 each, not at 0.01."""
     for errors in range(10, 40):
@@ -76,6 +97,30 @@ def test_the_level_is_shared_among_operating_points(policy):
             assert audit.consistent
             return
     raise AssertionError("no count of errors falls between the two levels")
+
+
+def test_a_p_value_is_said_in_three_ways():
+    assert [verdict_of(p, 1) for p in (1.0, 0.05, 0.049, 0.01, 0.0099)] == [
+        CONSISTENT, CONSISTENT, MORE_THAN_USUAL, MORE_THAN_USUAL, NOT_CONSISTENT,
+    ]  # fmt: skip
+    assert [verdict_of(p, 5) for p in (0.009, 0.002, 0.0019)] == [MORE_THAN_USUAL, MORE_THAN_USUAL, NOT_CONSISTENT]
+
+
+@pytest.mark.parametrize(("errors", "n"), [(-1, 5), (6, 5), (0, 0), (1, 0), (5, -1)])
+def test_errors_that_cannot_be_are_refused(policy, errors, n):
+    with pytest.raises(InvalidValue, match="between 0 and the number of questions"):
+        Consistency.of(policy.points[0], errors, n)
+    assert Consistency.of(policy.points[0], 5, 5).confident_error == 1
+
+
+def test_two_guarantees_of_one_alpha_are_audited_each_by_itself():
+    confident = np.tile([6, 7, 8, 9, 10], 40)
+    correct = np.random.default_rng(2).random(200) < confident / 10
+    policy = dm.calibrate(binary_votes(confident), correct, guarantee=[dm.Marginal(0.2), dm.HighProbability(0.2, 1e-6)])
+    careful, marginal = dm.audit_policy(policy, binary_votes(confident), correct)
+    assert (careful.rule.guarantee.name, marginal.rule.guarantee.name) == ("high_probability", "marginal")
+    assert careful.answered < marginal.answered
+    assert careful.usual_at_most < marginal.usual_at_most
 
 
 def test_nothing_answered_has_no_accuracy(policy):

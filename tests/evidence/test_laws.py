@@ -1,18 +1,13 @@
-"""Exact laws against scipy, against enumeration, and against the figures of the theory."""
+"""The law of fresh data against scipy, against whole mixtures, and against the figures of the theory."""
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from demur.errors import InvalidValue
-from demur.evidence.counts import Evidence
-from demur.evidence.laws import ErrorLaw, split_expectation
+from demur.evidence.laws import ErrorLaw, SumLaw
 
 
 def test_the_error_count_is_beta_binomial():
@@ -42,6 +37,7 @@ def test_an_upper_tail_is_a_probability_and_starts_at_one():
 
 
 def test_no_rank_means_no_errors_and_the_rank_beyond_n_promises_nothing():
+    assert [ErrorLaw(k, 8).answers for k in (0, 1, 9)] == [False, True, True]
     assert ErrorLaw(0, 8).counts(5).tolist() == [1, 0, 0, 0, 0, 0]
     assert ErrorLaw(0, 8).upper_tail(1, 5) == 0
     assert ErrorLaw(9, 8).upper_tail(5, 5) == 1
@@ -50,42 +46,71 @@ def test_no_rank_means_no_errors_and_the_rank_beyond_n_promises_nothing():
         ErrorLaw(10, 8).counts(5)
 
 
-def enumerated(nu, wrong, k, n_cal):
-    """The mean confident-error rate over every possible split, one by one."""
-    rows = set(range(len(nu)))
-    rates = []
-    for chosen in combinations(sorted(rows), n_cal):
-        threshold = Evidence.of(nu[list(chosen)], ~wrong[list(chosen)]).threshold(k)[0]
-        rest = sorted(rows - set(chosen))
-        rates.append(np.mean(wrong[rest] & (nu[rest] > threshold)))
-    return np.mean(rates)
+def test_the_usual_limit_is_the_95_percent_point_of_the_count_and_not_the_end_of_a_central_interval():
+    for k, n, fresh in [(20, 200, 1100), (10, 200, 500), (1, 9, 30), (15, 200, 1)]:
+        limit = ErrorLaw(k, n).usual_at_most(fresh)
+        assert limit == stats.betabinom.ppf(0.95, fresh, k, n + 1 - k)
+        assert ErrorLaw(k, n).upper_tail(limit + 1, fresh) <= 0.05 < ErrorLaw(k, n).upper_tail(limit, fresh)
+    assert ErrorLaw(20, 200).usual_at_most(1100) < ErrorLaw(20, 200).interval(1100)[1]
+    assert (ErrorLaw(0, 8).usual_at_most(5), ErrorLaw(9, 8).usual_at_most(5)) == (0, 5)
 
 
-@settings(max_examples=60)
-@given(
-    st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=2, max_size=9),
-    st.integers(1, 8),
-    st.integers(0, 6),
-)
-def test_the_split_expectation_is_the_mean_over_all_splits(table, n_cal, k):
-    nu = np.array([v / 4 for v, _ in table])
-    wrong = np.array([w for _, w in table], dtype=bool)
-    n_cal = min(n_cal, len(table) - 1)
-    exact = split_expectation(Evidence.of(nu, ~wrong), k, n_cal)
-    assert exact == pytest.approx(enumerated(nu, wrong, k, n_cal), abs=1e-10)
+@pytest.mark.parametrize(
+    ("cap", "mean", "sd"), [(1.0, 0.0995, 0.02106), (0.127, 0.09827, 0.01865), (0.099, 0.09087, 0.0112),
+                            (0.086, 0.08298, 0.00665)],
+)  # fmt: skip
+def test_the_capped_rates_of_the_theory(cap, mean, sd):
+    law = ErrorLaw(20, 200)
+    assert law.mean(cap) == pytest.approx(mean, abs=5.1e-6)
+    assert law.sd(cap) == pytest.approx(sd, abs=5.1e-6)
 
 
-def test_without_ties_and_with_enough_errors_the_split_expectation_is_k_over_n_plus_one():
-    rng = np.random.default_rng(0)
-    nu = rng.permutation(1300) / 1300 + 1e-4
-    evidence = Evidence.of(np.minimum(nu, 1), rng.random(1300) < 0.4)
-    assert split_expectation(evidence, 20, 200) == pytest.approx(20 / 201, abs=1e-9)
+@pytest.mark.parametrize(("k", "n"), [(20, 200), (1, 9), (5, 5), (3, 40)])
+@pytest.mark.parametrize("cap", [0.0, 0.02, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("fresh", [1, 7, 300])
+def test_capped_mean_and_deviation_are_those_of_the_whole_mixture(k, n, cap, fresh):
+    """Every count of errors with its probability ∫ Binomial(j; N, min(v, c)) Beta(v) dv, summed up."""
+    law, beta = ErrorLaw(k, n), stats.beta(k, n + 1 - k)
+    nodes, weights = np.polynomial.legendre.leggauss(400)
+    v = (nodes + 1) / 2 * cap
+    j = np.arange(fresh + 1)
+    below = (stats.binom.pmf(j[:, None], fresh, v) * beta.pdf(v) * weights).sum(axis=1) * cap / 2 if cap else 0.0
+    chances = below + stats.binom.pmf(j, fresh, cap) * beta.sf(cap)
+    assert chances.sum() == pytest.approx(1, abs=1e-9)
+    mean = (chances * j).sum() / fresh
+    assert law.mean(cap) == pytest.approx(mean, abs=1e-9)
+    assert law.sd(cap, fresh=fresh) == pytest.approx(np.sqrt((chances * (j / fresh - mean) ** 2).sum()), abs=1e-7)
 
 
-def test_large_files_are_worked_off_in_pieces():
-    rng = np.random.default_rng(1)
-    nu = rng.random(60_000)
-    evidence = Evidence.of(nu, rng.random(60_000) < nu)
-    assert split_expectation(evidence, 500, 9999) == pytest.approx(0.05, abs=1e-6)
-    with pytest.raises(InvalidValue, match="n_cal must lie"):
-        split_expectation(evidence, 1, 60_000)
+def test_capped_mean_and_deviation_agree_with_calibrations_drawn_from_a_population():
+    """ν ~ U(0, 1), wrong at a rate of 0.12 near alpha = 0.1, and a fifth of the wrong votes without confidence."""
+    rng, sets, n, fresh = np.random.default_rng(11), 4000, 200, 300
+    wrong, silent = rng.random((sets, n + fresh)) < 0.12, rng.random((sets, n + fresh)) < 0.2
+    nu = np.where(wrong & silent, 0.0, rng.random((sets, n + fresh)))
+    threshold = np.sort(np.where(wrong, nu, 0.0)[:, :n], axis=1)[:, n - 20]
+    rates = ((nu[:, n:] > threshold[:, None]) & wrong[:, n:]).mean(axis=1)
+    law, cap = ErrorLaw(20, n), 0.12 * 0.8
+    assert abs(rates.mean() - law.mean(cap)) < 4 * rates.std() / np.sqrt(sets)
+    spread = np.std((rates - rates.mean()) ** 2) / np.sqrt(sets)  # the standard error of a variance
+    assert abs(rates.var() - law.sd(cap, fresh=fresh) ** 2) < 4 * spread
+    for mutant in (law.sd(fresh=fresh), law.sd(0.12, fresh=fresh), law.sd(cap)):
+        assert abs(rates.var() - mutant**2) > 4 * spread
+
+
+def test_capped_rates_where_nothing_or_everything_is_answered():
+    assert (ErrorLaw(0, 8).mean(0.3), ErrorLaw(0, 8).sd(0.3, fresh=10)) == (0, 0)
+    assert (ErrorLaw(9, 8).mean(0.3), ErrorLaw(9, 8).sd(0.3)) == (0.3, 0)
+    assert ErrorLaw(9, 8).sd(0.3, fresh=10) == pytest.approx(np.sqrt(0.3 * 0.7 / 10))
+
+
+def test_thresholds_that_were_calibrated_apart_have_errors_that_add_up():
+    small, large = ErrorLaw(2, 20), ErrorLaw(40, 400)
+    together = SumLaw(((small, 3), (large, 5)))
+    literal = np.zeros(9)
+    for i, p in enumerate(small.counts(3)):
+        for j, q in enumerate(large.counts(5)):
+            literal[i + j] += p * q
+    np.testing.assert_allclose(together.counts(8), literal, rtol=1e-12)
+    assert together.upper_tail(4, 8) == pytest.approx(literal[4:].sum())
+    with pytest.raises(InvalidValue, match="8 new votes, got 9"):
+        together.counts(9)

@@ -7,6 +7,8 @@ import pytest
 
 import demur as dm
 from demur.errors import CalibrationLeak
+from demur.pools.splits import repeated
+from demur.pools.voted_pools import VotedPools
 
 
 @pytest.fixture
@@ -63,6 +65,25 @@ def test_an_audit_of_clusters_shows_both_rates(documents):
     assert audit[0].confident_error_per_question == (~right).mean()
     assert audit[0].confident_error_per_question > audit[0].confident_error
     assert audit[0].document()["confident_error_per_question"] == audit[0].confident_error_per_question
+
+
+def test_repeated_splits_of_clusters_show_both_rates(documents):
+    votes, right, clusters = documents
+    voted = VotedPools.of(votes, right, clusters=clusters)
+    found = dm.evaluate(voted, alpha=0.5, n_cal=30, splits=50)
+    assert (found.n, found.unit) == (60, "cluster")
+    every = found.points[0].confident_error_per_question
+    assert every.mean > found.points[0].confident_error.mean
+    # By hand, on the same splits: all votes are answered, so every wrong question of a tested cluster is an error.
+    tested = repeated(60, 30, 50, 0)[1]
+    names = [clusters[row] for row in voted.in_order]
+    rates = []
+    for split in tested:
+        chosen = {names[place] for place in split}
+        of_split = [not label for name, label in zip(clusters, right, strict=True) if name in chosen]
+        rates.append(np.mean(of_split))
+    assert every.mean == pytest.approx(np.mean(rates), abs=1e-12)
+    assert dm.evaluate(votes, right, alpha=0.5, n_cal=30).points[0].confident_error_per_question is None
 
 
 def test_questions_given_without_clusters_count_once_and_are_remembered():

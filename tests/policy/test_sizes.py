@@ -192,3 +192,19 @@ def test_a_high_probability_promise_asks_its_own_number_of_pools_of_each_size():
     policy = dm.calibrate(votes, right, guarantee=dm.HighProbability(0.1, 0.1))  # needs 22
     assert policy.decide(["a", "a"]).abstained
     assert policy.decide(["a"] * 4).answer == "a"
+
+
+def test_an_audit_of_one_size_is_held_against_the_law_of_that_size():
+    """Few pools of a size make a threshold that errs more or less by chance: the law of all sizes would cry wolf."""
+    rng = np.random.default_rng(5)
+    alarms = wolves = 0
+    for _ in range(200):
+        calibration = dm.vote([["a"] * 4] * 20 + [["a"] * 8] * 400, tie_break=rng.random(420))
+        right = np.concatenate([rng.random(20) < 0.5, np.ones(400, dtype=bool)])
+        policy = dm.calibrate(calibration, right, alpha=0.1)
+        fresh = dm.vote([["a"] * 4] * 300, tie_break=rng.random(300))
+        audit = dm.audit_policy(policy, fresh, rng.random(300) < 0.5)
+        alarms += audit[0].p_value < 0.01
+        wolves += policy.point().law.upper_tail(audit[0].errors, 300) < 0.01
+    assert alarms <= 8  # 200 · 0.01 and four standard errors
+    assert wolves > 8

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from demur.calibration import HighProbability, Marginal
+from demur.evaluation.audit import audit_policy
 from demur.evidence.counts import exceeds
 from demur.policy.calibrate import calibrate
 from demur.pools.fields import FieldChoice
@@ -77,6 +78,12 @@ def test_what_happened_is_counted_on_questions_that_did_not_calibrate(case):
         wrong = answered & ~voted.correct[fresh]
         assert point["observed"]["errors"] == int(wrong.sum())
         assert point["observed"]["answered"] == pytest.approx(answered.mean())
+    for audited in audit_policy(policy, voted):
+        (point,) = (point for point in facts["points"] if point["alpha"] == audited.rule.alpha)
+        assert point["expected_confident_error"] == audited.expected_confident_error
+        for name in ("answered", "errors", "confident_error", "false_abstention", "usual_at_most", "p_value"):
+            assert point["observed"][name] == getattr(audited, name), name
+        assert point["observed"]["accuracy"] == audited.selective_accuracy
 
 
 def test_each_path_has_its_share_of_the_weight(case):

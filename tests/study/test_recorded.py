@@ -27,7 +27,7 @@ def test_the_exact_law_and_the_identities_hold(recorded_pools, recorded):
     result = results_page.cell_of(recorded_pools, recorded)
     for method in result.methods:
         for check in method.checks:
-            assert not abs(check.z) > 4, (method.name, check.alpha, check.z)
+            assert check.p_value > 0.01 / 132, (method.name, check.alpha, check.z)  # so many in all files
         table = dm.Separability.of(method.evidence)
         some = table.answered > 0
         closed = predicted_accuracy(table.vote_accuracy, table.survival_right, table.survival_wrong)

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import re
+from dataclasses import replace
 from html import escape
 
 import numpy as np
@@ -21,65 +22,9 @@ from demur.evidence.predictor import predicted_accuracy
 from demur.study import read_study, run_study
 from demur.study.cells import TIED, open_cell
 from demur.study.figures import Figure, draw, figures_of
-from demur.study.protocol import evaluate_cell, fresh_law
+from demur.study.protocol import evaluate_cell
 from demur.study.tables import Table
-
-STUDY = """
-[study]
-name = "two"
-alphas = [0.1, 0.05]
-n_cal = 60
-splits = 20
-compare = ["small", "large"]
-
-[ablations]
-m = [2, 4, 99]
-n_cal = [30, 60, 9999]
-weights = ["uniform", "linear", "exponential:1", "exponential:5"]
-
-[[cells]]
-dataset = "sums"
-model = "A"
-pools = "a.jsonl"
-normaliser = "pool_z"
-
-[[cells]]
-dataset = "sums"
-model = "B"
-pools = "b.jsonl"
-scores = ["large"]
-"""
-
-
-def write_pools(path, n, seed, *, gold=True, prefix="q"):
-    """Simulated pools with two scores, one of them noisier."""
-    table = dm.simulate_pools(n, n_paths=8, seed=seed)
-    rng = np.random.default_rng(seed)
-    with path.open("w") as stream:
-        for i, (answers, scores, right) in enumerate(zip(table.answers, table.scores, table.gold, strict=True)):
-            paths = [
-                {
-                    "answer": None if a is None else str(a),
-                    "scores": {"large": float(q), "small": float(q + rng.normal())},
-                }
-                for a, q in zip(answers, scores, strict=True)
-            ]
-            line = {"id": f"{prefix}{i}", "question": f"{prefix} {i}?", "paths": paths}
-            stream.write(json.dumps({**line, **({"gold": str(right)} if gold else {})}) + "\n")
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_pools(tmp_path / "a.jsonl", 300, 1)
-    write_pools(tmp_path / "b.jsonl", 200, 2, prefix="r")
-    (tmp_path / "study.toml").write_text(STUDY)
-    return tmp_path
-
-
-@pytest.fixture
-def found(folder):
-    return run_study(read_study(folder / "study.toml"), figures=())
+from study_files import STUDY, write_pools
 
 
 def test_every_table_is_there_in_four_formats(found, folder):
@@ -96,7 +41,7 @@ def test_realised_means_agree_with_the_exact_law_in_every_cell(found):
     for result in found.results:
         for method in result.methods:
             for check in method.checks:
-                assert abs(check.z) < 4
+                assert check.p_value > 1e-4
     assert found.verdict.startswith("All 20 mean error rates")
 
 
@@ -253,24 +198,8 @@ def test_each_check_stands_beside_the_rate_of_its_own_alpha(found):
     assert table.rows[0][table.header.index("z 0.1")] == next(c.z for c in first.checks if c.alpha == 0.1)
 
 
-def test_the_law_of_fresh_data_is_capped_by_how_many_votes_are_wrong(found):
-    """Against draws of it: V ~ Beta(k, n + 1 − k) is the error rate where enough votes are wrong."""
-    from dataclasses import replace
-
-    method = found.results[0].methods[2]
-    rng = np.random.default_rng(0)
-    for accuracy in (method.vote_accuracy, 0.95):
-        chosen = replace(method, vote_accuracy=accuracy)
-        point = method.points[0]
-        k = point.guarantee.rank(point.n_cal)
-        drawn = np.minimum(rng.beta(k, point.n_cal + 1 - k, 200_000), 1 - accuracy)
-        assert fresh_law(chosen, point).mean == pytest.approx(drawn.mean(), abs=4 * drawn.std() / np.sqrt(len(drawn)))
-
-
 def test_fewer_paths_are_not_scored_by_those_that_are_left_out(folder):
     """Self-consistency compares a path with all others, so its values say nothing of a prefix."""
-    from dataclasses import replace
-
     from demur.pools.source import PoolSource
     from demur.study.cells import read_cell
 

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, Floats, ThresholdKey, above_all, exceeds
-from demur.evidence.laws import ErrorLaw, split_expectation
+from demur.evidence.laws import ErrorLaw
+from demur.evidence.split_law import SplitLaw
 from demur.evidence.strata import Sizes, Strata, rows_by_size
 
 Level = float | Fraction
@@ -55,8 +56,8 @@ class Guarantee(Protocol):
     def law(self, n: int) -> ErrorLaw:
         """The law of its errors after a calibration on n votes."""
 
-    def expected_over_splits(self, evidence: Evidence, n_cal: int) -> float:
-        """The exact mean error rate over random splits of one file, `n_cal` of whose votes calibrate."""
+    def law_over_splits(self, evidence: Evidence, n_cal: int) -> SplitLaw:
+        """The exact law of its errors over random splits of one file, `n_cal` of whose votes calibrate."""
 
     def n_needed(self) -> int:
         """The smallest n from which it can answer at all."""
@@ -192,8 +193,8 @@ class RankGuarantee:
     def law(self, n: int) -> ErrorLaw:
         return ErrorLaw(self.rank(n), n)
 
-    def expected_over_splits(self, evidence: Evidence, n_cal: int) -> float:
-        return split_expectation(evidence, self.rank(n_cal), n_cal)
+    def law_over_splits(self, evidence: Evidence, n_cal: int) -> SplitLaw:
+        return SplitLaw.of(evidence, self.rank(n_cal), n_cal)
 
     def parameters(self) -> dict[str, Any]:
         return {"alpha": stored(self.level)}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,60 +43,75 @@ def run(
     if errors is not None and of is not None:
         if policy is not None or correct is not None or run_name is not None:
             raise InvalidValue("with --errors and --of, name the policy alone: demur audit POLICY --errors 13 --of 500")
-        _check(demur.Policy.load(file), errors, of, alpha, json=json)
-        return
-    if policy is None:
+        facts = _check(demur.Policy.load(file), errors, of, alpha)
+    elif policy is None:
         raise InvalidValue("name the policy with --policy, or give --errors and --of")
-    if alpha is not None:
+    elif alpha is not None:
         raise InvalidValue("--alpha is for --errors and --of: pools are audited at every alpha of the policy")
-    _audit(file, run_name, demur.Policy.load(policy), correct, json=json)
+    else:
+        facts = _audit(file, run_name, demur.Policy.load(policy), correct)
+    if json:
+        output.emit(facts)
+    elif errors is not None:
+        _show_check(facts)
+    else:
+        _show_audit(facts)
 
 
-def _check(policy: demur.Policy, errors: int, of: int, alpha: float | None, *, json: bool) -> None:
+def _check(policy: demur.Policy, errors: int, of: int, alpha: float | None) -> dict[str, Any]:
     """Two bare numbers against every operating point, or against the one that is named."""
     from demur.evaluation.audit import Consistency
 
     rules = policy.points if alpha is None else (policy.point(alpha),)
     checks = [Consistency.of(rule, errors, of, points=len(rules)) for rule in rules]
-    if json:
-        output.emit({"n": of, "points": [check.document() for check in checks]})
-        return
-    for check in checks:
-        output.say(check.verdict)
-        if check.rule.feasible:
-            usual = output.percent(check.interval[1])
-            output.say(f"  {usual} or fewer wrong would not be unusual with {of} questions.")
+    return {"n": of, "points": [check.document() for check in checks]}
 
 
-def _audit(file: str, run_name: str | None, policy: demur.Policy, correct: str | None, *, json: bool) -> None:
+def _show_check(facts: dict[str, Any]) -> None:
+    for point in facts["points"]:
+        output.say(point["verdict"])
+        if point["feasible"]:
+            usual = output.percent(point["usual_at_most"])
+            output.say(f"  In at least 95 % of audits of {facts['n']} questions {usual} or fewer are answered wrongly.")
+
+
+def _audit(file: str, run_name: str | None, policy: demur.Policy, correct: str | None) -> dict[str, Any]:
     audit = demur.audit_policy(policy, vote_by_policy(file, run_name, policy, labelled=True, correct=correct))
-    curve = audit.frontier
-    if json:
-        counts = {name: getattr(audit, name) for name in ("problems", "left_out", "duplicates", "n")}
-        output.emit({**counts, "auroc": curve.auroc, "points": [point.document() for point in audit]})
-        return
-    left_out, again = audit.left_out, audit.duplicates
+    return {
+        **{name: getattr(audit, name) for name in ("problems", "left_out", "duplicates", "n", "unit", "questions")},
+        **output.frontier_facts(audit.frontier),
+        "frontier": output.frontier_points(audit.frontier),
+        "points": [point.document() for point in audit],
+    }
+
+
+def _show_audit(facts: dict[str, Any]) -> None:
+    left_out, again, points = facts["left_out"], facts["duplicates"], facts["points"]
     output.say(
-        f"{audit.n} questions the policy has not seen"
+        f"{facts['n']} {facts['unit']}s the policy has not seen"
         + (f" ({left_out} calibrated it and are left out)" if left_out else "")
         + (f" ({again} more share a cluster or question with one of them and are not counted)" if again else "")
     )
 
-    def expected(point: demur.Audit) -> str:
-        forecast = policy.forecast(point.rule.alpha, point.rule.guarantee.name)
-        return output.percent(forecast.expected_confident_error)
+    def rate(name: str) -> Callable[[dict[str, Any]], str]:
+        return lambda point: output.percent(point[name])
 
     columns: output.Columns = {
-        "alpha": lambda point: f"{point.rule.alpha:g}",
-        "answered wrongly": lambda point: output.percent(point.confident_error),
-        "expected": expected,
-        "usual, at most (95 %)": lambda point: output.percent(point.interval[1]),
-        "answered": lambda point: output.percent(point.answered),
-        "of those right": lambda point: output.percent(point.selective_accuracy),
-        "right, withheld": lambda point: output.percent(point.false_abstention),
-        "p-value": lambda point: output.number(point.p_value),
+        "alpha": lambda point: f"{point['alpha']:g}",
+        "answered wrongly": rate("confident_error"),
+        "expected": rate("expected_confident_error"),
+        "usual, at most (95 %)": rate("usual_at_most"),
+        "answered": rate("answered"),
+        "of those right": rate("selective_accuracy"),
+        "right, withheld": rate("false_abstention"),
+        "p-value": lambda point: output.number(point["p_value"]),
     }
-    output.table_of("Audit", audit, columns)
-    shown = {"answered": curve.answered.tolist(), "selective_accuracy": curve.selective_accuracy.tolist()}
-    plot_frontier(shown, [(point.rule.alpha, point.answered, point.selective_accuracy) for point in audit])
-    output.say(*(point.verdict for point in audit))
+    if facts["unit"] == "cluster":
+        columns = {**columns, f"of all {facts['questions']} questions wrongly": rate("confident_error_per_question")}
+    output.table_of("Audit", points, columns)
+    plot_frontier(facts["frontier"], [(p["alpha"], p["answered"], p["selective_accuracy"]) for p in points])
+    output.say(*(point["verdict"] for point in points))
+    for point in points:
+        if point["of_rare_size"] and point["feasible"]:
+            rare = f"{point['of_rare_size']} pools have a number of paths that too few calibration pools have"
+            output.warn([f"{rare} for alpha = {point['alpha']:g}: not answered"])

@@ -11,6 +11,7 @@ import typer
 import demur
 from demur.cli import options, output
 from demur.cli.plot import plot_frontier
+from demur.errors import InvalidValue
 
 NAME = "evaluate"
 HELP = """Measure what a policy would do: calibrate on a random part of labelled pools, measure on the rest, many times.
@@ -48,21 +49,26 @@ def run(
         int | None, typer.Option(help="Calibration questions per split.  [default: 200, or half of a smaller file]")
     ] = None,
     seed: options.Seed = None,
+    policy: Annotated[str | None, typer.Option(hidden=True)] = None,
     json: options.Json = False,
 ) -> None:
+    if policy is not None:
+        raise InvalidValue("`evaluate --policy` is `audit` now: demur audit POOLS --policy POLICY")
     flags = options.VoteFlags(
         score, normaliser, weight, tie_break, answer_field, missing, relation, drop_unscored, fill_unscored, fitted_on
     )
     _, voted = flags.vote(file, run_name, config, correct)
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed)
     evaluation = demur.evaluate(voted, guarantee=guarantees, n_cal=n_cal, splits=splits, seed=seed or 0)
-    curve = evaluation.frontier
     facts = {
-        **{name: getattr(evaluation, name) for name in ("n", "duplicates", "n_cal", "splits", "seed", "accuracy")},
+        **{
+            name: getattr(evaluation, name)
+            for name in ("n", "unit", "duplicates", "n_cal", "splits", "seed", "accuracy")
+        },
         "pipeline": voted.votes.description.document(),
-        **output.frontier_facts(curve),
+        **output.frontier_facts(evaluation.frontier),
         "warnings": evaluation.warnings,
-        "frontier": {"answered": curve.answered.tolist(), "selective_accuracy": curve.selective_accuracy.tolist()},
+        "frontier": output.frontier_points(evaluation.frontier),
         "points": [point.document() for point in evaluation.points],
     }
     if json:
@@ -74,7 +80,7 @@ def run(
 def _show(facts: dict[str, Any]) -> None:
     again = facts["duplicates"]
     output.say(
-        f"{facts['n']} questions{f' ({again} duplicates not counted)' if again else ''}, "
+        f"{facts['n']} {facts['unit']}s{f' ({again} more share one and are not counted)' if again else ''}, "
         f"{facts['splits']} random splits: {facts['n_cal']} calibrate, {facts['n'] - facts['n_cal']} test. "
         "Mean ± standard deviation over splits."
     )
@@ -94,6 +100,8 @@ def _show(facts: dict[str, Any]) -> None:
         "threshold": lambda point: f"{point['threshold']['mean']:.4f}",
         "splits without answers": lambda point: str(point["empty_splits"]),
     }
+    if facts["unit"] == "cluster":
+        columns = {**columns, "of all questions wrongly": mean_sd("confident_error_per_question")}
     points = facts["points"]
     output.table_of("With abstention", points, columns)
     means = [(point["alpha"], point["answered"]["mean"], point["selective_accuracy"]["mean"]) for point in points]
@@ -107,7 +115,8 @@ def _show(facts: dict[str, Any]) -> None:
         f"AURC {output.number(facts['aurc'])}."
     )
     distances = [abs(point["z"]) for point in points if not math.isnan(point["z"])]
+    within = f" within {max(distances):.1f} standard errors of it" if distances else " at it"
     output.say(
-        "'Exact mean' is what the mean over all random splits of this file must be"
-        + (f"; the means above lie within {max(distances):.1f} standard errors of it." if distances else ".")
+        f"'Exact mean' is what the mean over all random splits of this file must be; the means above lie{within} "
+        f"(smallest p-value {output.number(min(point['p_value'] for point in points))})."
     )

@@ -79,6 +79,11 @@ def frontier_facts(curve: Any) -> dict[str, float]:
     return {**areas, "frontier_auc_normalised": curve.auc_normalised, "aurc": curve.aurc}
 
 
+def frontier_points(curve: Any) -> dict[str, list[float]]:
+    """A frontier point by point."""
+    return {"answered": curve.answered.tolist(), "selective_accuracy": curve.selective_accuracy.tolist()}
+
+
 def say(*lines: str) -> None:
     for line in lines:
         typer.echo(line)

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from demur.calibration import Rule
+from demur.calibration import CLUSTER, QUESTION, Rule, forecast
 from demur.errors import CalibrationLeak, InvalidValue
 from demur.evidence.counts import Evidence
 from demur.evidence.frontier import Frontier
+from demur.evidence.laws import CountLaw
 from demur.policy.policy import Policy
-from demur.pools.splits import Texts
+from demur.pools.splits import Rows, Texts
 from demur.pools.voted_pools import VotedPools
 from demur.voting.votes import Votes
 
@@ -40,29 +41,34 @@ class Consistency:
     errors: int
     """Questions answered wrongly."""
     confident_error: float
-    expected: float
-    """The mean confident-error rate where there are no ties: at most alpha."""
+    usual_at_most: float
+    """In 95 % of such audits the rate is no higher; ties and scarce errors make it lower still."""
     interval: tuple[float, float]
-    """Where the rate lies in 95 % of such audits, if there are no ties."""
+    """Where the rate lies in 95 % of such audits, too low and too high left out alike, if there are no ties."""
     p_value: float
     """P(at least so many errors) if the promise holds."""
     consistent: bool
     verdict: str
 
     @staticmethod
-    def of(rule: Rule, errors: int, n: int, *, points: int = 1) -> Consistency:
-        """From the two bare numbers; `points` is how many rules are audited together."""
+    def of(rule: Rule, errors: int, n: int, *, points: int = 1, law: CountLaw | None = None) -> Consistency:
+        """From the two bare numbers; `points` is how many rules are audited together.
+
+        `law` is that of the errors on these very votes, where pools of different sizes have one of their own.
+        """
         if not 0 <= errors <= n or n < 1:
             raise InvalidValue(f"errors must lie between 0 and the number of questions, got {errors} of {n}")
-        (low, high), p_value = rule.law.interval(n), rule.law.upper_tail(errors, n)
+        law = law or rule.law
+        low, high = law.interval(n)
+        limit, p_value = law.usual_at_most(n), law.upper_tail(errors, n)
         consistent = verdict_of(p_value, points) != NOT_CONSISTENT
         verdict = _verdict(rule, n, errors, p_value, consistent=consistent)
-        usual = low / n, high / n
-        return Consistency(rule, n, errors, errors / n, rule.law.expected, usual, p_value, consistent, verdict)
+        limits = limit / n, (low / n, high / n)
+        return Consistency(rule, n, errors, errors / n, *limits, p_value, consistent, verdict)
 
     def document(self) -> dict[str, Any]:
         """As plain values."""
-        names = ("errors", "confident_error", "expected", "interval", "p_value", "consistent", "verdict")
+        names = ("errors", "confident_error", "usual_at_most", "interval", "p_value", "consistent", "verdict")
         rule = self.rule
         known = {"alpha": rule.alpha, "guarantee": rule.guarantee.name, "feasible": rule.feasible}
         return {**known, "threshold": rule.threshold, **{name: getattr(self, name) for name in names}}
@@ -72,15 +78,22 @@ class Consistency:
 class Audit(Consistency):
     """Realised rates of one operating point on labelled questions it has not seen."""
 
+    expected_confident_error: float
+    """The rate that the policy's forecast foretells."""
     answered: float
     selective_accuracy: float
     """NaN where nothing was answered."""
     false_abstention: float
+    of_rare_size: int
+    """Questions that were not answered because too few calibration pools have as many paths."""
+    confident_error_per_question: float
+    """Over all questions, where clusters are counted; else the rate itself. No promise is about it."""
 
     def document(self) -> dict[str, Any]:
         """As plain values."""
-        rates = ("answered", "selective_accuracy", "false_abstention")
-        return {**super().document(), **{name: getattr(self, name) for name in rates}}
+        rates = ("expected_confident_error", "answered", "selective_accuracy", "false_abstention", "of_rare_size")
+        known = {name: getattr(self, name) for name in (*rates, "confident_error_per_question")}
+        return {**super().document(), **known}
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +106,10 @@ class PolicyAudit:
     duplicates: int
     """Fresh problems that share a cluster or a question text with one that counts."""
     n: int
+    unit: str
+    """What n counts: questions, or clusters of them."""
+    questions: int
+    """Fresh questions, those of one cluster counted each."""
     frontier: Frontier
     """Of the audited votes."""
     points: list[Audit]
@@ -132,20 +149,29 @@ def audit_policy(
     if not len(fresh):
         raise CalibrationLeak(f"all {len(voted)} problems calibrated this policy", "give other problems")
     left_out, n = int(seen.sum()), len(fresh)
-    kept, right = voted.votes.take(fresh), labels[fresh]
-    points = [_audit(policy, rule, kept, right) for rule in policy.points]
-    frontier = Frontier.of(Evidence.of(kept.key, right))
-    return PolicyAudit(len(voted), left_out, len(voted) - left_out - n, n, frontier, points)
+    points = [_audit(policy, rule, voted, fresh, ~seen) for rule in policy.points]
+    frontier = Frontier.of(Evidence.of(voted.votes.key[fresh], labels[fresh]))
+    duplicates, unit = len(voted) - left_out - n, CLUSTER if voted.clustered else QUESTION
+    every = n + duplicates if voted.clustered else n
+    return PolicyAudit(len(voted), left_out, duplicates, n, unit, every, frontier, points)
 
 
-def _audit(policy: Policy, rule: Rule, votes: Votes, labels: NDArray[np.bool_]) -> Audit:
-    is_answered = policy.decide_votes(votes, alpha=rule.alpha, guarantee=rule.guarantee.name).answered
-    n, given = len(votes), int(is_answered.sum())
-    errors = int((is_answered & ~labels).sum())
-    check = Consistency.of(rule, errors, n, points=len(policy.points))
-    accuracy = (given - errors) / given if given else float("nan")
-    withheld = int((~is_answered & labels).sum()) / n
-    return Audit(**vars(check), answered=given / n, selective_accuracy=accuracy, false_abstention=withheld)
+def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: NDArray[np.bool_]) -> Audit:
+    """One rule on the rows that count, `fresh`, and on all that are `new`, where clusters have several."""
+    decided = policy.decide_votes(voted.votes, alpha=rule.alpha, guarantee=rule.guarantee.name)
+    every_error = decided.answered & ~voted.labelled
+    is_answered, labels, sizes = decided.answered[fresh], voted.labelled[fresh], voted.votes.n_paths[fresh]
+    n, given, errors = len(fresh), int(is_answered.sum()), int(every_error[fresh].sum())
+    law = policy.law_on(rule, dict(zip(*(part.tolist() for part in np.unique(sizes, return_counts=True)), strict=True)))
+    return Audit(
+        **vars(Consistency.of(rule, errors, n, points=len(policy.points), law=law)),
+        expected_confident_error=forecast(policy.strata, rule).expected_confident_error,
+        answered=given / n,
+        selective_accuracy=(given - errors) / given if given else float("nan"),
+        false_abstention=int((~is_answered & labels).sum()) / n,
+        of_rare_size=int(decided.of_rare_size[fresh].sum()),
+        confident_error_per_question=float(every_error[new].mean()) if voted.clustered else errors / n,
+    )
 
 
 def verdict_of(p_value: float, points: int) -> str:
@@ -157,10 +183,9 @@ def verdict_of(p_value: float, points: int) -> str:
 
 def _verdict(rule: Rule, n: int, errors: int, p_value: float, *, consistent: bool) -> str:
     if not rule.feasible:
-        return f"Abstains always: {rule.n} calibration questions are too few for alpha = {rule.alpha:g}."
-    counted = (
-        f"{errors} wrong answers in {n} questions ({errors / n:.3g} against alpha = {rule.alpha:g}, p = {p_value:.3g})"
-    )
+        return f"Abstains always: {rule.n} calibration {rule.unit}s are too few for alpha = {rule.alpha:g}."
+    rate = f"{errors / n:.3g} against alpha = {rule.alpha:g}, p = {p_value:.3g}"
+    counted = f"{errors} wrong answers in {n} {rule.unit}s ({rate})"
     if p_value >= UNUSUAL:
         return f"Consistent with the promise: {counted}."
     if consistent:

@@ -1,23 +1,24 @@
 """Repeated random splits: calibrate on one part of labelled votes, measure on the rest, many times over.
 
-The mean confident-error rate over splits of one fixed file has an exact expectation (`laws.split_expectation`), so
-agreement checks the code and not exchangeability: a random split is exchangeable by construction. The yardstick for
-a mean is its standard error, not the standard deviation of one split.
+The number of confident errors over splits of one fixed file has an exact law (`evidence.split_law`), so agreement
+checks the code and not exchangeability: a random split is exchangeable by construction. The yardstick for a mean is
+its standard error by that law; the one seen in a few splits collapses where errors are rare.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from demur.calibration import Guarantee
+from demur.calibration import CLUSTER, QUESTION, Guarantee
 from demur.evidence.counts import Evidence, Floats, levels_below
 from demur.evidence.frontier import Frontier
+from demur.evidence.split_law import SplitLaw
 from demur.policy.calibrate import Alphas, Guarantees, as_guarantees
 from demur.pools.splits import Rows, repeated
 from demur.pools.voted_pools import VotedPools
@@ -53,8 +54,6 @@ class SplitResult:
     splits: int
     vote_accuracy: float
     confident_error: Summary
-    expected_confident_error: float
-    """The exact expectation over random splits of this file."""
     answered: Summary
     selective_accuracy: Summary
     """Over the splits in which anything is answered."""
@@ -62,6 +61,10 @@ class SplitResult:
     threshold: Summary
     empty_splits: int
     """Splits in which nothing is answered."""
+    law: SplitLaw = field(repr=False, compare=False)
+    """The exact law of confident errors over random splits of this file."""
+    confident_error_per_question: Summary | None = None
+    """Over all questions of the test part, where clusters are counted. No promise is about it."""
 
     @property
     def alpha(self) -> float:
@@ -73,21 +76,41 @@ class SplitResult:
         return self.guarantee.law(self.n_cal).answers
 
     @property
+    def expected_confident_error(self) -> float:
+        """The exact mean of the confident-error rate over random splits of this file."""
+        return self.law.mean
+
+    @property
+    def expected_sd(self) -> float:
+        """Its exact standard deviation, of one split."""
+        return self.law.sd
+
+    @property
     def z(self) -> float:
-        """How many standard errors the mean lies above its exact expectation; NaN where all splits agree."""
+        """How many exact standard errors the mean lies above its expectation; NaN where all splits must agree."""
         difference = self.confident_error.mean - self.expected_confident_error
-        return difference / self.confident_error.se if self.confident_error.se else math.nan
+        return difference / (self.expected_sd / math.sqrt(self.splits)) if self.expected_sd else math.nan
+
+    @property
+    def p_value(self) -> float:
+        """Two-sided, of the mean by the exact law: valid where errors are rare, as a normal law for z is not."""
+        errors = round(self.confident_error.mean * self.splits * self.law.n_test)
+        return self.law.p_value(errors, self.splits)
 
     def document(self) -> dict[str, Any]:
         """As plain values."""
         rates = ("confident_error", "answered", "selective_accuracy", "false_abstention", "threshold")
+        exact = ("expected_confident_error", "expected_sd", "z", "p_value")
+        every = self.confident_error_per_question
         promised = {**self.guarantee.parameters(), "alpha": self.alpha, "guarantee": self.guarantee.name}
         return {
             **promised,
             "feasible": self.feasible,
             "n_needed": self.guarantee.n_needed(),
             **{name: asdict(getattr(self, name)) for name in rates},
-            **{name: getattr(self, name) for name in ("expected_confident_error", "z", "empty_splits")},
+            **{name: getattr(self, name) for name in exact},
+            "empty_splits": self.empty_splits,
+            **({} if every is None else {"confident_error_per_question": asdict(every)}),
         }
 
 
@@ -96,6 +119,8 @@ class Evaluation:
     """One set of voted pools through repeated splits, beside what needs no split."""
 
     n: int
+    unit: str
+    """What n counts: questions, or clusters of them."""
     duplicates: int
     """Rows that share a cluster or a question text with one that counts."""
     n_cal: int
@@ -125,7 +150,8 @@ def evaluate(
     points = evaluate_splits({"": voted}, alpha=alpha, guarantee=guarantee, n_cal=n_cal, splits=splits, seed=seed)
     frontier = Frontier.of(Evidence.of(voted.votes.key[rows], voted.labelled[rows]))
     duplicates, accuracies = len(voted) - n, voted.accuracies(rows)
-    return Evaluation(n, duplicates, n_cal, splits, seed, accuracies, frontier, points, voted.score_warnings())
+    unit = CLUSTER if voted.clustered else QUESTION
+    return Evaluation(n, unit, duplicates, n_cal, splits, seed, accuracies, frontier, points, voted.score_warnings())
 
 
 def evaluate_splits(
@@ -151,16 +177,17 @@ def evaluate_splits(
         rows = voted.in_order
         if len(rows) not in drawn:
             drawn[len(rows)] = repeated(len(rows), n_cal, splits, seed)
-        results += _evaluate(name, voted.votes.key[rows], voted.labelled[rows], guarantees, *drawn[len(rows)])
+        results += _evaluate(name, voted, guarantees, *drawn[len(rows)])
     return results
 
 
 def _evaluate(
-    name: str, keys: Floats, labels: NDArray[np.bool_], guarantees: Sequence[Guarantee], calibration: Rows, test: Rows
+    name: str, voted: VotedPools, guarantees: Sequence[Guarantee], calibration: Rows, test: Rows
 ) -> list[SplitResult]:
+    rows, keys = voted.in_order, voted.votes.key[voted.in_order]
+    labels = voted.labelled[rows]
     evidence = Evidence.of(keys, labels)
-    # Only order matters, so keys become whole ranks; 0 is for votes without confidence, which are never answered.
-    rank = np.where(keys[:, 0] > 0, 1 + levels_below(evidence.levels, keys), 0).astype(np.int32)
+    rank = _ranks(evidence, keys)
     confidence_of = np.concatenate([[0.0], evidence.levels[:, 0]])
     (splits, n_cal), size = calibration.shape, test.shape[1]
     wrong = np.sort(np.where(labels, 0, rank)[calibration], axis=1)
@@ -181,12 +208,32 @@ def _evaluate(
                 splits=splits,
                 vote_accuracy=evidence.vote_accuracy,
                 confident_error=Summary.of((answered - right) / size),
-                expected_confident_error=guarantee.expected_over_splits(evidence, n_cal),
                 answered=Summary.of(answered / size),
                 selective_accuracy=Summary.of(right[some] / answered[some]),
                 false_abstention=Summary.of((test_right.sum(axis=1) - right) / size),
                 threshold=Summary.of(np.where(guarantee.law(n_cal).answers, confidence_of[threshold], 1.0)),
                 empty_splits=int((~some).sum()),
+                law=guarantee.law_over_splits(evidence, n_cal),
+                confident_error_per_question=_per_question(voted, evidence, threshold, test),
             )
         )
     return results
+
+
+def _ranks(evidence: Evidence, keys: Floats) -> NDArray[np.int32]:
+    """Only order matters, so keys become whole ranks; 0 is for votes without confidence, which are never answered."""
+    return np.where(keys[:, 0] > 0, 1 + levels_below(evidence.levels, keys), 0).astype(np.int32)
+
+
+def _per_question(voted: VotedPools, evidence: Evidence, threshold: NDArray[Any], test: Rows) -> Summary | None:
+    """The confident-error rate over all questions of the clusters that are tested."""
+    if not voted.clustered:
+        return None
+    place = np.zeros(len(voted), dtype=np.intp)
+    place[voted.units[voted.in_order]] = np.arange(len(voted.in_order))
+    is_tested = np.zeros((len(test), len(voted.in_order)), dtype=np.bool_)
+    np.put_along_axis(is_tested, test, True, axis=1)
+    tested = is_tested[:, place[voted.units]]
+    rank = np.where(voted.labelled, 0, _ranks(evidence, voted.votes.key))
+    errors = (tested & (rank[None, :] > threshold[:, None])).sum(axis=1)
+    return Summary.of(errors / tested.sum(axis=1))

@@ -82,6 +82,11 @@ class Evidence:
         """p_v."""
         return self.n_right / self.n
 
+    @property
+    def confident_wrong(self) -> float:
+        """P(wrong, ν > 0): no more than these can be answered wrongly, for votes without confidence never are."""
+        return int(self.wrong[self.levels[:, 0] > 0].sum()) / self.n
+
     @cached_property
     def by_confidence(self) -> Evidence:
         """The same counts by confidence alone, secondary keys summed out."""

@@ -1,30 +1,69 @@
-"""The exact laws of realised error rates.
+"""The exact law of error rates on fresh data.
 
     n    calibration votes            k    rank of the threshold: the k-th largest wrong confidence
-    N    fresh test votes             T    rows of one fixed file that is split at random
+    N    fresh test votes             c    P(wrong, ν > 0), the share of all votes that can be confident errors
 
-Fresh data: given no ties, the number of confident errors among N is BetaBinomial(N, k, n + 1 − k), the Beta being the
-law of the true error rate over calibration sets. Ties and a scarcity of wrong votes only make errors fewer, so the
-upper tail stays valid and the lower does not.
-Splits of one file: the mean error rate over splits has the exact expectation of `split_expectation`, ties and all.
+Given no ties, the true error rate over calibration sets is R = min(V, c) with V ~ Beta(k, n + 1 − k): where fewer than
+k votes with any confidence are wrong, all of them are answered. Then the number of confident errors among N is
+Binomial(N, R), which is beta-binomial where the cap does not matter. Ties and the cap only make errors fewer, so the
+upper tail of the beta-binomial stays valid and the lower does not. Splits of one fixed file have a law of their own
+(`split_law`).
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import betainc, betaincc, betaln, gammaln
 
 from demur.errors import InvalidValue
-from demur.evidence.counts import Counts, Evidence, Floats, or_above
+from demur.evidence.counts import Floats
 
-_CHUNK_ENTRIES = 2_000_000
+
+class CountLaw(ABC):
+    """How many confident errors there are among new votes."""
+
+    @abstractmethod
+    def counts(self, fresh: int) -> Floats:
+        """P(J = 0), …, P(J = N) of the number J of confident errors among `fresh` new votes."""
+
+    def upper_tail(self, errors: int, fresh: int) -> float:
+        """P(J ≥ errors): small when so many errors do not fit the promise."""
+        return 1.0 if errors <= 0 else min(1.0, float(self.counts(fresh)[errors:].sum()))
+
+    def interval(self, fresh: int, *, mass: float = 0.95) -> tuple[int, int]:
+        """The central interval that holds the error count with probability at least `mass`, if there are no ties."""
+        cumulative = np.cumsum(self.counts(fresh))
+        tail = (1 - mass) / 2
+        low, high = np.searchsorted(cumulative, [tail, 1 - tail])
+        return min(int(low), fresh), min(int(high), fresh)
+
+    def usual_at_most(self, fresh: int, *, mass: float = 0.95) -> int:
+        """The smallest count that J does not exceed with probability at least `mass`: the one-sided limit."""
+        return min(int(np.searchsorted(np.cumsum(self.counts(fresh)), mass)), fresh)
 
 
 @dataclass(frozen=True)
-class ErrorLaw:
+class SumLaw(CountLaw):
+    """The errors of several thresholds that were calibrated apart, each on new votes of its own."""
+
+    parts: tuple[tuple[ErrorLaw, int], ...]
+    """Each law, with its number of new votes."""
+
+    def counts(self, fresh: int) -> Floats:
+        if fresh != sum(votes for _, votes in self.parts):
+            raise InvalidValue(f"these laws are of {sum(votes for _, votes in self.parts)} new votes, got {fresh}")
+        together = np.ones(1)
+        for law, votes in self.parts:
+            together = np.convolve(together, law.counts(votes))
+        return together
+
+
+@dataclass(frozen=True)
+class ErrorLaw(CountLaw):
     """The errors of a threshold at the k-th largest wrong key of n votes, on votes that are new."""
 
     k: int
@@ -39,13 +78,7 @@ class ErrorLaw:
         """False where the rank is 0, so that nothing is ever answered."""
         return self.k > 0
 
-    @property
-    def expected(self) -> float:
-        """k / (n + 1), the mean rate of confident errors where there are no ties."""
-        return self.k / (self.n + 1)
-
     def counts(self, fresh: int) -> Floats:
-        """P(J = 0), …, P(J = N) of the number J of confident errors among `fresh` new votes."""
         if fresh < 0:
             raise InvalidValue(f"need fresh >= 0, got {fresh}")
         k, n = self.k, self.n
@@ -57,61 +90,20 @@ class ErrorLaw:
         choose = gammaln(fresh + 1) - gammaln(j + 1) - gammaln(fresh - j + 1)
         return np.asarray(np.exp(choose + betaln(j + k, fresh - j + n + 1 - k) - betaln(k, n + 1 - k)))
 
-    def upper_tail(self, errors: int, fresh: int) -> float:
-        """P(J ≥ errors): small when so many errors do not fit the promise."""
-        return 1.0 if errors <= 0 else min(1.0, float(self.counts(fresh)[errors:].sum()))
+    def mean(self, cap: float = 1.0) -> float:
+        """E[R], the mean rate where no more than a share `cap` of all votes can be confident errors."""
+        return self._moment(1, cap)
 
-    def interval(self, fresh: int, *, mass: float = 0.95) -> tuple[int, int]:
-        """The central interval that holds the error count with probability at least `mass`."""
-        cumulative = np.cumsum(self.counts(fresh))
-        tail = (1 - mass) / 2
-        low, high = np.searchsorted(cumulative, [tail, 1 - tail])
-        return min(int(low), fresh), min(int(high), fresh)
+    def sd(self, cap: float = 1.0, *, fresh: int | None = None) -> float:
+        """The standard deviation of R over calibration sets, or of the rate among `fresh` new votes."""
+        mean, square = self._moment(1, cap), self._moment(2, cap)
+        sampling = 0.0 if fresh is None else (mean - square) / fresh  # E[R(1 − R)] / N: the votes of one test are few
+        return math.sqrt(max(0.0, square - mean**2 + sampling))
 
-    def capped(self, wrong: float) -> float:
-        """The mean rate where there are no more errors than a share `wrong` of all votes (theory 3.1)."""
-        if self.k == 0:
-            return 0.0
+    def _moment(self, order: int, cap: float) -> float:
+        """E[min(V, c)^order]: V below c has its Beta moment there, and the rest lies at c."""
         a, b = self.k, self.n + 1 - self.k
-        return a / (a + b) * float(betainc(a + 1, b, wrong)) + wrong * float(betaincc(a, b, wrong))
-
-    def deviation(self, fresh: int) -> float:
-        """The standard deviation of the rate among `fresh` new votes, without ties."""
-        if self.k == 0:
-            return 0.0
-        a, b = self.k, self.n + 1 - self.k
-        return math.sqrt(a * b * (a + b + fresh) / (fresh * (a + b) ** 2 * (a + b + 1)))
-
-
-def split_expectation(evidence: Evidence, k: int, n_cal: int) -> float:
-    """E[confident-error rate on the rest] when `n_cal` of the file's rows, drawn at random, calibrate at rank k.
-
-    With c_j wrong rows at level j > 0 and C_j at that level or above: Σ_j (c_j / T) · P(H_j ≤ k − 1), H_j being
-    hypergeometric: how many of the other C_j − 1 land among n_cal of the T − 1 other rows.
-    """
-    total = evidence.n
-    if not 0 < n_cal < total:
-        raise InvalidValue(f"n_cal must lie between 1 and {total - 1}, got {n_cal}")
-    possible = (evidence.wrong > 0) & (evidence.levels[:, 0] > 0)
-    if k <= 0 or not possible.any():
-        return 0.0
-    others = or_above(evidence.wrong)[:-1][possible] - 1
-    return float(np.dot(evidence.wrong[possible] / total, _hypergeometric_cdf(k - 1, total - 1, others, n_cal)))
-
-
-def _hypergeometric_cdf(at_most: int, population: int, marked: Counts, drawn: int) -> Floats:
-    """P(marked among drawn ≤ at_most), for each number of marked."""
-    result = np.empty(len(marked))
-    hits = np.arange(at_most + 1)
-    step = max(1, _CHUNK_ENTRIES // len(hits))
-    for start in range(0, len(marked), step):
-        m = np.asarray(marked[start : start + step], dtype=np.float64)[:, None]
-        possible = (hits <= m) & (drawn - hits <= population - m) & (hits <= drawn)
-        i = np.where(possible, hits, np.maximum(0, drawn - (population - m)))
-        log_p = _log_choose(m, i) + _log_choose(population - m, drawn - i) - _log_choose(population, drawn)
-        result[start : start + step] = np.where(possible, np.exp(log_p), 0.0).sum(axis=1)
-    return np.minimum(result, 1.0)
-
-
-def _log_choose(n: Floats | int, k: Floats | int) -> Floats:
-    return np.asarray(gammaln(np.add(n, 1)) - gammaln(np.add(k, 1)) - gammaln(np.subtract(n, k) + 1))
+        if a == 0 or b == 0:
+            return 0.0 if a == 0 else cap**order
+        whole = math.prod((a + i) / (a + b + i) for i in range(order))
+        return whole * float(betainc(a + order, b, cap)) + cap**order * float(betaincc(a, b, cap))

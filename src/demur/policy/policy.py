@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ import numpy as np
 from demur.calibration import Forecast, Level, Rule, exact_alpha, forecast
 from demur.errors import CalibrationLeak, InvalidValue, PipelineMismatch, PolicyFileError
 from demur.evidence.counts import Floats
+from demur.evidence.laws import CountLaw, SumLaw
 from demur.policy import file
 from demur.policy.decisions import Decisions, decision_on
 from demur.policy.document import PolicyParts, from_document, to_document, upgraded
@@ -178,6 +179,13 @@ class Policy(PolicyParts):
         """The same over all calibration questions, where clusters are counted: no promise is about these rates."""
         rule = self.point(alpha, guarantee)
         return None if self.every_question is None else forecast(self.every_question, rule)
+
+    def law_on(self, rule: Rule, sizes: Mapping[int, int]) -> CountLaw:
+        """The law of a rule's errors on new votes, so many of each size: of each apart where each has to pass apart."""
+        if self.strata.by_chance or len(self.sizes) == 1:
+            return rule.law
+        taken = {size: self.sizes[size] if rule.takes(size) else 0 for size in sizes}
+        return SumLaw(tuple((rule.guarantee.law(seen), sizes[size]) for size, seen in taken.items()))
 
     def refuse_seen(self, ids: Sequence[str], questions: Texts | None = None, clusters: Texts | None = None) -> None:
         """Raise CalibrationLeak if any of these problems calibrated this policy: by id, question text or cluster."""

@@ -112,8 +112,8 @@ def _by_size(rule: Rule, sizes: Sequence[int]) -> dict[str, Any] | None:
 
 def _observed(test: Strata, rule: Rule, policy: Policy, *, chosen: bool) -> dict[str, Any]:
     right, wrong = rule.answered(test)
-    _, high = rule.law.interval(test.n)
-    given, p_value = right + wrong, rule.law.upper_tail(wrong, test.n)
+    law = policy.law_on(rule, test.sizes)
+    given, p_value = right + wrong, law.upper_tail(wrong, test.n)
     return {
         "answered": given / test.n,
         "accuracy": right / given if given else math.nan,
@@ -121,7 +121,7 @@ def _observed(test: Strata, rule: Rule, policy: Policy, *, chosen: bool) -> dict
         "confident_error": wrong / test.n,
         "false_abstention": (test.n_right - right) / test.n,
         # Ties and scarce errors make errors fewer than the law without ties has them: only its upper end says anything.
-        "usual": [0.0, high / test.n],
+        "usual_at_most": rule.law.usual_at_most(test.n) / test.n,
         "p_value": p_value,
         # A verdict is for alphas chosen beforehand; looking for one by moving the slider would find some by chance.
         "verdict": verdict_of(p_value, len(policy.points)) if chosen else None,

@@ -58,7 +58,7 @@ const capital = (words) => words.charAt(0).toUpperCase() + words.slice(1);
 const atAlpha = (point) => `alpha = ${level(point.alpha)}`;
 const needs = (point) => `needs ${point.n_needed} calibration questions; abstains always`;
 // Ties and scarce errors make errors fewer, so the law of their number is only a ceiling.
-const usual = (observed) => `usually at most ${percent(observed.usual[1])}`;
+const usual = (observed) => `usually at most ${percent(observed.usual_at_most)} (95\u00a0%)`;
 function thresholdText({ feasible, threshold: [first, second] }) {
   if (!feasible) return "none";
   return known(second) ? `${fixed(first, 3)} / ${number(second)}` : fixed(first, 3);

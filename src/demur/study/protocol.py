@@ -1,8 +1,8 @@
 """The paper's protocol on one cell: repeated splits of every method, baselines, frontiers, ablations.
 
-Beside each realised error rate stands its exact expectation: over random splits of this file (ties and all), and
-k/(n+1) for fresh data without ties. A mean is compared with the former by its standard error, corrected for the number
-of comparisons in the whole study: agreement checks the code, for random splits are exchangeable by construction.
+Beside each realised error rate stands its exact expectation: over random splits of this file (ties and all), and on
+fresh data without ties. A mean is compared with the former by its exact law, corrected for the number of comparisons in
+the whole study: agreement checks the code, for random splits are exchangeable by construction.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
-from scipy.special import stdtr
 
 from demur.calibration import Marginal
 from demur.errors import InvalidValue
@@ -195,14 +194,9 @@ def comparisons(results: Iterable[CellResult]) -> int:
 
 def fresh_law(method: Method, result: SplitResult) -> Summary:
     """Mean and standard deviation of the error rate on as many fresh questions, without ties: the k-th of n errors sets
-    the threshold, and there are no more errors than wrong votes (theory 3.1)."""
-    law = result.guarantee.law(result.n_cal)
-    return Summary(law.capped(1 - method.vote_accuracy), law.deviation(result.n - result.n_cal), math.nan)
-
-
-def p_value(result: SplitResult) -> float:
-    """Two-sided, of the mean over splits against its exact expectation; NaN where all splits agree."""
-    return math.nan if math.isnan(result.z) else float(2 * stdtr(result.splits - 1, -abs(result.z)))
+    the threshold, and there are no more errors than wrong votes with any confidence."""
+    law, cap = result.guarantee.law(result.n_cal), method.evidence.confident_wrong
+    return Summary(law.mean(cap), law.sd(cap, fresh=result.n - result.n_cal), math.nan)
 
 
 def inconsistent(results: Sequence[CellResult]) -> list[tuple[str, SplitResult]]:
@@ -213,7 +207,7 @@ def inconsistent(results: Sequence[CellResult]) -> list[tuple[str, SplitResult]]
         for result in results
         for method in result.methods
         for point in method.checks
-        if p_value(point) < level
+        if point.p_value < level
     ]
 
 

@@ -15,7 +15,7 @@ from demur.evaluation.comparison import JITTERED, MAJORITY
 from demur.evaluation.repeated_splits import Summary
 from demur.study.cells import TIED
 from demur.study.description import StudyDescription
-from demur.study.protocol import SCARCE, CellResult, Method, fresh_law, p_value
+from demur.study.protocol import SCARCE, CellResult, Method, fresh_law
 
 Value = str | float | int | Summary | None
 Row = list[Value]
@@ -134,12 +134,13 @@ def _confident_errors(dataset: str, slug: str, results: Sequence[CellResult], st
             row: Row = [result.cell.description.model, method.name]
             for point, check in zip(method.points, method.checks, strict=True):
                 exact, fresh = point.expected_confident_error, fresh_law(method, point)
-                row += [point.confident_error, exact, fresh, check.z, p_value(check)]
+                row += [point.confident_error, exact, fresh, check.z, check.p_value]
             rows.append(row)
     note = (
         "Mean and standard deviation over random splits; 'exact' is the mean over all random splits of this "
-        "file, 'fresh' mean and deviation on as much new data without ties (beta-binomial); z counts standard errors "
-        f"from 'exact', over {results[0].methods[0].checks[0].splits} splits."
+        "file, 'fresh' mean and deviation on as much new data without ties (beta-binomial, no more errors than wrong "
+        "votes with any confidence); z counts standard errors from 'exact', and p is its two-sided p-value, both by "
+        f"the exact law of {results[0].methods[0].checks[0].splits} splits."
     )
     return Table(f"ce-{slug}", f"{dataset}: confident-error rate ({_setting(results)})", header, rows, note)
 
