@@ -162,7 +162,7 @@ class Pipeline:
         finally:
             await self.backend.close()
             if latest is not None and latest.saved:
-                run.note("sample", started, {**_facts(latest), "ended": ended})
+                await asyncio.to_thread(run.note, "sample", started, {**_facts(latest), "ended": ended})
 
     def answerer(self, policy: Policy) -> Answerer:
         """This pipeline with a policy, to be opened once and asked many questions."""
