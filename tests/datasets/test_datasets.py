@@ -142,7 +142,7 @@ def test_built_in_golds_are_right():
         ('{"problem": "x", "solution": "no box"}', "no boxed answer"),
         ('{"question": "x", "choices": ["a"], "answer": 3}', "none of the 1 options"),
         ('{"question": "x", "gold": "1", "id": "a"}\n{"question": "y", "gold": "1", "id": "a"}', "occurs twice"),
-        ('{"question": "x", "gold": "1"}\n{"gold": "2"}', "record 2"),
+        ('{"question": "x", "gold": "1"}\n{"gold": "2"}', "line 2"),
     ],
 )  # fmt: skip
 def test_bad_files_are_refused_with_the_place(tmp_path, content, said):

@@ -123,9 +123,9 @@ class WorkQueue(Generic[Work, Result]):
             self.watch(self.progress)  # that it waits is news too
 
     def _look(self) -> None:
-        progress = self.progress
-        progress.retries = getattr(self.source, "retries", 0) + self.patience.retries
-        progress.trouble = self.patience.trouble or getattr(self.source, "trouble", "") or progress.trouble
+        patience, trouble = self.patience, getattr(self.source, "trouble", "")
+        self.progress.retries = getattr(self.source, "retries", 0) + patience.retries
+        self.progress.trouble = patience.trouble if patience.waiting or not trouble else trouble
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:

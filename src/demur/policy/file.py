@@ -9,11 +9,13 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from demur import strict_json
 from demur.atomic_files import atomic_file
 from demur.descriptions import digest
 from demur.errors import PolicyFileError
+from demur.input_files import text_of
 
 FORMAT = "demur-policy"
 SCHEMA = 1
@@ -38,7 +40,7 @@ def write(document: Document, path: str | os.PathLike[str]) -> None:
 def read(path: str | os.PathLike[str]) -> Document:
     """Read and verify the seal; nothing in the file is ever executed."""
     source = Path(path)
-    document: Document = _parse(source, _read_text(source))
+    document: Document = _parse(source, text_of(source, PolicyFileError))
     kind = document.get("format") if isinstance(document, dict) else None
     if isinstance(kind, str) and kind != FORMAT and kind.endswith("-policy") and "evidence" in document:
         raise PolicyFileError(
@@ -79,29 +81,19 @@ def _read_sidecar(policy: Path, reference: Document) -> Any:
     if not name or "\0" in name or Path(name).name != name:
         raise PolicyFileError(f"{policy} names a sidecar outside its folder: {name!r}")
     sidecar = policy.with_name(name)
-    text = _read_text(sidecar)
+    text = text_of(sidecar, PolicyFileError)
     if hashlib.sha256(text.encode()).hexdigest() != reference.get("sha256"):
         raise PolicyFileError(f"{sidecar} does not belong to {policy} (its SHA-256 differs); calibrate again")
     return _parse(sidecar, text)
 
 
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise PolicyFileError(f"there is no file {path}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise PolicyFileError(f"cannot read {path}: {error}") from None
-
-
 def _parse(path: Path, text: str) -> Any:
-    def refuse(constant: str) -> NoReturn:
-        raise ValueError(f"{constant} is not JSON")
-
     try:
-        return json.loads(text, parse_constant=refuse)
-    except (ValueError, RecursionError) as error:
-        raise PolicyFileError(f"{path} is not JSON: {error}") from None
+        return strict_json.parse(text, finite=True)
+    except strict_json.RepeatedKey as error:
+        raise PolicyFileError(f"{path}, line {error.line}: {error}", "calibrate again instead of editing it") from None
+    except strict_json.NotJson as error:
+        raise PolicyFileError(f"{path} is not JSON: line {error.line}: {error}") from None
 
 
 def _write_whole(path: Path, text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sqlite3
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -31,6 +32,8 @@ from demur.store.patience import Patience
 _MAGIC = b"SQLite format 3\x00"
 _APPLICATION = "demur"
 _BUSY_SECONDS = 60
+UNREADABLE = (zlib.error, ValueError, TypeError, KeyError, OverflowError, RecursionError)
+"""What taking apart a damaged row ends in."""
 _LOCK = 0x64656D7572  # "demur"
 _CONNECTION = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 """Seconds after which a silent server is taken to be away, unless the address says otherwise."""
@@ -114,7 +117,7 @@ _HINTS = {
     "readonly": "the store cannot be written; check its permissions and those of its folder",
     "unable to open": "the store cannot be opened; check its permissions and those of its folder",
     "disk is full": "the disk is full; what was saved is safe: make room and run the same command again",
-    "disk I/O": "the disk refused a write; what was saved is safe: check it and run the same command again",
+    "disk I/O": "the disk refused to read or write; what was saved is safe: check it and run the same command again",
     "locked": "another process holds the store; try again when it has finished",
 }
 _PASSING = ("08", "40", "57P", "53300")
@@ -197,11 +200,14 @@ def writing(engine: Engine, place: str, *, alone: bool = False) -> Iterator[Conn
 
 @contextmanager
 def reading(engine: Engine, place: str) -> Iterator[Connection]:
-    """One transaction that reads: all of it sees the same state."""
+    """One transaction that reads: all of it sees the same state. Rows that demur cannot have written are refused."""
     if engine.dialect.name == "postgresql":
         engine = engine.execution_options(isolation_level="REPEATABLE READ")
     with translated(place), engine.connect() as connection:
-        yield connection
+        try:
+            yield connection
+        except UNREADABLE as error:
+            raise damaged(place, f"it holds what demur never wrote: {error}") from None
 
 
 def _postgres(place: str) -> Engine:

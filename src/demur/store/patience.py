@@ -26,8 +26,9 @@ class Patience:
     def __init__(self, seconds: float = SECONDS) -> None:
         self.seconds = seconds
         self.retries = 0
+        self.waiting = False
         self.trouble = ""
-        """Why it waits; empty while it does not."""
+        """Why it waits, or waited last."""
         self._ended = threading.Event()
 
     def end(self) -> None:
@@ -44,7 +45,7 @@ class Patience:
         while True:
             try:
                 result = work()
-                self.trouble = ""
+                self.waiting = False
                 return result
             except StoreUnreachable as error:
                 now = time.monotonic()
@@ -52,6 +53,7 @@ class Patience:
                 left = since + self.seconds - now
                 if left <= 0 or self._ended.is_set() or only not in str(error):
                     raise
+                self.waiting = True
                 self.retries += 1
                 self.trouble = str(error)
                 self._ended.wait(min(pause, left))

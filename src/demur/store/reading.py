@@ -15,10 +15,9 @@ from demur.records import Path, Pool, Problem
 from demur.store._tables import paths, problems, scores, texts
 from demur.store.connection import reading
 from demur.store.patience import Patience, patient
-from demur.store.rows import PATH_FACTS, facts_of, problem_of, unpack
+from demur.store.rows import MOST_PATHS, PATH_FACTS, path_of, problem_of, score_of
 
-_MOST_PATHS = 1 << 20
-_NOTHING: Any = MappingProxyType({})
+_UNSCORED: Any = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +67,14 @@ class RunReader:
             rows = connection.execute(mine).all()
             for number, path in connection.execute(select(paths.c.number, paths.c.path).where(paths.c.run == self.key)):
                 saved.setdefault(number, set()).add(path)
-        lacking = []
-        for row in rows:
-            if wanted is not None and row.id not in wanted:
-                continue
-            missing = tuple(path for path in range(self.n_paths or 0) if path not in saved.get(row.number, ()))
-            if missing:
-                lacking.append(Pending(row.number, replace(problem_of(row), gold=()), missing))
-        return lacking
+            lacking = []
+            for row in rows:
+                if wanted is not None and row.id not in wanted:
+                    continue
+                missing = tuple(path for path in range(self.n_paths or 0) if path not in saved.get(row.number, ()))
+                if missing:
+                    lacking.append(Pending(row.number, replace(problem_of(row), gold=()), missing))
+            return lacking
 
     @patient
     def pools(
@@ -105,17 +104,16 @@ class RunReader:
         with _collector_at_rest(), reading(self.engine, self.place) as connection:
             asked = rows(problems, *problems.c.keys(), order=["number"])
             for number, path, name, value in rows(scores, "number", "path", "name", "value"):
-                scored.setdefault(number * _MOST_PATHS + path, {})[name] = value
+                scored.setdefault(number * MOST_PATHS + path, {})[name] = score_of(value)
             for number, path, content in rows(texts, "number", "path", "text") if with_texts else ():
-                packed[number * _MOST_PATHS + path] = content
+                packed[number * MOST_PATHS + path] = content
             for row in rows(paths, *names, order=["number", "path"]):
-                key = row[0] * _MOST_PATHS + row[1]
-                extra = facts_of(row) if facts else _NOTHING
-                path = Path(row[2], unpack(packed.get(key)), scored.get(key, _NOTHING), extra, row[3] is not None)
+                key = row[0] * MOST_PATHS + row[1]
+                path = path_of(row, packed.get(key), scored.get(key, _UNSCORED), facts=facts)
                 by_problem.setdefault(row[0], []).append(path)
-        fewest = self.whole if complete else 1
-        kept = [row for row in asked if len(by_problem.get(row.number, ())) >= fewest]
-        return [Pool(problem_of(row), tuple(by_problem[row.number])) for row in kept]
+            fewest = self.whole if complete else 1
+            kept = [row for row in asked if len(by_problem.get(row.number, ())) >= fewest]
+            return [Pool(problem_of(row), tuple(by_problem[row.number])) for row in kept]
 
     @patient
     def _rows(self, query: Any) -> Sequence[Any]:

@@ -14,7 +14,7 @@ from demur.records import Problem
 from demur.store._tables import paths, problems, runs, sessions, texts
 from demur.store.connection import insert_new, reading, writing
 from demur.store.patience import Patience, patient
-from demur.store.rows import PlacedPath, pack, path_row, plain, problem_row, what_is_asked
+from demur.store.rows import PlacedPath, pack, path_row, plain, problem_row, text, what_is_asked
 from demur.store.scores import RunScores
 
 
@@ -113,7 +113,7 @@ class Run(RunScores):
         with reading(self.engine, self.place) as connection:
             n_problems, n_pools = (connection.execute(count(rows)).scalar_one() for rows in (mine, whole))
             of_paths = connection.execute(select(*columns).where(paths.c.run == self.key)).one()
-            noted = connection.execute(commands).all()
+            noted = [(text(row.command), row.started, json.loads(row.facts)) for row in connection.execute(commands)]
         return {
             "run": self.name,
             "problems": n_problems,
@@ -126,5 +126,5 @@ class Run(RunScores):
             "scores": self.scorers(),
             "pipeline": self.description.document(),
             "fingerprint": self.description.fingerprint,
-            "commands": [{"command": row.command, "started": row.started, **json.loads(row.facts)} for row in noted],
+            "commands": [{"command": name, "started": started, **facts} for name, started, facts in noted],
         }

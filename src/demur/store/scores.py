@@ -13,10 +13,10 @@ from sqlalchemy import func, select
 from demur.errors import StoreError
 from demur.records import Pool, blinded
 from demur.store._tables import paths, scorers, scores
-from demur.store.connection import insert_new, writing
+from demur.store.connection import insert_new, reading, writing
 from demur.store.patience import patient
 from demur.store.reading import RunReader
-from demur.store.rows import PathScore
+from demur.store.rows import PathScore, text
 
 _POOLS_AT_ONCE = 200
 
@@ -91,10 +91,15 @@ class RunScores(RunReader):
             )
         return int(dropped)
 
+    @patient
     def scorers(self) -> dict[str, dict[str, Any]]:
         """The identity of every score in the run, by name."""
         query = select(scorers.c.name, scorers.c.identity).where(scorers.c.run == self.key).order_by(scorers.c.name)
-        return {row.name: json.loads(row.identity) for row in self._rows(query)}
+        with reading(self.engine, self.place) as connection:
+            identities = {text(row.name): json.loads(row.identity) for row in connection.execute(query)}
+            if not all(isinstance(identity, dict) for identity in identities.values()):
+                raise TypeError("the identity of a scorer")
+        return identities
 
     def flags(self) -> dict[str, dict[str, int]]:
         """How many values of each score are flagged, by flag."""
@@ -102,5 +107,5 @@ class RunScores(RunReader):
         query = select(*columns, func.count()).where(scores.c.run == self.key, scores.c.flag.is_not(None))
         counts: dict[str, dict[str, int]] = {}
         for name, flag, count in self._rows(query.group_by(*columns)):
-            counts.setdefault(name, {})[flag] = count
+            counts.setdefault(name, {})[str(flag)] = count
         return counts

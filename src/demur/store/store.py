@@ -12,8 +12,9 @@ from sqlalchemy import func, insert, select
 from demur.descriptions import Description
 from demur.errors import StoreError
 from demur.store._tables import paths, problems, runs, scorers, sessions
-from demur.store.connection import connect, reading, shown, writing
+from demur.store.connection import UNREADABLE, connect, reading, shown, writing
 from demur.store.patience import SECONDS, Patience, patient
+from demur.store.rows import MOST_PATHS, text
 from demur.store.run import Run
 
 
@@ -41,7 +42,7 @@ class Store:
     def names(self) -> list[str]:
         """The names of all runs, the oldest first."""
         with reading(self.engine, self.place) as connection:
-            return list(connection.execute(select(runs.c.name).order_by(runs.c.run)).scalars())
+            return [text(name) for name in connection.execute(select(runs.c.name).order_by(runs.c.run)).scalars()]
 
     @patient
     def run(self, name: str | None = None) -> Run:
@@ -60,7 +61,9 @@ class Store:
     def _run_of(self, row: Any) -> Run:
         try:
             description = Description.of(json.loads(row.description))
-        except (ValueError, TypeError, RecursionError) as error:
+            if row.n_paths is not None and not 1 <= row.n_paths <= MOST_PATHS:
+                raise ValueError(f"its pools are to have {row.n_paths} paths")
+        except UNREADABLE as error:
             raise StoreError(f"the run {row.name!r} of {shown(self.place)} cannot be read: {error}") from None
         return Run(self.engine, self.place, row.run, row.name, row.n_paths, self.patience, description)
 

@@ -21,6 +21,8 @@ from typing import Any, Self
 from demur.atomic_files import atomic_file
 from demur.errors import InvalidValue, MissingExtra
 from demur.foreign_code import isolated_python, without_secrets
+from demur.input_files import text_of
+from demur.strict_json import parse
 
 _START_SECONDS = 60.0
 _FORMAT = "demur-verdicts"
@@ -129,12 +131,13 @@ def _is_prose(answer: str) -> bool:
 
 def _read(store: str | os.PathLike[str]) -> Iterable[tuple[tuple[str, str], bool]]:
     try:
-        with open(store, encoding="utf-8") as stream:
-            document = json.load(stream)
+        document = parse(text_of(Path(store), InvalidValue))
         if document["format"] != _FORMAT:
             raise ValueError("not a file of verdicts")
         rows = [((str(a), str(b)), verdict) for a, b, verdict in document["verdicts"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except InvalidValue:
+        raise
+    except (ValueError, KeyError, TypeError) as error:
         raise InvalidValue(f"{store} cannot be read as verdicts: {error}") from None
     if not all(isinstance(verdict, bool) for _, verdict in rows):
         raise InvalidValue(f"{store} cannot be read as verdicts: they must be true or false")
