@@ -55,7 +55,9 @@ def is_store(place: str) -> bool:
     if "://" in place or Path(place).suffix in (".db", ".sqlite", ".sqlite3"):
         return True
     try:
+        if not Path(place).is_file():
+            return False  # a pipe can be read once only
         with open(place, "rb") as stream:
             return stream.read(16) == b"SQLite format 3\x00"
-    except OSError:
+    except (OSError, ValueError):
         return False

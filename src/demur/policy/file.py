@@ -40,7 +40,7 @@ def write(document: Document, path: str | os.PathLike[str]) -> None:
 def read(path: str | os.PathLike[str]) -> Document:
     """Read and verify the seal; nothing in the file is ever executed."""
     source = Path(path)
-    document: Document = _parse(source, text_of(source, PolicyFileError))
+    document: Document = _parse(source, _read_text(source))
     kind = document.get("format") if isinstance(document, dict) else None
     if isinstance(kind, str) and kind != FORMAT and kind.endswith("-policy") and "evidence" in document:
         raise PolicyFileError(
@@ -81,10 +81,14 @@ def _read_sidecar(policy: Path, reference: Document) -> Any:
     if not name or "\0" in name or Path(name).name != name:
         raise PolicyFileError(f"{policy} names a sidecar outside its folder: {name!r}")
     sidecar = policy.with_name(name)
-    text = text_of(sidecar, PolicyFileError)
+    text = _read_text(sidecar)
     if hashlib.sha256(text.encode()).hexdigest() != reference.get("sha256"):
         raise PolicyFileError(f"{sidecar} does not belong to {policy} (its SHA-256 differs); calibrate again")
     return _parse(sidecar, text)
+
+
+def _read_text(path: Path) -> str:
+    return text_of(path, PolicyFileError)
 
 
 def _parse(path: Path, text: str) -> Any:

@@ -113,7 +113,9 @@ class Run(RunScores):
         with reading(self.engine, self.place) as connection:
             n_problems, n_pools = (connection.execute(count(rows)).scalar_one() for rows in (mine, whole))
             of_paths = connection.execute(select(*columns).where(paths.c.run == self.key)).one()
-            noted = [(text(row.command), row.started, json.loads(row.facts)) for row in connection.execute(commands)]
+            noted = [
+                (text(row.command), row.started, dict(json.loads(row.facts))) for row in connection.execute(commands)
+            ]
         return {
             "run": self.name,
             "problems": n_problems,
