@@ -9,7 +9,7 @@ import typer
 
 import demur
 from demur.cli import output
-from demur.cli.options import Correct, Json, OneAlpha, RunName, argument, option, vote_by_policy
+from demur.cli.options import Correct, Json, OneAlpha, Partial, RunName, argument, option, vote_by_policy
 from demur.cli.plot import plot_frontier
 from demur.errors import InvalidValue
 
@@ -35,6 +35,7 @@ def run(
     alpha: OneAlpha = None,
     correct: Correct = None,
     run_name: RunName = None,
+    partial: Partial = False,
     json: Json = False,
 ) -> None:
     if (errors is None) != (of is None):
@@ -48,7 +49,8 @@ def run(
         raise InvalidValue("name the policy with --policy, or give --errors and --of")
     if alpha is not None:
         raise InvalidValue("--alpha is for --errors and --of: pools are audited at every alpha of the policy")
-    _audit(file, run_name, demur.Policy.load(policy), correct, json=json)
+    loaded = demur.Policy.load(policy)
+    _audit(loaded, vote_by_policy(file, run_name, loaded, labelled=True, correct=correct, partial=partial), json=json)
 
 
 def _check(policy: demur.Policy, errors: int, of: int, alpha: float | None, *, json: bool) -> None:
@@ -67,8 +69,8 @@ def _check(policy: demur.Policy, errors: int, of: int, alpha: float | None, *, j
             output.say(f"  {usual} or fewer wrong would not be unusual with {of} questions.")
 
 
-def _audit(file: str, run_name: str | None, policy: demur.Policy, correct: str | None, *, json: bool) -> None:
-    audit = demur.audit_policy(policy, vote_by_policy(file, run_name, policy, labelled=True, correct=correct))
+def _audit(policy: demur.Policy, voted: demur.VotedPools, *, json: bool) -> None:
+    audit = demur.audit_policy(policy, voted)
     curve = audit.frontier
     if json:
         counts = {name: getattr(audit, name) for name in ("problems", "left_out", "duplicates", "n")}

@@ -43,6 +43,7 @@ def run(
     relation: options.Relation = None,
     correct: options.Correct = None,
     run_name: options.RunName = None,
+    partial: options.Partial = False,
     config: options.Config = None,
     hold_out: Annotated[float, typer.Option(metavar="SHARE", help="Share of problems to keep back for a test.")] = 0.0,
     strict: Annotated[
@@ -54,7 +55,7 @@ def run(
     replacing.refuse_overwriting(out, file, by=replacing.POLICY)
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed)
     flags = options.VoteFlags(score, normaliser, weight, tie_break, answer_field, missing, relation)
-    _, voted = flags.vote(file, run_name, config, correct)
+    source, voted = flags.vote(file, run_name, config, correct, partial=partial)
     policy = demur.calibrate(voted, guarantee=guarantees, hold_out=hold_out, seed=seed or 0, strict=strict)
     if out is not None:
         policy.save(out)
@@ -63,6 +64,7 @@ def run(
         "policy": None if out is None else str(out),
         "problems": len(voted) - held_out,
         "held_out": held_out,
+        "left_out": source.left_out,
         **policy_facts(policy),
         "warnings": voted.score_warnings(),
     }

@@ -39,6 +39,7 @@ def run(
     relation: options.Relation = None,
     correct: options.Correct = None,
     run_name: options.RunName = None,
+    partial: options.Partial = False,
     config: options.Config = None,
     splits: Annotated[int, typer.Option(help="How many random splits.")] = 20,
     n_cal: Annotated[
@@ -48,12 +49,13 @@ def run(
     json: options.Json = False,
 ) -> None:
     flags = options.VoteFlags(score, normaliser, weight, tie_break, answer_field, missing, relation)
-    _, voted = flags.vote(file, run_name, config, correct)
+    source, voted = flags.vote(file, run_name, config, correct, partial=partial)
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed)
     evaluation = demur.evaluate(voted, guarantee=guarantees, n_cal=n_cal, splits=splits, seed=seed or 0)
     curve = evaluation.frontier
     facts = {
         **{name: getattr(evaluation, name) for name in ("n", "duplicates", "n_cal", "splits", "seed", "accuracy")},
+        "left_out": source.left_out,
         "pipeline": voted.votes.description.document(),
         **output.frontier_facts(curve),
         "warnings": evaluation.warnings,

@@ -62,6 +62,8 @@ Delta = Annotated[float | None, option("--delta", "D", "Promise alpha for all bu
 _SMOOTHED = "Spend alpha exactly, with one random draw of the rank (fresh, or from --seed)."
 Smoothed = Annotated[bool, typer.Option("--smoothed", help=_SMOOTHED)]
 PolicyFile = Annotated[Path, option("--policy", "POLICY", "A file that `calibrate` wrote.")]
+_PARTIAL = "Leave out the problems of a run that still lack paths, which may not be a random part of them."
+Partial = Annotated[bool, typer.Option("--partial", help=_PARTIAL)]
 OneAlpha = Annotated[float | None, option("--alpha", "A", "Which operating point.  [default: the smallest alpha]")]
 _WHICH = "Which guarantee, where a policy holds several for one alpha."
 GuaranteeName = Annotated[Text, option("--guarantee", "NAME", _WHICH)]
@@ -85,7 +87,14 @@ class VoteFlags:
         return demur.FieldChoice(self.answer_field or "answer", score, tuple(self.missing or ()), self.relation)
 
     def vote(
-        self, place: str, run: str | None, config: Path | None, correct: str | None, *, texts: bool = False
+        self,
+        place: str,
+        run: str | None,
+        config: Path | None,
+        correct: str | None,
+        *,
+        texts: bool = False,
+        partial: bool = False,
     ) -> tuple[demur.PoolSource, demur.VotedPools]:
         """Labelled votes, made as the flags say, and else as the configuration does."""
         said = _vote_section(config)
@@ -93,7 +102,7 @@ class VoteFlags:
         fields = self.fields(score)
         normaliser = self.normaliser or (said.get("normaliser") if score is not None else None)
         facts = texts or _needs_facts(fields) or correct is not None
-        source = demur.open_pools(place, run, facts=facts, texts=texts, say=mention)
+        source = demur.open_pools(place, run, facts=facts, texts=texts, partial=partial, say=mention)
         weight, tie_break = self.weight or said.get("weight"), self.tie_break or said.get("tie_break")
         recipe = source.recipe(score, normaliser, weight, tie_break)
         return source, demur.vote_pools(source, fields, recipe, correct=correct, say=mention)
@@ -118,11 +127,11 @@ def _vote_section(config: Path | None) -> dict[str, str]:
 
 
 def vote_by_policy(
-    place: str, run: str | None, policy: demur.Policy, *, labelled: bool, correct: str | None = None
+    place: str, run: str | None, policy: demur.Policy, *, labelled: bool, partial: bool, correct: str | None = None
 ) -> demur.VotedPools:
     """Votes, made as a policy was calibrated."""
     facts = _needs_facts(demur.FieldChoice.of(policy.description)) or correct is not None
-    source = demur.open_pools(place, run, facts=facts, say=mention)
+    source = demur.open_pools(place, run, facts=facts, partial=partial, say=mention)
     return policy.vote(source, labelled=labelled, correct=correct, say=mention)
 
 
