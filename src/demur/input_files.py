@@ -56,9 +56,7 @@ def text_of(path: Path, refusal: Refusal) -> str:
 
 def _not_utf8(path: Path, line: int, error: UnicodeDecodeError, refusal: Refusal) -> DemurError:
     odd = error.object[error.start]
-    return refusal(
-        f"{path}, line {line}: the byte 0x{odd:02x} is not UTF-8: the file is damaged or in another encoding"
-    )
+    return refusal(f"{path}, line {line}: the byte 0x{odd:02x} is not UTF-8", "save it as UTF-8, or use a whole copy")
 
 
 def _without_mark(start: bytes, path: Path, refusal: Refusal) -> bytes:
@@ -77,7 +75,8 @@ def _refusing(path: Path, refusal: Refusal) -> Iterator[list[int]]:
     except FileNotFoundError:
         raise refusal(f"there is no file {path}") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise refusal(f"{path}, after line {stopped[0]}: the file is cut off or damaged: {error}") from None
+        where = f"{path}, after line {stopped[0]}" if stopped[0] else str(path)
+        raise refusal(f"{where}: the file is cut off or damaged: {error}", "use a whole copy of it") from None
     except OSError as error:
         raise refusal(f"cannot read {path}: {error.strerror or error}") from None
     except ValueError as error:  # a name that no file can have

@@ -31,7 +31,7 @@ def parse(text: str, *, finite: bool = False, any_depth: bool = False) -> Any:
     try:
         value = (_FINITE if finite else _LENIENT).decode(text)
     except json.JSONDecodeError as error:
-        raise NotJson(error.msg, error.lineno) from None
+        raise NotJson(f"{error.msg.removesuffix(' at')} at column {error.colno}", error.lineno) from None
     except RepeatedKey as error:
         raise RepeatedKey(str(error), _line_of_repeated_key(text)) from None
     except NotJson:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any
 
 from demur.answers.extraction.mathematics import extract
@@ -65,7 +66,7 @@ def ours(record: Record, name: str) -> Problem:
     """`question`, and where known `id`, `gold`, `task`, `cluster`, `group`; other fields are kept."""
     gold = record.get("gold")
     golds = gold if isinstance(gold, list) else [] if gold is None else [gold]
-    if not all(isinstance(entry, (str, int, float)) for entry in golds):
+    if not all(isinstance(entry, (str, int)) or (isinstance(entry, float) and isfinite(entry)) for entry in golds):
         raise DatasetError(f"{name}: gold must be a text, a number or a list of those, got {gold!r:.40}")
     extra = {field: value for field, value in record.items() if field not in _OURS}
     identity, question = _identity(record.get("id", name), name), _question(record["question"], name)

@@ -64,7 +64,11 @@ def _json(text: str, path: Path) -> Iterator[Placed]:
     if isinstance(whole, list):
         yield from ((f"record {number}", record) for number, record in enumerate(whole, start=1))
         return
-    for number, line in enumerate(text.split("\n") if whole is None else [text], start=1):
+    if whole is not None:
+        blank = text[: len(text) - len(text.lstrip())]
+        yield f"line {1 + blank.count(chr(10))}", whole
+        return
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
                 yield f"line {number}", parse(line)

@@ -12,6 +12,7 @@ import gzip
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
+from math import isfinite
 from pathlib import Path as FilePath
 from typing import Any, NoReturn, TextIO, cast
 
@@ -105,7 +106,7 @@ def _pool(record: dict[str, Any], where: str) -> Pool:
         fail(f"`paths` must be a list of at least one path, got {_shown(paths)}")
     gold = record.pop("gold", None)
     golds = gold if isinstance(gold, list) else [] if gold is None else [gold]
-    if not all(isinstance(entry, (str, int, float)) for entry in golds):
+    if not all(isinstance(entry, (str, int)) or (isinstance(entry, float) and isfinite(entry)) for entry in golds):
         fail(f"`gold` must be a string, a number or a list of those, got {_shown(gold)}")
     labels = [_optional(record.pop(field, None), (str, int), f"`{field}` must be a string", fail) for field in _LABELS]
     cluster, group = (None if label is None else str(label) for label in labels)
@@ -124,6 +125,8 @@ def _path(record: Any, position: int, fail: Fail) -> Path:
     if scores is not None and not isinstance(scores, dict):
         fail(f"`scores` of path {position} must be an object of numbers by name, got {_shown(scores)}")
     given = answer is not _ABSENT
+    if isinstance(answer, float) and not isfinite(answer):
+        fail(f"`answer` of path {position} is {_shown(answer)}; null says that there is none")
     if isinstance(answer, (dict, list)):
         _shallow({"answer": answer}, fail)
     return Path(answer if given else None, text, scores or {}, _shallow(record, fail), given)

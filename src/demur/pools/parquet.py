@@ -43,9 +43,8 @@ def read_parquet(source: str | os.PathLike[str]) -> list[Pool]:
     if Path(source).exists() and not Path(source).is_file():
         raise PoolFileError(f"{source} cannot be read as Parquet: it is not a file")
     try:
-        table = parquet.read_table(source)
-        refuse_repeated(table.column_names, str(source))
-        rows = table.to_pylist()
+        refuse_repeated(parquet.read_schema(source).names, str(source))
+        rows = parquet.read_table(source).to_pylist()
     except (OSError, arrow.ArrowException, ValueError, OverflowError) as error:
         raise PoolFileError(f"{source} cannot be read as Parquet: {' '.join(str(error).split())}") from None
     return pools_of_rows(rows, str(source))

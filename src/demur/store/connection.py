@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from sqlalchemy import Connection, Engine, Table, create_engine, event, func, inspect, select
 from sqlalchemy.dialects import postgresql, sqlite
@@ -54,8 +54,9 @@ def pasted(place: str) -> tuple[str, bool]:
     if "://" not in place:
         return shlex.quote(place), False
     url = make_url(place)
-    bare = _without_secrets(url).set(password=None)
-    return shlex.quote(bare.render_as_string()), bare != url
+    kept = _without_secrets(url)
+    bare = URL.create(url.drivername, url.username, None, url.host, url.port, url.database, kept.query)
+    return shlex.quote(bare.render_as_string()), bool(url.password) or kept != url
 
 
 def _without_secrets(url: URL) -> URL:
@@ -75,6 +76,8 @@ def connect(place: str | os.PathLike[str], *, create: bool, patience: Patience) 
             try:
                 _check(engine, named, create=create)
             except UnicodeError as error:
+                if engine.dialect.name == "sqlite":
+                    raise damaged(named, str(error)) from None
                 raise StoreError(f"{shown(named)} cannot be reached by that name: {error}") from None
 
     try:
@@ -106,7 +109,7 @@ def _told(place: str, error: Exception, cause: BaseException) -> StoreError:
             f"{where} went away or cannot be reached: {reason}",
             "what was saved is safe: run the same command again when it is there",
         )
-    if isinstance(cause, sqlite3.DatabaseError) and not isinstance(cause, sqlite3.OperationalError):
+    if isinstance(cause, sqlite3.DatabaseError) and (type(cause) is sqlite3.DatabaseError or "decode" in reason):
         return damaged(place, reason)
     if isinstance(error, (ProgrammingError, IntegrityError)):
         return StoreError(f"{where} cannot be used as a store of demur: {reason}")
@@ -213,6 +216,8 @@ def reading(engine: Engine, place: str) -> Iterator[Connection]:
 def _postgres(place: str) -> Engine:
     try:
         url = make_url(place)
+        if "\0" in unquote(place):  # the client would cut the address there, and find another server
+            raise ValueError("a NUL")
     except (ArgumentError, ValueError):
         raise StoreError("the store's address cannot be read; it looks like postgresql://user@host/database") from None
     if url.get_backend_name() not in ("postgresql", "postgres"):
@@ -225,6 +230,8 @@ def _postgres(place: str) -> Engine:
         return create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True, connect_args=usual)
     except ImportError:
         raise MissingExtra("PostgreSQL needs psycopg", "postgres") from None
+    except ArgumentError as error:
+        raise StoreError(f"{shown(place)} cannot be used as an address: {error}") from None
 
 
 def _check(engine: Engine, place: str, *, create: bool) -> None:

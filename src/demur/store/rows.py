@@ -115,6 +115,8 @@ def _facts_of(row: Sequence[Any]) -> dict[str, Any]:
     known = {name: value for name, value in zip(PATH_FACTS, row[5:], strict=False) if value is not None}
     if row[3] is not None:
         known["extraction"] = row[3]
+    if any(type(value) is bytes for value in known.values()):
+        raise TypeError("bytes where a text or a number should be")
     return known if row[4] is None else known | json.loads(row[4])
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 from demur.errors import StoreError
 from demur.records import Pool, blinded
 from demur.store._tables import paths, scorers, scores
-from demur.store.connection import insert_new, reading, writing
+from demur.store.connection import damaged, insert_new, reading, writing
 from demur.store.patience import patient
 from demur.store.reading import RunReader
 from demur.store.rows import PathScore, text
@@ -52,7 +52,10 @@ class RunScores(RunReader):
         order = sorted(lacking)
         for start in range(0, len(order), _POOLS_AT_ONCE):
             block = order[start : start + _POOLS_AT_ONCE]
-            for number, pool in zip(block, self.pools(with_texts=True, numbers=block), strict=True):
+            pools = self.pools(with_texts=True, numbers=block)
+            if len(pools) < len(block):
+                raise damaged(self.place, "it holds paths without their problems")
+            for number, pool in zip(block, pools, strict=True):
                 known = {at: path.scores[name] for at, path in enumerate(pool.paths) if name in path.scores}
                 yield Unscored(number, blinded(pool), lacking[number], known)
 
