@@ -7,6 +7,7 @@
     ├── LogprobsMissing                      a score needs token log-probabilities that were not recorded
     ├── ScoringError                         a scorer gives what is no score, or cannot read a path
     ├── StoreError                           a run cannot be opened, read or written
+    │   └── StoreUnreachable                 … for now: its database went away
     ├── BackendError                         a model cannot be reached, or refuses
     │   └── EndpointRefused                  … and will refuse every further request too: key, model
     │       └── NoSuchRoute                  … or does not offer the route
@@ -72,6 +73,10 @@ class ScoringError(DemurError):
 
 class StoreError(DemurError):
     """A store of runs is foreign, newer, damaged, or cannot be written."""
+
+
+class StoreUnreachable(StoreError):
+    """The database of a store cannot be reached, or not now."""
 
 
 class BackendError(DemurError):

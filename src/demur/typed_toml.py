@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from demur.errors import InvalidValue
+from demur.input_files import text_of
 
 _KINDS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
 
@@ -16,8 +17,8 @@ _KINDS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (i
 def read_toml(path: Path, what: str) -> dict[str, Any]:
     """The whole file; an error says `what` could not be read."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return tomllib.loads(text_of(path, InvalidValue).replace("\r\n", "\n"))
+    except (ValueError, RecursionError) as error:
         raise InvalidValue(f"{what} {path} cannot be read: {error}") from None
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import threading
 
 import pytest
 
@@ -62,3 +65,35 @@ def test_a_store_that_holds_no_verdicts_is_refused(tmp_path, content):
     (tmp_path / "v.json").write_text(content)
     with pytest.raises(InvalidValue, match="cannot be read as verdicts"):
         SlowPath(store=tmp_path / "v.json")
+
+
+def test_a_child_that_somebody_kills_is_started_again_and_asked_the_same():
+    with SlowPath() as slow:
+        assert slow.same("\\frac{1}{2}", "0.5")
+        first = slow._worker.pid
+        os.kill(first, signal.SIGKILL)
+        slow._worker.wait()
+        assert slow.same("\\frac{1}{4}", "0.25"), "the death of a child is no verdict"
+        assert slow._worker.pid != first
+        assert (slow.restarted, slow.killed) == (1, 0)
+
+
+def test_a_child_that_is_killed_while_it_thinks_is_started_again():
+    with SlowPath(seconds=30.0) as slow:
+        slow.same("\\frac{1}{2}", "0.5")
+        hanging = slow._worker
+        os.kill(hanging.pid, signal.SIGSTOP)
+        threading.Timer(0.3, os.kill, (hanging.pid, signal.SIGKILL)).start()
+        assert slow.same("\\frac{1}{4}", "0.25")
+        assert (slow.restarted, slow.killed) == (1, 0)
+
+
+def test_children_that_always_end_are_not_started_for_ever(tmp_path, monkeypatch):
+    dying = tmp_path / "python"
+    dying.write_text(f"#!/bin/sh\necho x >> {tmp_path}/starts\necho ready\nread line\nexit 1\n")
+    dying.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(dying))
+    with SlowPath() as slow:
+        assert not slow.same("a", "b")
+        assert (slow.restarted, slow.killed) == (3, 1)
+    assert (tmp_path / "starts").read_text().count("x") == 3

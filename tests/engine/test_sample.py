@@ -53,7 +53,6 @@ def test_only_the_missing_paths_are_asked_for_with_their_own_seeds(run):
     progress, _ = go(run)
     with run.engine.begin() as connection:
         connection.exec_driver_sql("DELETE FROM demur_paths WHERE number = 3 AND path IN (1, 3)")
-        connection.exec_driver_sql("DELETE FROM demur_pools WHERE number = 3")
     progress, backend = go(run)
     assert progress.saved == 2
     first = wanted_paths(0, "q3", 4)[0].seed

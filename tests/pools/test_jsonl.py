@@ -110,7 +110,7 @@ def test_files_that_are_cut_off_damaged_empty_or_absent_are_named(tmp_path):
         ("cut.jsonl.gz", "cut off or damaged"),
         ("plain.jsonl.gz", "cut off or damaged"),
         ("flipped.jsonl.gz", "cut off or damaged|expected"),
-        ("bytes.jsonl", "cut off or damaged"),
+        ("bytes.jsonl", "it is UTF-16 text"),
         ("empty.jsonl", "holds no problems"),
         ("none.jsonl", "there is no file"),
         (".", "cannot read"),

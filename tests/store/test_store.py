@@ -197,7 +197,7 @@ def test_a_newer_schema_is_refused_and_not_touched(place, run):
     with run.engine.begin() as connection:
         connection.execute(text("UPDATE demur_meta SET value = '99' WHERE name = 'schema'"))
     for create in (True, False):
-        with pytest.raises(StoreError, match="has schema 99, and this demur reads 1"):
+        with pytest.raises(StoreError, match="has schema 99, and this demur reads up to 2"):
             Store(place, create=create)
     with run.engine.connect() as connection:
         assert connection.execute(text("SELECT value FROM demur_meta WHERE name = 'schema'")).scalar() == "99"
@@ -355,7 +355,7 @@ def test_a_path_of_a_file_keeps_its_fields():
 
 
 def test_a_store_of_the_earlier_name_says_how_to_bring_it_along(place, run):
-    names = ("meta", "runs", "problems", "pools", "paths", "texts", "scorers", "scores", "sessions")
+    names = ("meta", "runs", "problems", "paths", "texts", "scorers", "scores", "sessions")
     with run.engine.begin() as connection:
         for name in names:
             connection.execute(text(f"ALTER TABLE demur_{name} RENAME TO earlier_{name}"))

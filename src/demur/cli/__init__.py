@@ -30,6 +30,7 @@ _MAKING = ("demo", "sample", "score", "calibrate", "evaluate", "audit", "report"
 _USING = ("decide", "ask", "answers", "runs", "importing", "exporting", "models", "doctor", "simulate")
 for verb in (import_module(f"demur.cli.{name}") for name in (*_MAKING, *_USING)):
     app.command(verb.NAME, help=verb.HELP)(verb.run)
+_LONGEST_ERROR = 2000
 
 
 @app.callback(invoke_without_command=True)
@@ -73,7 +74,7 @@ def _forget_output() -> None:
 
 
 def _fail(message: str) -> None:
-    typer.echo("error: " + " ".join(message.split()), err=True)
+    typer.echo("error: " + output.visible(" ".join(message.split()), _LONGEST_ERROR), err=True)
     sys.exit(2)
 
 

@@ -10,7 +10,7 @@ import typer
 
 import demur
 from demur.cli import output
-from demur.cli.options import Correct, Json, OneAlpha, RunName, argument, option, vote_by_policy
+from demur.cli.options import Correct, Json, OneAlpha, Partial, RunName, argument, option, vote_by_policy
 from demur.cli.plot import plot_frontier
 from demur.errors import InvalidValue
 
@@ -36,6 +36,7 @@ def run(
     alpha: OneAlpha = None,
     correct: Correct = None,
     run_name: RunName = None,
+    partial: Partial = False,
     json: Json = False,
 ) -> None:
     if (errors is None) != (of is None):
@@ -49,7 +50,8 @@ def run(
     elif alpha is not None:
         raise InvalidValue("--alpha is for --errors and --of: pools are audited at every alpha of the policy")
     else:
-        facts = _audit(file, run_name, demur.Policy.load(policy), correct)
+        loaded = demur.Policy.load(policy)
+        facts = _audit(loaded, vote_by_policy(file, run_name, loaded, labelled=True, correct=correct, partial=partial))
     if json:
         output.emit(facts)
     elif errors is not None:
@@ -75,8 +77,8 @@ def _show_check(facts: dict[str, Any]) -> None:
             output.say(f"  In at least 95 % of audits of {facts['n']} questions {usual} or fewer are answered wrongly.")
 
 
-def _audit(file: str, run_name: str | None, policy: demur.Policy, correct: str | None) -> dict[str, Any]:
-    audit = demur.audit_policy(policy, vote_by_policy(file, run_name, policy, labelled=True, correct=correct))
+def _audit(policy: demur.Policy, voted: demur.VotedPools) -> dict[str, Any]:
+    audit = demur.audit_policy(policy, voted)
     return {
         **{name: getattr(audit, name) for name in ("problems", "left_out", "duplicates", "n", "unit", "questions")},
         **output.frontier_facts(audit.frontier),

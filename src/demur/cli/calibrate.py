@@ -46,6 +46,7 @@ def run(
     fitted_on: options.FittedOn = None,
     correct: options.Correct = None,
     run_name: options.RunName = None,
+    partial: options.Partial = False,
     config: options.Config = None,
     sizes_by_chance: Annotated[
         bool, typer.Option("--sizes-by-chance", help="Pools vary in size by chance, or by one rule, in use as here.")
@@ -62,7 +63,7 @@ def run(
     flags = options.VoteFlags(
         score, normaliser, weight, tie_break, answer_field, missing, relation, drop_unscored, fill_unscored, fitted_on
     )
-    _, voted = flags.vote(file, run_name, config, correct)
+    source, voted = flags.vote(file, run_name, config, correct, partial=partial)
     policy = demur.calibrate(
         voted,
         guarantee=guarantees,
@@ -78,6 +79,7 @@ def run(
         "policy": None if out is None else str(out),
         "problems": len(voted) - held_out - policy.unscored,
         "held_out": held_out,
+        "left_out": source.left_out,
         **policy_facts(policy),
         "warnings": [*voted.score_warnings(), *policy.size_notes()],
     }

@@ -34,7 +34,7 @@ def run(
 
     replacing.refuse_overwriting(out, file, policy, by=replacing.LINES)
     loaded = demur.Policy.load(policy)
-    voted = options.vote_by_policy(file, run_name, loaded, labelled=False)
+    voted = options.vote_by_policy(file, run_name, loaded, labelled=False, partial=True)
     decided = loaded.decide_votes(voted.votes, alpha=alpha, guarantee=guarantee)
     assert voted.table is not None
     lines = [decision_line(decision, spelling) for decision, spelling in zip(decided, voted.table.written, strict=True)]

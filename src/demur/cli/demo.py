@@ -43,7 +43,7 @@ def run(
     output.say(f"1. Sampling {PATHS} paths for each of {len(sampled)} questions, such as: {sampled[0].question}")
     with Meter() as meter, stop_on_sigterm():
         result = pipeline.run(sampled, folder / "run.db", watch=meter, seconds=seconds)
-    progress, voted = result.progress, result.voted()
+    progress, voted = result.progress, result.voted(partial=True)
     n = len(voted)
     output.say(
         f"   {progress.saved} paths, {progress.tokens} tokens in {duration(progress.seconds)}"
@@ -61,7 +61,7 @@ def run(
     output.say(
         f"\nEverything is in {folder}; open {page} in a browser, and try\n"
         f"  demur runs {folder / 'run.db'}\n"
-        f"  demur evaluate {folder / 'run.db'} --score perplexity --alpha 0.1\n"
+        f"  demur evaluate {folder / 'run.db'} --score perplexity --alpha 0.1{' --partial' * (n < len(sampled))}\n"
         f'  demur ask "What is 21 + 4?" --policy {folder / "policy.json"} --alpha 0.2'
     )
 
@@ -115,7 +115,7 @@ def _check(voted: demur.VotedPools, policy: demur.Policy) -> None:
 
 def _report(folder: Path, policy: demur.Policy) -> Path:
     """The page about the run and its policy."""
-    source, page = demur.open_pools(folder / "run.db", texts=True), folder / "report.html"
+    source, page = demur.open_pools(folder / "run.db", texts=True, partial=True), folder / "report.html"
     voted = policy.vote(source, labelled=True)
     page.write_text(demur.report_page(source, voted, policy, title="demur demo"), encoding="utf-8")
     return page

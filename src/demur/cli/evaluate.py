@@ -43,6 +43,7 @@ def run(
     fitted_on: options.FittedOn = None,
     correct: options.Correct = None,
     run_name: options.RunName = None,
+    partial: options.Partial = False,
     config: options.Config = None,
     splits: Annotated[int, typer.Option(help="How many random splits.")] = 20,
     n_cal: Annotated[
@@ -57,7 +58,7 @@ def run(
     flags = options.VoteFlags(
         score, normaliser, weight, tie_break, answer_field, missing, relation, drop_unscored, fill_unscored, fitted_on
     )
-    _, voted = flags.vote(file, run_name, config, correct)
+    source, voted = flags.vote(file, run_name, config, correct, partial=partial)
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed)
     evaluation = demur.evaluate(voted, guarantee=guarantees, n_cal=n_cal, splits=splits, seed=seed or 0)
     facts = {
@@ -65,6 +66,7 @@ def run(
             name: getattr(evaluation, name)
             for name in ("n", "unit", "duplicates", "n_cal", "splits", "seed", "accuracy")
         },
+        "left_out": source.left_out,
         "pipeline": voted.votes.description.document(),
         **output.frontier_facts(evaluation.frontier),
         "warnings": evaluation.warnings,

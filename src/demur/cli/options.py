@@ -86,6 +86,8 @@ Smoothed = Annotated[bool, typer.Option("--smoothed", help=_SMOOTHED)]
 PolicyFile = Annotated[Path, option("--policy", "POLICY", "A file that `calibrate` wrote.")]
 _POINT = "Which operating point.  [default: the smallest alpha]"
 OneAlpha = Annotated[Any, option("--alpha", "A", _POINT, parser=level)]
+_PARTIAL = "Leave out the problems of a run that still lack paths, which may not be a random part of them."
+Partial = Annotated[bool, typer.Option("--partial", help=_PARTIAL)]
 _WHICH = "Which guarantee, where a policy holds several for one alpha."
 GuaranteeName = Annotated[Text, option("--guarantee", "NAME", _WHICH)]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of every random draw.  [default: 0]")]
@@ -115,7 +117,14 @@ class VoteFlags:
         return demur.FieldChoice(self.answer_field or "answer", score, missing, self.relation, unscored)
 
     def vote(
-        self, place: str, run: str | None, config: Path | None, correct: str | None, *, texts: bool = False
+        self,
+        place: str,
+        run: str | None,
+        config: Path | None,
+        correct: str | None,
+        *,
+        texts: bool = False,
+        partial: bool = False,
     ) -> tuple[demur.PoolSource, demur.VotedPools]:
         """Labelled votes, made as the flags say, and else as the configuration does."""
         said = _vote_section(config)
@@ -123,7 +132,7 @@ class VoteFlags:
         fields = self.fields(score)
         normaliser = self.normaliser or (said.get("normaliser") if score is not None else None)
         facts = texts or _needs_facts(fields) or correct is not None
-        source = demur.open_pools(place, run, facts=facts, texts=texts, say=mention)
+        source = demur.open_pools(place, run, facts=facts, texts=texts, partial=partial, say=mention)
         weight, tie_break = self.weight or said.get("weight"), self.tie_break or said.get("tie_break")
         recipe = source.recipe(score, normaliser, weight, tie_break)
         fitted_on = [] if self.fitted_on is None else read_ids(self.fitted_on)
@@ -159,11 +168,11 @@ def _vote_section(config: Path | None) -> dict[str, str]:
 
 
 def vote_by_policy(
-    place: str, run: str | None, policy: demur.Policy, *, labelled: bool, correct: str | None = None
+    place: str, run: str | None, policy: demur.Policy, *, labelled: bool, partial: bool, correct: str | None = None
 ) -> demur.VotedPools:
     """Votes, made as a policy was calibrated."""
     facts = _needs_facts(demur.FieldChoice.of(policy.description)) or correct is not None
-    source = demur.open_pools(place, run, facts=facts, say=mention)
+    source = demur.open_pools(place, run, facts=facts, partial=partial, say=mention)
     return policy.vote(source, labelled=labelled, correct=correct, say=mention)
 
 

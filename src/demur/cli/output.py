@@ -57,7 +57,7 @@ def table_of(title: str, items: Iterable[Any], columns: Columns) -> None:
     table(title, list(columns), [[shown(item) for shown in columns.values()] for item in items])
 
 
-_FLAGS = {"n_paths": "--paths", "prompt": "--prompt", "logprobs=False": "--no-logprobs"}
+_FLAGS = {"n_paths": "--paths", "prompt": "--prompt", "logprobs=False": "--no-logprobs", "partial=True": "--partial"}
 """Options whose flags are not their names with dashes."""
 
 

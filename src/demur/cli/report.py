@@ -44,6 +44,7 @@ def run(
     fitted_on: options.FittedOn = None,
     correct: options.Correct = None,
     run_name: options.RunName = None,
+    partial: options.Partial = False,
     config: options.Config = None,
     hold_out: Annotated[float, typer.Option(metavar="SHARE", help="Share to show results on.")] = 0.5,
     title: Annotated[str | None, typer.Option("--title", help="Title of the page.  [default: the file's name]")] = None,
@@ -61,7 +62,7 @@ def run(
         read = {"answer_field": answer_field, "missing": missing, "relation": relation}
         unscored = {"drop_unscored": drop_unscored, "fill_unscored": fill_unscored, "fitted_on": fitted_on}
         options.refuse_beside_policy(**how, tie_break=tie_break, **read, **unscored, seed=seed)
-        source = demur.open_pools(file, run_name, texts=texts, say=options.mention)
+        source = demur.open_pools(file, run_name, texts=texts, partial=partial, say=options.mention)
         n, with_gold = len(source.pools), len(labelled_rows(source.pools))
         labelled = correct is not None or with_gold == n
         if with_gold and not labelled:
@@ -73,19 +74,9 @@ def run(
         voted = loaded.vote(source, labelled=labelled, correct=correct)
         loaded.check(voted.votes)
     else:
-        flags = options.VoteFlags(
-            score,
-            normaliser,
-            weight,
-            tie_break,
-            answer_field,
-            missing,
-            relation,
-            drop_unscored,
-            fill_unscored,
-            fitted_on,
-        )
-        source, voted = flags.vote(file, run_name, config, correct, texts=texts)
+        kept = (drop_unscored, fill_unscored, fitted_on)
+        flags = options.VoteFlags(score, normaliser, weight, tie_break, answer_field, missing, relation, *kept)
+        source, voted = flags.vote(file, run_name, config, correct, texts=texts, partial=partial)
         guarantees = options.guarantees_of(alpha or [0.05, 0.1], delta, False, seed)
         loaded = demur.calibrate(voted, guarantee=guarantees, hold_out=hold_out, seed=seed or 0)
     facts = report_facts(source, voted, loaded, title=title or Path(file).name, texts=texts, correct=correct)

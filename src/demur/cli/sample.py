@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -106,9 +107,21 @@ def run(
         if progress.stopped or progress.failed:
             output.say("Run the same command again to go on.")
         elif sampled.score is not None:
-            output.say(f"Next: demur calibrate {store} --score {sampled.score} --alpha 0.1 -o policy.json")
+            _say_next(out, run_name, sampled.score)
     if progress.stopped or progress.failed or sampled.unscored:
         raise typer.Exit(130 if progress.stopped else 1)
+
+
+def _say_next(out: str, run_name: str, score: str) -> None:
+    """A command to paste: quoted, and without the password of the address."""
+    from demur.store.connection import pasted
+
+    place, secret = pasted(out)
+    with demur.Store(out) as store:
+        several = f" --run {shlex.quote(run_name)}" if len(store.names()) > 1 else ""
+    output.say(f"Next: demur calibrate {place}{several} --score {shlex.quote(score)} --alpha 0.1 -o policy.json")
+    if secret:
+        output.say("  (It lacks the password of the address: set PGPASSWORD to it first, or write it to ~/.pgpass.)")
 
 
 def _estimate(pipeline: demur.Pipeline, problems: list[demur.Problem], out: str, run_name: str, *, json: bool) -> None:

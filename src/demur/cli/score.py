@@ -56,6 +56,7 @@ def run(
     missing: options.Missing = None,
     relation: options.Relation = None,
     run_name: options.RunName = None,
+    partial: options.Partial = False,
     config: options.Config = None,
     json: options.Json = False,
 ) -> None:
@@ -63,10 +64,11 @@ def run(
         if score or settings:
             raise InvalidValue("--list shows the scores that are there; it goes without --score and --set")
         choice = demur.FieldChoice(answer_field or "answer", None, tuple(missing or ()), relation)
-        _list(store, run_name, choice, normaliser, json=json)
+        _list(store, run_name, choice, normaliser, partial=partial, json=json)
         return
-    if answer_field or missing or relation:
-        raise InvalidValue("--answer-field, --missing and --relation are for --list: scores do not depend on them")
+    if answer_field or missing or relation or partial:
+        named = "--answer-field, --missing, --relation and --partial"
+        raise InvalidValue(f"{named} are for --list: scores do not depend on them")
     if forget is not None:
         with demur.Store(store) as opened:
             dropped = opened.run(run_name).forget_score(forget)
@@ -187,8 +189,17 @@ def _show(facts: dict[str, Any]) -> None:
 _FLAGS = {"floor": "floors", "cut": "of paths cut to fit", "empty": "of paths that say nothing"}
 
 
-def _list(place: str, run_name: str | None, choice: demur.FieldChoice, normaliser: str | None, *, json: bool) -> None:
-    source = demur.open_pools(place, run_name, facts=choice.answer_field != "answer", say=options.mention)
+def _list(
+    place: str,
+    run_name: str | None,
+    choice: demur.FieldChoice,
+    normaliser: str | None,
+    *,
+    partial: bool,
+    json: bool,
+) -> None:
+    facts = choice.answer_field != "answer"
+    source = demur.open_pools(place, run_name, facts=facts, partial=partial, say=options.mention)
     summaries = demur.compare_scores(source, choice, normaliser=normaliser)
     if json:
         rows = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,7 @@ from typing import Annotated
 import typer
 
 from demur.cli import output
-from demur.cli.options import Json, argument, mention, option
+from demur.cli.options import Json, Partial, argument, mention, option
 from demur.cli.progress import Meter, stop_on_sigterm
 from demur.errors import InvalidValue, MissingExtra
 
@@ -33,6 +34,7 @@ def run(
     out: Annotated[Path | None, option("--out", "FOLDER", "Where results go.  [default: results/NAME]", "-o")] = None,
     formats: Annotated[list[str] | None, option("--format", "KIND", "Figures as svg, png or pdf; repeatable.")] = None,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw figures.")] = True,
+    partial: Partial = False,
     json: Json = False,
 ) -> None:
     from demur.study import read_study, run_study
@@ -43,6 +45,8 @@ def run(
     if unknown:
         raise InvalidValue(f"figures come as {', '.join(_KINDS)}, not {unknown[0]!r}")
     study = read_study(file)
+    if partial:
+        study = replace(study, cells=[replace(cell, partial=True) for cell in study.cells])
     if kinds and (find_spec("altair") is None or find_spec("vl_convert") is None):
         raise MissingExtra("figures need Altair and vl-convert", "report", "or --no-figures")
     target = out or (Path(study.out) if study.out else None)

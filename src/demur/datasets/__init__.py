@@ -1,6 +1,6 @@
 """Questions with gold answers: public benchmarks, your own files, and generated sets that a small model can half do.
 
-load("gsm8k")                    from the hub (needs the extra [hf])
+load("gsm8k")                    from the hub (needs the extra [datasets])
 load("questions.jsonl")          a file: ours, or in a benchmark's own format, which is recognised
 load("builtin:addition")         generated here, seeded
 """

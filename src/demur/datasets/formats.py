@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any
 
 from demur.answers.extraction.mathematics import extract
@@ -43,7 +44,7 @@ def hotpotqa(record: Record, name: str) -> Problem:
     if isinstance(context, Mapping):
         context = list(zip(context["title"], context["sentences"], strict=True))
     passages = [f"{title}\n{''.join(sentences).strip()}" for title, sentences in context]
-    identity = str(record.get("_id") or record.get("id") or name)
+    identity = _identity(record.get("_id") or record.get("id") or name, name)
     question, gold = _question(record["question"], name), str(record["answer"])
     extra = {"task": "qa", "passages": passages}
     return Problem(identity, question, (gold,), group=_text(record.get("type")), extra=extra)
@@ -65,8 +66,10 @@ def ours(record: Record, name: str) -> Problem:
     """`question`, and where known `id`, `gold`, `task`, `cluster`, `group`; other fields are kept."""
     gold = record.get("gold")
     golds = gold if isinstance(gold, list) else [] if gold is None else [gold]
+    if not all(isinstance(entry, (str, int)) or (isinstance(entry, float) and isfinite(entry)) for entry in golds):
+        raise DatasetError(f"{name}: gold must be a text, a number or a list of those, got {gold!r:.40}")
     extra = {field: value for field, value in record.items() if field not in _OURS}
-    identity, question = str(record.get("id", name)), _question(record["question"], name)
+    identity, question = _identity(record.get("id", name), name), _question(record["question"], name)
     cluster, group = _text(record.get("cluster")), _text(record.get("group"))
     return Problem(identity, question, tuple(golds), cluster, group, extra)
 
@@ -92,6 +95,12 @@ def _question(value: Any, name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise DatasetError(f"{name}: a question must be a text that is not blank, got {value!r:.40}")
     return value
+
+
+def _identity(value: Any, name: str) -> str:
+    if not isinstance(value, (str, int)) or isinstance(value, bool) or not str(value).strip():
+        raise DatasetError(f"{name}: an id must be a text that is not blank or a whole number, got {value!r:.40}")
+    return str(value)
 
 
 def _text(value: Any) -> str | None:

@@ -36,7 +36,7 @@ def read(name: str, split: str | None = None) -> list[Problem]:
     try:
         import datasets
     except ImportError:
-        raise MissingExtra("benchmarks come from the hub through `datasets`", "hf", otherwise) from None
+        raise MissingExtra("benchmarks come from the hub through `datasets`", "datasets", otherwise) from None
     try:
         rows = list(datasets.load_dataset(benchmark.repository, benchmark.configuration, split=chosen))
     except (OSError, ValueError, RuntimeError) as error:

@@ -1,18 +1,21 @@
-"""Questions from a file: JSON lines, a JSON list, or MMLU's headless CSV; plain or gzipped."""
+"""Questions from a file: JSON lines, a JSON list, or CSV with a header or as MMLU has it; plain or gzipped."""
 
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-import json
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from demur.datasets import formats
 from demur.errors import DatasetError
+from demur.input_files import text_of
 from demur.records import Problem
+from demur.strict_json import NotJson, RepeatedKey, parse
+
+Placed = tuple[str, Any]
+"""A record, and where it stands: "line 3", or "record 3" where lines do not tell."""
 
 
 def read(path: Path) -> list[Problem]:
@@ -31,54 +34,82 @@ def _kind(path: Path) -> str | None:
 
 
 def _read(path: Path, stem: str) -> list[Problem]:
-    try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        text = raw.decode("utf-8-sig")
-    except (OSError, EOFError, gzip.BadGzipFile, UnicodeDecodeError) as error:
-        raise DatasetError(f"{path} cannot be read: {error}") from None
-    records = _csv(text, path) if _kind(path) == ".csv" else _json(text, path)
+    text = text_of(path, DatasetError)
+    records = list(_csv(text, path) if _kind(path) == ".csv" else _json(text, path))
     if not records:
         raise DatasetError(f"{path} holds no records")
-    if not all(isinstance(record, dict) for record in records):
-        raise DatasetError(f"{path}: expected JSON objects")
-    read_one = formats.recognise(records[0])
+    for where, record in records:
+        if not isinstance(record, dict):
+            raise DatasetError(f"{path}, {where}: expected JSON objects, got {type(record).__name__}")
+    read_one = formats.recognise(records[0][1])
     problems = []
-    for position, record in enumerate(records):
+    for position, (where, record) in enumerate(records):
         try:
             problems.append(read_one(record, f"{stem}-{position}"))
-        except (KeyError, TypeError, ValueError) as error:
-            raise DatasetError(f"{path}, record {position + 1}: {error!r:.120} is wrong or missing") from None
+        except DatasetError as error:
+            raise DatasetError(f"{path}, {where}: {error}") from None
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise DatasetError(f"{path}, {where}: {error!r:.120} is wrong or missing") from None
     return problems
 
 
-def _json(text: str, path: Path) -> list[Any]:
+def _json(text: str, path: Path) -> Iterator[Placed]:
     """A list in one document, one object, or an object per line."""
-    with suppress(ValueError):
-        if (whole := json.loads(text)) is not None:
-            return whole if isinstance(whole, list) else [whole]
-    records = []
+    try:
+        whole = parse(text)
+    except RepeatedKey as error:
+        raise DatasetError(f"{path}, line {error.line}: {error}", "keep one of the two") from None
+    except NotJson:
+        whole = None
+    if isinstance(whole, list):
+        yield from ((f"record {number}", record) for number, record in enumerate(whole, start=1))
+        return
+    if whole is not None:
+        blank = text[: len(text) - len(text.lstrip())]
+        yield f"line {1 + blank.count(chr(10))}", whole
+        return
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
-                records.append(json.loads(line))
-            except ValueError as error:
+                yield f"line {number}", parse(line)
+            except RepeatedKey as error:
+                raise DatasetError(f"{path}, line {number}: {error}", "keep one of the two") from None
+            except NotJson as error:
                 raise DatasetError(f"{path}, line {number}: not JSON: {error}") from None
-    return records
 
 
-def _csv(text: str, path: Path) -> list[dict[str, Any]]:
+def _csv(text: str, path: Path) -> Iterator[Placed]:
     """A table with a header that names `question`; or MMLU's rows without one: question, options, the right letter."""
-    rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
-    header = [name.strip() for name in rows[0]] if rows else []
-    if "question" in header:
-        return [_named(dict(zip(header, row, strict=False))) for row in rows[1:]]
-    records = []
-    for number, row in enumerate(rows, start=1):
-        if len(row) < 4:
-            expected = "a question, options and a letter, or a header that names `question`"
-            raise DatasetError(f"{path}, row {number}: expected {expected}")
-        records.append({"question": row[0], "choices": row[1:-1], "answer": row[-1].strip()})
-    return records
+    rows = _rows(text, path)
+    first = next(rows, None)
+    if first is None:
+        return
+    header = [name.strip() for name in first[1]]
+    if "question" not in header:
+        for where, row in (first, *rows):
+            if len(row) < 4:
+                expected = "a question, options and a letter, or a header that names `question`"
+                raise DatasetError(f"{path}, {where}: expected {expected}")
+            yield where, {"question": row[0], "choices": row[1:-1], "answer": row[-1].strip()}
+        return
+    twice = next((name for name in header if header.count(name) > 1), None)
+    if twice is not None:
+        raise DatasetError(f"{path}, line 1: the column {twice!r:.60} stands twice", "keep one of the two")
+    for where, row in rows:
+        if len(row) > len(header):
+            raise DatasetError(f"{path}, {where}: {len(row)} cells, and the header names {len(header)}")
+        yield where, _named(dict(zip(header, row, strict=False)))
+
+
+def _rows(text: str, path: Path) -> Iterator[tuple[str, list[str]]]:
+    """The rows that are not blank, each with the line it ends in."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for row in reader:
+            if row:
+                yield f"line {reader.line_num}", row
+    except csv.Error as error:
+        raise DatasetError(f"{path}, line {reader.line_num}: {error}", "mend it, or give JSON lines instead") from None
 
 
 def _named(record: dict[str, Any]) -> dict[str, Any]:

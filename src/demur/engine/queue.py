@@ -13,18 +13,20 @@ from typing import Any, Generic, TypeVar
 
 from demur.engine.progress import Progress
 from demur.errors import DemurError
+from demur.store.patience import Patience
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 _WAITING = 1024
 _HOPELESS = 3
+_NO_MORE: Any = object()
 
 
 class WorkQueue(Generic[Work, Result]):
     """`one` does a piece of work and calls `emit` with each result; `save` commits a batch of them.
 
-    `source` is what may have retries to tell of. `every` is the least time between two commits, in seconds, where what
-    would be lost costs nothing.
+    `source` is what may have retries to tell of; `patience` is the store's, which ends when the work is to stop.
+    `every` is the least time between two commits, in seconds, where what would be lost costs nothing.
     """
 
     def __init__(
@@ -36,12 +38,13 @@ class WorkQueue(Generic[Work, Result]):
         concurrency: int,
         watch: Callable[[Any], None],
         stop: asyncio.Event,
+        patience: Patience,
         source: object = None,
         seconds: float | None = None,
         every: float = 0.0,
     ) -> None:
         self.one, self.save, self.progress, self.concurrency = one, save, progress, concurrency
-        self.watch, self.stop, self.source, self.every = watch, stop, source, every
+        self.watch, self.stop, self.patience, self.source, self.every = watch, stop, patience, source, every
         self.deadline = None if seconds is None else progress.started + seconds
         self.arrived: asyncio.Queue[Result | None] = asyncio.Queue()
         self.worked = False
@@ -59,10 +62,15 @@ class WorkQueue(Generic[Work, Result]):
 
     async def work_through(self, work: Iterable[Work]) -> None:
         """Do all of it; ends early when asked to stop, when time is up, or when a worker or the writer fails."""
-        todo, progress = iter(work), self.progress
+        todo, progress, turn = iter(work), self.progress, asyncio.Lock()
+        self.patience.renew()
+
+        async def take() -> Work:
+            async with turn:  # in a thread: what comes next may have to be read, from a database that is away
+                return await asyncio.to_thread(next, todo, _NO_MORE)
 
         async def worker() -> None:
-            for piece in todo:
+            while (piece := await take()) is not _NO_MORE:
                 if self.stop.is_set() or (self.deadline is not None and time.monotonic() > self.deadline):
                     progress.out_of_time = not self.stop.is_set()
                     return
@@ -72,16 +80,15 @@ class WorkQueue(Generic[Work, Result]):
 
         writer = asyncio.create_task(self._write())
         workers = [asyncio.create_task(worker()) for _ in range(max(1, self.concurrency))]
-        stopping, ticking = asyncio.create_task(self.stop.wait()), asyncio.create_task(self._tick())
+        stopping, ticking = asyncio.create_task(self._stopped()), asyncio.create_task(self._tick())
         try:
             await _all_or_stop(workers, writer, stopping)
         finally:
             progress.interrupted = self.stop.is_set()
-            for task in (*workers, stopping, ticking):
-                task.cancel()
-            await asyncio.gather(*workers, stopping, ticking, return_exceptions=True)
+            await _cancelled(workers)
             self.arrived.put_nowait(None)
             await asyncio.wait([writer])
+            await _cancelled([stopping, ticking])
             self._look()
             progress.ended = time.monotonic()
         await writer
@@ -104,6 +111,11 @@ class WorkQueue(Generic[Work, Result]):
                 self.watch(self.progress)
             not_before = time.monotonic() + self.every
 
+    async def _stopped(self) -> None:
+        """Until it is asked to stop; then a database that is away is not waited for."""
+        await self.stop.wait()
+        self.patience.end()
+
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(1.0)
@@ -111,18 +123,24 @@ class WorkQueue(Generic[Work, Result]):
             self.watch(self.progress)  # that it waits is news too
 
     def _look(self) -> None:
-        self.progress.retries = getattr(self.source, "retries", 0)
-        self.progress.trouble = getattr(self.source, "trouble", "")
+        patience, trouble = self.patience, getattr(self.source, "trouble", "")
+        self.progress.retries = getattr(self.source, "retries", 0) + patience.retries
+        self.progress.trouble = patience.trouble if patience.waiting or not trouble else trouble
+
+
+async def _cancelled(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _all_or_stop(
-    workers: Sequence[asyncio.Task[None]], writer: asyncio.Task[None], stopping: asyncio.Task[bool]
+    workers: Sequence[asyncio.Task[None]], writer: asyncio.Task[None], stopping: asyncio.Task[None]
 ) -> None:
     """Wait for all workers; end early when asked to stop, or when the writer or a worker fails."""
     remaining: set[asyncio.Task[None]] = set(workers)
     while remaining:
-        watched: set[asyncio.Task[None] | asyncio.Task[bool]] = {*remaining, writer, stopping}
-        done, _ = await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait({*remaining, writer, stopping}, return_when=asyncio.FIRST_COMPLETED)
         if writer in done or stopping in done:
             return
         for task in remaining & done:

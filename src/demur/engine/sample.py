@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -72,13 +72,13 @@ async def sample(
     *,
     seed: int = 0,
     needs_logprobs: bool = False,
-    ids: Iterable[str] | None = None,
+    ids: Collection[str] | None = None,
     watch: Watch = lambda _: None,
     stop: Stop = None,
     seconds: float | None = None,
 ) -> SamplingProgress:
     """Sample what is missing; returns when all is saved, `stop` is set or `seconds` are over."""
-    pending, n_paths = run.pending(ids), run.n_paths or 1
+    pending, n_paths = await asyncio.to_thread(run.pending, ids), run.n_paths or 1
     prompts = [render(lacking.problem) for lacking in pending]  # before anything is paid for
     progress = SamplingProgress(wanted=sum(len(lacking.missing) for lacking in pending), problems=len(pending))
 
@@ -107,6 +107,7 @@ async def sample(
         concurrency=min(backend.concurrency, len(pending)),
         watch=watch,
         stop=stop or asyncio.Event(),
+        patience=run.patience,
         source=backend,
         seconds=seconds,
     )

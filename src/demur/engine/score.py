@@ -63,7 +63,8 @@ async def score_run(
             await scorer.close()
         if progress.saved:
             facts = {"score": progress.name, "paths": progress.saved, "seconds": round(progress.seconds, 3)}
-            run.note("score", started, facts | {"failed": len(progress.failed), "retries": progress.retries})
+            facts |= {"failed": len(progress.failed), "retries": progress.retries}
+            await asyncio.to_thread(run.note, "score", started, facts)
     return progress
 
 
@@ -82,8 +83,8 @@ async def _unless_stopped(work: Any, stop: asyncio.Event) -> bool:
 
 async def _score(run: Run, scorer: Scorer, progress: ScoringProgress, watch: Watch, stop: asyncio.Event) -> None:
     identity = full_identity(scorer)
-    progress.name = _name_for(run, scorer.name, identity)
-    lacking = run.lacking(progress.name)
+    progress.name = await asyncio.to_thread(_name_for, run, scorer.name, identity)
+    lacking = await asyncio.to_thread(run.lacking, progress.name)
     progress.wanted, progress.problems = sum(map(len, lacking.values())), len(lacking)
 
     def take(outcome: Outcome) -> None:
@@ -112,7 +113,7 @@ async def _score(run: Run, scorer: Scorer, progress: ScoringProgress, watch: Wat
         try:
             await asyncio.to_thread(run.save_scores, progress.name, identity, scores)
         except StoreError:
-            name = _name_for(run, progress.name, identity)
+            name = await asyncio.to_thread(_name_for, run, progress.name, identity)
             if name == progress.name:
                 raise
             progress.name = name  # another scorer was quicker to take it
@@ -127,6 +128,7 @@ async def _score(run: Run, scorer: Scorer, progress: ScoringProgress, watch: Wat
         concurrency=getattr(scorer, "concurrency", 1),
         watch=watch,
         stop=stop,
+        patience=run.patience,
         source=scorer,
         every=0.0 if isinstance(scorer, ModelScorer) else _SECONDS,
     )

@@ -163,7 +163,7 @@ class Pipeline:
         finally:
             await self.backend.close()
             if latest is not None and latest.saved:
-                run.note("sample", started, {**_facts(latest), "ended": ended})
+                await asyncio.to_thread(run.note, "sample", started, {**_facts(latest), "ended": ended})
 
     def answerer(self, policy: Policy) -> Answerer:
         """This pipeline with a policy, to be opened once and asked many questions."""
@@ -204,17 +204,23 @@ class SampledRun:
 
         return event_loop.run_stoppable(work)
 
-    def voted(self) -> VotedPools:
-        """Its whole pools, voted on with the pipeline's score, and labelled."""
+    def voted(self, *, partial: bool = False) -> VotedPools:
+        """Its pools, voted on with the pipeline's score, and labelled; `partial` leaves out those that lack paths."""
         with Store(self.store) as opened:
-            source = source_of_run(opened.run(self.name))
+            source = source_of_run(opened.run(self.name), partial=partial)
         return vote_pools(source, FieldChoice(score=self.score))
 
     def calibrate(
-        self, *, alpha: Alphas | None = None, guarantee: Guarantees | None = None, hold_out: float = 0.0, seed: int = 0
+        self,
+        *,
+        alpha: Alphas | None = None,
+        guarantee: Guarantees | None = None,
+        hold_out: float = 0.0,
+        seed: int = 0,
+        partial: bool = False,
     ) -> Policy:
-        """A policy, calibrated on the whole pools of the run."""
-        return calibrate(self.voted(), alpha=alpha, guarantee=guarantee, hold_out=hold_out, seed=seed)
+        """A policy, calibrated on the pools of the run; `partial` leaves out those that lack paths."""
+        return calibrate(self.voted(partial=partial), alpha=alpha, guarantee=guarantee, hold_out=hold_out, seed=seed)
 
 
 def _facts(progress: SamplingProgress) -> dict[str, Any]:

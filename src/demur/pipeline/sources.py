@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from demur.errors import InvalidValue, StoreError
 from demur.pools.jsonl import read_pools
-from demur.pools.source import PoolSource
+from demur.pools.source import PoolSource, Say
 
 if TYPE_CHECKING:
     from demur.store import Run
@@ -21,11 +20,13 @@ def open_pools(
     *,
     facts: bool = True,
     texts: bool = False,
-    say: Callable[[str], None] = lambda _: None,
+    partial: bool = False,
+    say: Say = lambda _: None,
 ) -> PoolSource:
-    """The pools of a file, or those of a run that are whole; without `facts`, only its answers and scores.
+    """The pools of a file or a run; without `facts`, only its answers and scores.
 
-    A file's pools have their texts; a run's come if asked for.
+    A file's pools have their texts; a run's come if asked for. A run whose problems do not all have their paths is
+    refused, unless `partial` leaves those out.
     """
     named = os.fspath(place)
     if not is_store(named):
@@ -35,19 +36,27 @@ def open_pools(
     from demur.store import Store  # a pool file does not wait for a database library
 
     with Store(named) as store:
-        chosen = store.run(run)
-        source = source_of_run(chosen, facts=facts, texts=texts)
-        if not source.pools:
-            raise StoreError(f"the run {chosen.name!r} holds no whole pool yet; sample it first")
-        lacking = chosen.summary()["problems"] - len(source.pools)
+        return source_of_run(store.run(run), facts=facts, texts=texts, partial=partial, say=say)
+
+
+def source_of_run(
+    run: Run, *, facts: bool = True, texts: bool = False, partial: bool = False, say: Say = lambda _: None
+) -> PoolSource:
+    """The pools of a run, with all that it knows of them; `partial`, only those that are whole."""
+    pools, problems = run.pools(facts=facts, with_texts=texts), len(run.numbers())
+    if not pools:
+        raise StoreError(f"the run {run.name!r} holds no whole pool yet; sample it first")
+    lacking = problems - len(pools)
     if lacking:
-        say(f"note: {lacking} problems of the run {chosen.name!r} lack paths and are left out; sample them first")
-    return source
-
-
-def source_of_run(run: Run, *, facts: bool = True, texts: bool = False) -> PoolSource:
-    """The whole pools of a run, with all that it knows of them."""
-    return PoolSource(run.pools(facts=facts, with_texts=texts), run.description, run.scorers(), run.flags())
+        told = f"{lacking} of {problems} problems of the run {run.name!r} lack paths"
+        biased = "what is missing may not be missing at random, and figures without it may not hold for all questions"
+        if not partial:
+            raise StoreError(
+                f"{told}; {biased}",
+                "sample the rest by running the same `demur sample` command again, or leave it out with {partial=True}",
+            )
+        say(f"note: {told} and are left out; {biased}")
+    return PoolSource(pools, run.description, run.scorers(), run.flags(), left_out=lacking)
 
 
 def is_store(place: str) -> bool:
@@ -55,7 +64,9 @@ def is_store(place: str) -> bool:
     if "://" in place or Path(place).suffix in (".db", ".sqlite", ".sqlite3"):
         return True
     try:
+        if not Path(place).is_file():
+            return False  # a pipe can be read once only
         with open(place, "rb") as stream:
             return stream.read(16) == b"SQLite format 3\x00"
-    except OSError:
+    except (OSError, ValueError):
         return False

@@ -9,11 +9,13 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from demur import strict_json
 from demur.atomic_files import atomic_file
 from demur.descriptions import digest
 from demur.errors import PolicyFileError
+from demur.input_files import text_of
 
 FORMAT = "demur-policy"
 SCHEMA = 2
@@ -86,22 +88,16 @@ def _read_sidecar(policy: Path, reference: Document) -> Any:
 
 
 def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise PolicyFileError(f"there is no file {path}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise PolicyFileError(f"cannot read {path}: {error}") from None
+    return text_of(path, PolicyFileError)
 
 
 def _parse(path: Path, text: str) -> Any:
-    def refuse(constant: str) -> NoReturn:
-        raise ValueError(f"{constant} is not JSON")
-
     try:
-        return json.loads(text, parse_constant=refuse)
-    except (ValueError, RecursionError) as error:
-        raise PolicyFileError(f"{path} is not JSON: {error}") from None
+        return strict_json.parse(text, finite=True)
+    except strict_json.RepeatedKey as error:
+        raise PolicyFileError(f"{path}, line {error.line}: {error}", "calibrate again instead of editing it") from None
+    except strict_json.NotJson as error:
+        raise PolicyFileError(f"{path} is not JSON: line {error.line}: {error}") from None
 
 
 def _write_whole(path: Path, text: str) -> None:

@@ -6,12 +6,12 @@ by name, scores are columns `score.NAME`, and other columns are kept as fields o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from demur.errors import InvalidValue, PoolFileError
 from demur.records import Path, Pool, Problem
+from demur.strict_json import NotJson, parse
 
 SCORE = "score."
 PROBLEM = ("id", "question", "gold", "cluster", "group", "problem_extra")
@@ -22,11 +22,21 @@ def pools_of_frame(frame: Any) -> list[Pool]:
     """The pools of a DataFrame, an Arrow table or a sequence of rows."""
     for method, arguments in (("to_pylist", ()), ("to_dicts", ()), ("to_dict", ("records",))):
         if hasattr(frame, method):
+            refuse_repeated(getattr(frame, "column_names", None) or frame.columns, "the table")
             return pools_of_rows(getattr(frame, method)(*arguments), "the table")
     rows = list(frame) if isinstance(frame, Iterable) and not isinstance(frame, (str, bytes, Mapping)) else [frame]
     if not all(isinstance(row, Mapping) for row in rows):
         raise InvalidValue(f"expected a DataFrame, an Arrow table or rows as dictionaries, got {type(frame).__name__}")
     return pools_of_rows(rows, "the table")
+
+
+def refuse_repeated(names: Iterable[Any], where: str) -> None:
+    """Raise if two columns have one name: a row would show the last of them."""
+    seen: set[str] = set()
+    for name in map(str, names):
+        if name in seen:
+            raise PoolFileError(f"{where} has two columns {name!r}; keep one of the two")
+        seen.add(name)
 
 
 def pools_of_rows(rows: Iterable[Mapping[str, Any]], where: str) -> list[Pool]:
@@ -39,24 +49,39 @@ def pools_of_rows(rows: Iterable[Mapping[str, Any]], where: str) -> list[Pool]:
                 raise PoolFileError(f"{where} has no column {name!r}; expected one row per path")
         if row["id"] is None:
             raise PoolFileError(f"{where}, row {number}: a path needs the id of its problem")
-        identity = str(row["id"])
-        if identity not in grouped:
-            gold, extra = tuple(_list(row.get("gold"))), _object(row.get("problem_extra"))
-            cluster, group = (None if row.get(name) is None else str(row[name]) for name in ("cluster", "group"))
-            grouped[identity] = (Problem(identity, row.get("question"), gold, cluster, group, extra), [])
-        scores = {
-            name.removeprefix(SCORE): row[name] for name in row if name.startswith(SCORE) and row[name] is not None
-        }
-        others = {name: row[name] for name in row if name not in (*PROBLEM, *PATH) and not name.startswith(SCORE)}
-        extra, has_answer = others | _object(row.get("path_extra")), row.get("has_answer") is not False
-        place = number if row.get("path") is None else int(row["path"])
-        grouped[identity][1].append((place, Path(row["answer"], row.get("text"), scores, extra, has_answer)))
+        try:
+            identity = str(row["id"])
+            if identity not in grouped:
+                grouped[identity] = (_problem(row, identity), [])
+            grouped[identity][1].append((number if row.get("path") is None else int(row["path"]), _path(row)))
+        except (ValueError, TypeError, OverflowError) as error:
+            raise PoolFileError(f"{where}, row {number}: {error}") from None
     if not grouped:
         raise PoolFileError(f"{where} holds no rows; expected one per path")
     return [
         Pool(problem, tuple(path for _, path in sorted(paths, key=lambda placed: placed[0])))
         for problem, paths in grouped.values()
     ]
+
+
+def _problem(row: Mapping[str, Any], identity: str) -> Problem:
+    cluster, group = (None if row.get(name) is None else str(row[name]) for name in ("cluster", "group"))
+    gold, extra = tuple(_list(row.get("gold"))), _object(row, "problem_extra")
+    return Problem(identity, _text(row, "question"), gold, cluster, group, extra)
+
+
+def _path(row: Mapping[str, Any]) -> Path:
+    scores = {name.removeprefix(SCORE): row[name] for name in row if name.startswith(SCORE) and row[name] is not None}
+    others = {name: row[name] for name in row if name not in (*PROBLEM, *PATH) and not name.startswith(SCORE)}
+    extra, has_answer = others | _object(row, "path_extra"), row.get("has_answer") is not False
+    return Path(row["answer"], _text(row, "text"), scores, extra, has_answer)
+
+
+def _text(row: Mapping[str, Any], name: str) -> str | None:
+    value = row.get(name)
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{name!r} must be a text, got {value!r:.40}")
+    return value
 
 
 def _is_missing(value: Any) -> bool:
@@ -67,9 +92,13 @@ def _is_missing(value: Any) -> bool:
         return type(value).__name__ in ("NAType", "NaTType")
 
 
-def _object(text: str | None) -> dict[str, Any]:
-    value = json.loads(text) if text else {}
-    return value if isinstance(value, dict) else {}
+def _object(row: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Further fields as we write them, a JSON object."""
+    written = _text(row, name)
+    value = parse(written) if written else {}
+    if not isinstance(value, dict):
+        raise TypeError(f"{name!r} must be a JSON object, got {written!r:.40}")
+    return value
 
 
 def _list(gold: Any) -> list[Any]:
@@ -77,7 +106,7 @@ def _list(gold: Any) -> list[Any]:
     if gold is None or isinstance(gold, list):
         return gold or []
     try:
-        value = json.loads(gold)
-    except (ValueError, TypeError):
+        value = parse(gold) if isinstance(gold, str) else None
+    except NotJson:
         value = None
     return value if isinstance(value, list) else [gold]

@@ -11,18 +11,21 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from math import isfinite
 from pathlib import Path as FilePath
 from typing import Any, NoReturn, TextIO, cast
 
 from demur.atomic_files import atomic_file
 from demur.errors import PoolFileError
+from demur.input_files import lines_of
 from demur.records import Path, Pool, Problem
+from demur.strict_json import NotJson, RepeatedKey, is_deep, parse
 
-_PROBLEM_FIELDS = ("id", "question", "gold", "cluster", "group", "paths")
-_PATH_FIELDS = ("answer", "text", "scores")
 _LABELS = ("cluster", "group")
+_ABSENT: Any = object()
+
+Fail = Callable[[str], NoReturn]
 
 
 def read_pools(source: str | os.PathLike[str]) -> list[Pool]:
@@ -51,7 +54,7 @@ def write_lines(records: Iterable[dict[str, Any]], target: str | os.PathLike[str
     """Write JSON objects one per line; the file appears only when it is whole."""
     path = FilePath(target)
     try:
-        with atomic_file(path) as unfinished, _open(unfinished, "wt", gzipped=path.suffix == ".gz") as stream:
+        with atomic_file(path) as unfinished, _opened(unfinished, gzipped=path.suffix == ".gz") as stream:
             for record in records:
                 stream.write(_line(record) + "\n")
     except OSError as error:
@@ -67,73 +70,80 @@ def _line(record: dict[str, Any]) -> str:
     return text
 
 
-def _open(path: FilePath, mode: str, *, gzipped: bool) -> TextIO:
+def _opened(path: FilePath, *, gzipped: bool) -> TextIO:
     opened: Any = gzip.open if gzipped else open
-    encoding = "utf-8-sig" if mode == "rt" else "utf-8"
-    return cast(TextIO, opened(path, mode, encoding=encoding, newline="\n"))
+    return cast(TextIO, opened(path, "wt", encoding="utf-8", newline="\n"))
 
 
 def _records(path: FilePath) -> Iterator[tuple[int, dict[str, Any]]]:
-    number = 0
-    try:
-        with _open(path, "rt", gzipped=path.suffix == ".gz") as stream:
-            for number, line in enumerate(stream, start=1):
-                if not line.strip():
-                    continue
-                try:
-                    record = json.loads(line)
-                except (ValueError, RecursionError) as error:
-                    got = f"{_shown(line)}: {getattr(error, 'msg', error)}"
-                    raise PoolFileError(f"{path}, line {number}: expected one whole JSON object, got {got}") from None
-                if not isinstance(record, dict):
-                    raise PoolFileError(f"{path}, line {number}: expected a JSON object, got {_shown(line)}")
-                yield number, record
-    except FileNotFoundError:
-        raise PoolFileError(f"there is no file {path}") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
-        raise PoolFileError(f"{path}, after line {number}: the file is cut off or damaged: {error}") from None
-    except OSError as error:
-        raise PoolFileError(f"cannot read {path}: {error.strerror or error}") from None
+    for number, line in lines_of(path, PoolFileError):
+        if line.isspace():
+            continue
+        try:
+            record = parse(line, any_depth=True)
+        except RepeatedKey as error:
+            raise PoolFileError(f"{path}, line {number}: {error}", "keep one of the two") from None
+        except NotJson as error:
+            got = f"{_shown(line)}: {error}"
+            raise PoolFileError(f"{path}, line {number}: expected one whole JSON object, got {got}") from None
+        if not isinstance(record, dict):
+            raise PoolFileError(f"{path}, line {number}: expected a JSON object, got {_shown(line)}")
+        yield number, record
 
 
 def _pool(record: dict[str, Any], where: str) -> Pool:
+    """A line's pool; what is left of the record when all known fields are taken out is its `extra`."""
+
     def fail(what: str) -> NoReturn:
         raise PoolFileError(f"{where}: {what}")
 
-    name = record.get("id")
+    name = record.pop("id", None)
     if not isinstance(name, (str, int)) or isinstance(name, bool) or not str(name).strip():
         fail(f"`id` must be a non-blank string or a whole number, got {_shown(name)}")
-    question = _optional(record.get("question"), str, "`question` must be a string", fail)
-    paths = record.get("paths")
+    question = _optional(record.pop("question", None), str, "`question` must be a string", fail)
+    paths = record.pop("paths", None)
     if not isinstance(paths, list) or not paths:
         fail(f"`paths` must be a list of at least one path, got {_shown(paths)}")
-    gold = record.get("gold")
+    gold = record.pop("gold", None)
     golds = gold if isinstance(gold, list) else [] if gold is None else [gold]
-    if not all(isinstance(entry, (str, int, float)) for entry in golds):
+    if not all(isinstance(entry, (str, int)) or (isinstance(entry, float) and isfinite(entry)) for entry in golds):
         fail(f"`gold` must be a string, a number or a list of those, got {_shown(gold)}")
-    labels = [_optional(record.get(field), (str, int), f"`{field}` must be a string", fail) for field in _LABELS]
+    labels = [_optional(record.pop(field, None), (str, int), f"`{field}` must be a string", fail) for field in _LABELS]
     cluster, group = (None if label is None else str(label) for label in labels)
-    problem = Problem(str(name), question, tuple(golds), cluster, group, _extra(record, _PROBLEM_FIELDS))
-    return Pool(problem, tuple(_path(path, position, fail) for position, path in enumerate(paths)))
+    problem = Problem(str(name), question, tuple(golds), cluster, group, _shallow(record, fail))
+    return Pool(problem, tuple([_path(path, position, fail) for position, path in enumerate(paths)]))
 
 
-def _path(record: Any, position: int, fail: Any) -> Path:
+def _path(record: Any, position: int, fail: Fail) -> Path:
     if not isinstance(record, dict):
         fail(f"path {position} must be an object, got {_shown(record)}")
-    text = _optional(record.get("text"), str, f"`text` of path {position} must be a string", fail)
-    named = f"`scores` of path {position} must be an object of numbers by name"
-    scores = _optional(record.get("scores"), dict, named, fail)
-    return Path(record.get("answer"), text, scores or {}, _extra(record, _PATH_FIELDS), "answer" in record)
+    answer = record.pop("answer", _ABSENT)
+    text = record.pop("text", None)
+    if text is not None and not isinstance(text, str):
+        fail(f"`text` of path {position} must be a string, got {_shown(text)}")
+    scores = record.pop("scores", None)
+    if scores is not None and not isinstance(scores, dict):
+        fail(f"`scores` of path {position} must be an object of numbers by name, got {_shown(scores)}")
+    given = answer is not _ABSENT
+    if isinstance(answer, float) and not isfinite(answer):
+        fail(f"`answer` of path {position} is {_shown(answer)}; null says that there is none")
+    if isinstance(answer, (dict, list)):
+        _shallow({"answer": answer}, fail)
+    return Path(answer if given else None, text, scores or {}, _shallow(record, fail), given)
 
 
-def _optional(value: Any, kind: type | tuple[type, ...], rule: str, fail: Any) -> Any:
+def _optional(value: Any, kind: type | tuple[type, ...], rule: str, fail: Fail) -> Any:
     if not (value is None or isinstance(value, kind)):
         fail(f"{rule}, got {_shown(value)}")
     return value
 
 
-def _extra(record: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
-    return {field: value for field, value in record.items() if field not in known}
+def _shallow(fields: dict[str, Any], fail: Fail) -> dict[str, Any]:
+    """Fields as they are; raises where one of them is nested so deeply that no later step could write it."""
+    for name, value in fields.items():
+        if isinstance(value, (dict, list)) and is_deep(value):
+            fail(f"the field {name!r:.60} is nested too deeply")
+    return fields
 
 
 def _record(pool: Pool) -> dict[str, Any]:
@@ -156,5 +166,6 @@ def _record(pool: Pool) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> str:
-    text = value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    deep = isinstance(value, (dict, list)) and is_deep(value)
+    text = value.strip() if isinstance(value, str) else "something deep" if deep else json.dumps(value)
     return text if len(text) <= 40 else f"{text[:40]}…"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from demur.atomic_files import atomic_file
 from demur.errors import MissingExtra, PoolFileError
-from demur.pools.frames import PATH, PROBLEM, SCORE, pools_of_rows
+from demur.pools.frames import PATH, PROBLEM, SCORE, pools_of_rows, refuse_repeated
 from demur.records import Pool
 
 
@@ -39,11 +40,14 @@ def write_parquet(pools: Sequence[Pool], target: str | os.PathLike[str]) -> None
 def read_parquet(source: str | os.PathLike[str]) -> list[Pool]:
     """Pools from a table of paths; `id` and `answer` are required, the rest may be missing."""
     arrow, parquet = _libraries()
+    if Path(source).exists() and not Path(source).is_file():
+        raise PoolFileError(f"{source} cannot be read as Parquet: it is not a file")
     try:
-        table = parquet.read_table(source)
-    except (OSError, arrow.ArrowException) as error:
-        raise PoolFileError(f"{source} cannot be read as Parquet: {error}") from None
-    return pools_of_rows(table.to_pylist(), str(source))
+        refuse_repeated(parquet.read_schema(source).names, str(source))
+        rows = parquet.read_table(source).to_pylist()
+    except (OSError, arrow.ArrowException, ValueError, OverflowError) as error:
+        raise PoolFileError(f"{source} cannot be read as Parquet: {' '.join(str(error).split())}") from None
+    return pools_of_rows(rows, str(source))
 
 
 def _libraries() -> tuple[Any, Any]:

@@ -34,6 +34,8 @@ class PoolSource:
     """The identity of each score that demur computed."""
     flags: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How many values of a score are not quite what they should be, by flag."""
+    left_out: int = 0
+    """Problems of a run that still lack paths, and are not among these pools."""
 
     @classmethod
     def of_frame(cls, frame: Any) -> PoolSource:

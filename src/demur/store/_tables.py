@@ -1,6 +1,8 @@
 """The tables of a store. A change here needs a new SCHEMA_VERSION.
 
-Paths are keyed by run, problem and path index, so nothing can be stored twice and what is missing can be read off.
+Paths are keyed by run, problem and path index, so nothing can be stored twice; what is missing, and which pools are
+whole, is read off the paths themselves and noted nowhere. Schema 1 noted whole pools in a table of their own, which two
+writers of one pool could leave without it; what else it holds is the same, so it is read and written as it is.
 """
 
 from __future__ import annotations
@@ -10,9 +12,10 @@ from typing import Any
 from sqlalchemy import Column, ForeignKey, MetaData, Table, UniqueConstraint
 from sqlalchemy.types import BigInteger, Float, Integer, LargeBinary, String, Text
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+READABLE = ("1", "2")
 PREFIX = "demur_"
-NAMES = ("meta", "runs", "problems", "pools", "paths", "texts", "scorers", "scores", "sessions")
+NAMES = ("meta", "runs", "problems", "paths", "texts", "scorers", "scores", "sessions")
 
 metadata = MetaData()
 
@@ -57,13 +60,6 @@ problems = _table(
     Column("group", Text),
     Column("extra", Text, nullable=False, doc="JSON object"),
     UniqueConstraint("run", "id"),
-)
-
-pools = _table(
-    "pools",
-    *_key("number"),
-    Column("n_paths", Integer, nullable=False),
-    Column("completed", String(40), nullable=False),
 )
 
 paths = _table(

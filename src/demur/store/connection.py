@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sqlite3
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from sqlalchemy import Connection, Engine, Table, create_engine, event, func, inspect, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    IntegrityError,
+    OperationalError,
+    ProgrammingError,
+    SQLAlchemyError,
+)
 
-from demur.errors import MissingExtra, StoreError
-from demur.store._tables import NAMES, PREFIX, SCHEMA_VERSION, meta, metadata
+from demur.errors import MissingExtra, StoreError, StoreUnreachable
+from demur.store._tables import NAMES, PREFIX, READABLE, SCHEMA_VERSION, meta, metadata
+from demur.store.patience import Patience
 
 _MAGIC = b"SQLite format 3\x00"
 _APPLICATION = "demur"
 _BUSY_SECONDS = 60
+UNREADABLE = (zlib.error, ValueError, TypeError, KeyError, OverflowError, RecursionError)
+"""What taking apart a damaged row ends in."""
 _LOCK = 0x64656D7572  # "demur"
+_CONNECTION = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+"""Seconds after which a silent server is taken to be away, unless the address says otherwise."""
 
 
 def shown(place: str) -> str:
@@ -29,18 +44,44 @@ def shown(place: str) -> str:
     if "://" not in place:
         return place
     try:
-        return make_url(place).set(query={}).render_as_string(hide_password=True)
+        return _without_secrets(make_url(place)).render_as_string(hide_password=True)
     except (ArgumentError, ValueError):
         return place.partition("://")[0] + "://…"
 
 
-def connect(place: str | os.PathLike[str], *, create: bool) -> Engine:
-    """An engine on a store whose schema this version understands; made new where `create` allows."""
+def pasted(place: str) -> tuple[str, bool]:
+    """A place as an argument of a command that can be pasted, without its password; and whether it has one."""
+    if "://" not in place:
+        return shlex.quote(place), False
+    url = make_url(place)
+    kept = _without_secrets(url)
+    bare = URL.create(url.drivername, url.username, None, url.host, url.port, url.database, kept.query)
+    return shlex.quote(bare.render_as_string()), bool(url.password) or kept != url
+
+
+def _without_secrets(url: URL) -> URL:
+    return url.set(query={name: value for name, value in url.query.items() if "password" not in name})
+
+
+def connect(place: str | os.PathLike[str], *, create: bool, patience: Patience) -> Engine:
+    """An engine on a store whose schema this version understands; made new where `create` allows.
+
+    A server that is not there is an error at once; one that says that it is starting is waited for.
+    """
     named = os.fspath(place)
     engine = _postgres(named) if "://" in named else _sqlite(Path(named), create=create)
-    try:
+
+    def check() -> None:
         with translated(named):
-            _check(engine, named, create=create)
+            try:
+                _check(engine, named, create=create)
+            except UnicodeError as error:
+                if engine.dialect.name == "sqlite":
+                    raise damaged(named, str(error)) from None
+                raise StoreError(f"{shown(named)} cannot be reached by that name: {error}") from None
+
+    try:
+        patience.outlast(check, only="the database system is")  # starting up, shutting down, in recovery
     except StoreError:
         engine.dispose()
         raise
@@ -52,38 +93,63 @@ def translated(place: str) -> Iterator[None]:
     """Database errors as one line that says what to do; never with the password of a URL."""
     try:
         yield
-    except OperationalError as error:
-        reason = " ".join(str(error.orig).split())
-        hints = {
-            "readonly": "the store cannot be written; check its permissions and those of its folder",
-            "unable to open": "the store cannot be opened; check its permissions and those of its folder",
-            "disk is full": "the disk is full; what was saved is safe: make room and run the same command again",
-            "disk I/O": "the disk refused a write; what was saved is safe: check it and run the same command again",
-            "locked": "another process holds the store; try again when it has finished",
-        }
-        hint = next((said for mark, said in hints.items() if mark in reason), "")
-        raise StoreError(f"{shown(place)}: {hint or reason}" + (f" ({reason})" if hint else "")) from None
-    except DatabaseError as error:
-        reason = " ".join(str(error.orig).split())
-        raise StoreError(f"{shown(place)} is damaged or not a store of demur: {reason}") from None
     except SQLAlchemyError as error:
-        raise StoreError(f"{shown(place)}: {' '.join(str(error).split())}") from None
+        raise _told(place, error, getattr(error, "orig", None) or error) from None
+    except sqlite3.Error as error:  # outside of any transaction
+        raise _told(place, error, error) from None
+
+
+def _told(place: str, error: Exception, cause: BaseException) -> StoreError:
+    reason, where = " ".join(str(cause).split()), shown(place)
+    hint = next((said for mark, said in _HINTS.items() if mark in reason), None)
+    if hint is not None:
+        return StoreError(f"{where}: {hint} ({reason})")
+    if isinstance(error, DBAPIError) and _is_passing(error):
+        return StoreUnreachable(
+            f"{where} went away or cannot be reached: {reason}",
+            "what was saved is safe: run the same command again when it is there",
+        )
+    if isinstance(cause, sqlite3.DatabaseError) and (type(cause) is sqlite3.DatabaseError or "decode" in reason):
+        return damaged(place, reason)
+    if isinstance(error, (ProgrammingError, IntegrityError)):
+        return StoreError(f"{where} cannot be used as a store of demur: {reason}")
+    return StoreError(f"{where}: {reason}")
+
+
+_HINTS = {
+    "readonly": "the store cannot be written; check its permissions and those of its folder",
+    "unable to open": "the store cannot be opened; check its permissions and those of its folder",
+    "disk is full": "the disk is full; what was saved is safe: make room and run the same command again",
+    "disk I/O": "the disk refused to read or write; what was saved is safe: check it and run the same command again",
+    "locked": "another process holds the store; try again when it has finished",
+}
+_PASSING = ("08", "40", "57P", "53300")
+"""Classes of SQLSTATE that pass: no connection, another transaction in the way, shutting down or starting, too many."""
+_FINAL = ("authentication failed", "does not exist", "pg_hba.conf", "not permitted", "invalid ")
+
+
+def _is_passing(error: DBAPIError) -> bool:
+    """Whether a server is away for now, or the transaction was in the way of another."""
+    if isinstance(error.orig, sqlite3.Error):
+        return False
+    state = getattr(error.orig, "sqlstate", None)
+    if error.connection_invalidated or state is not None:
+        return error.connection_invalidated or str(state).startswith(_PASSING)
+    return isinstance(error, OperationalError) and not any(mark in str(error.orig) for mark in _FINAL)
+
+
+def damaged(place: str, what: str) -> StoreError:
+    """A store that holds what demur never wrote."""
+    salvage = "use a copy of it, or save what can be read: sqlite3 FILE .recover | sqlite3 NEW.db"
+    remedy = "use a backup of the database" if "://" in place else salvage
+    return StoreError(f"{shown(place)} is damaged: {what}", remedy)
 
 
 def _sqlite(path: Path, *, create: bool) -> Engine:
-    if path.is_dir():
-        raise StoreError(f"{path} is a folder; name a file in it, such as {path / 'run.db'}")
-    if path.exists() and path.stat().st_size:
-        with path.open("rb") as stream:
-            if stream.read(len(_MAGIC)) != _MAGIC:
-                raise StoreError(f"{path} is not a store; a pool file becomes one with: demur import {path} -o run.db")
-    elif not create:
-        raise StoreError(f"there is no run {path}; `demur sample` or `demur import` make one")
-    elif not path.parent.is_dir():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(f"cannot make the folder {path.parent}: {error.strerror}") from None
+    try:
+        _refuse_other_files(path, create=create)
+    except OSError as error:
+        raise StoreError(f"the store {path} cannot be opened: {error.strerror or error}") from None
     # A place that cannot be written has no room for the files that SQLite keeps beside a store; it is read as it is.
     still = not create and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
     address = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1" if still else str(path)
@@ -104,6 +170,28 @@ def _sqlite(path: Path, *, create: bool) -> Engine:
     return engine
 
 
+def _refuse_other_files(path: Path, *, create: bool) -> None:
+    """Raise where there is no SQLite file and none may be made; make the folder for a new one."""
+    if "\0" in str(path):
+        raise StoreError(f"{str(path)!r} is no name of a file")
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder; name a file in it, such as {path / 'run.db'}")
+    if path.exists() and not path.is_file():
+        raise StoreError(f"{path} is a pipe or a device; a store is a file, or a postgresql:// address")
+    if path.exists() and path.stat().st_size:
+        with path.open("rb") as stream:
+            if stream.read(len(_MAGIC)) != _MAGIC:
+                to_import = f"demur import {shlex.quote(str(path))} -o run.db"
+                raise StoreError(f"{path} is not a store; a pool file becomes one with: {to_import}")
+    elif not create:
+        raise StoreError(f"there is no run {path}; `demur sample` or `demur import` make one")
+    elif not path.parent.is_dir():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"cannot make the folder {path.parent}: {error.strerror}") from None
+
+
 @contextmanager
 def writing(engine: Engine, place: str, *, alone: bool = False) -> Iterator[Connection]:
     """One transaction that writes; `alone`, no other such transaction runs beside it."""
@@ -115,24 +203,35 @@ def writing(engine: Engine, place: str, *, alone: bool = False) -> Iterator[Conn
 
 @contextmanager
 def reading(engine: Engine, place: str) -> Iterator[Connection]:
-    """One transaction that reads: all of it sees the same state."""
+    """One transaction that reads: all of it sees the same state. Rows that demur cannot have written are refused."""
     if engine.dialect.name == "postgresql":
         engine = engine.execution_options(isolation_level="REPEATABLE READ")
     with translated(place), engine.connect() as connection:
-        yield connection
+        try:
+            yield connection
+        except UNREADABLE as error:
+            raise damaged(place, f"it holds what demur never wrote: {error}") from None
 
 
 def _postgres(place: str) -> Engine:
     try:
         url = make_url(place)
+        if "\0" in unquote(place):  # the client would cut the address there, and find another server
+            raise ValueError("a NUL")
     except (ArgumentError, ValueError):
         raise StoreError("the store's address cannot be read; it looks like postgresql://user@host/database") from None
     if url.get_backend_name() not in ("postgresql", "postgres"):
-        raise StoreError(f"a store is an SQLite file or a postgresql:// address, not {url.drivername}://")
+        raise StoreError(
+            f"a store is an SQLite file or a postgresql:// address, not {url.drivername}://",
+            "name the file itself" if url.get_backend_name() == "sqlite" else "",
+        )
+    usual = {name: value for name, value in _CONNECTION.items() if name not in url.query}
     try:
-        return create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+        return create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True, connect_args=usual)
     except ImportError:
         raise MissingExtra("PostgreSQL needs psycopg", "postgres") from None
+    except ArgumentError as error:
+        raise StoreError(f"{shown(place)} cannot be used as an address: {error}") from None
 
 
 def _check(engine: Engine, place: str, *, create: bool) -> None:
@@ -161,9 +260,9 @@ def _is_ours(engine: Engine, place: str) -> bool:
             known = {row.name: row.value for row in connection.execute(select(meta))}
         if known.get("application") != _APPLICATION:
             raise StoreError(f"{shown(place)} belongs to another program")
-        if known.get("schema") != str(SCHEMA_VERSION):
+        if known.get("schema") not in READABLE:
             raise StoreError(
-                f"{shown(place)} has schema {known.get('schema')}, and this demur reads {SCHEMA_VERSION}; "
+                f"{shown(place)} has schema {known.get('schema')}, and this demur reads up to {SCHEMA_VERSION}; "
                 "use the version that wrote it, or export and import again"
             )
         return True

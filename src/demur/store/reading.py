@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Engine, Table, select
+from sqlalchemy import Engine, Select, Table, func, select
 
 from demur.records import Path, Pool, Problem
-from demur.store._tables import paths, pools, problems, scores, texts
+from demur.store._tables import paths, problems, scores, texts
 from demur.store.connection import reading
-from demur.store.rows import PATH_FACTS, facts_of, problem_of, unpack
+from demur.store.patience import Patience, patient
+from demur.store.rows import MOST_PATHS, PATH_FACTS, path_of, problem_of, score_of
 
-_MOST_PATHS = 1 << 20
-_NOTHING: Any = MappingProxyType({})
+_UNSCORED: Any = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,21 @@ class Pending:
 class RunReader:
     """The pools of one run."""
 
-    def __init__(self, engine: Engine, place: str, key: int, name: str, n_paths: int | None) -> None:
+    def __init__(
+        self, engine: Engine, place: str, key: int, name: str, n_paths: int | None, patience: Patience
+    ) -> None:
         self.engine, self.place, self.key, self.name, self.n_paths = engine, place, key, name, n_paths
+        self.patience = patience
+
+    @property
+    def whole(self) -> int:
+        """How many paths make a pool whole. Imported pools come whole, whatever their size."""
+        return self.n_paths or 1
+
+    def whole_pools(self) -> Select[int]:
+        """The numbers of the problems whose pools are whole."""
+        counted = select(paths.c.number).where(paths.c.run == self.key).group_by(paths.c.number)
+        return counted.having(func.count() >= self.whole)
 
     def is_empty(self) -> bool:
         """Whether no path was ever saved."""
@@ -44,7 +57,8 @@ class RunReader:
         query = select(problems.c.id, problems.c.number).where(problems.c.run == self.key)
         return {row.id: row.number for row in self._rows(query)}
 
-    def pending(self, ids: Iterable[str] | None = None) -> list[Pending]:
+    @patient
+    def pending(self, ids: Collection[str] | None = None) -> list[Pending]:
         """Problems that lack paths, in the order they were added; only those named, if any are."""
         wanted = None if ids is None else set(ids)
         mine = select(problems).where(problems.c.run == self.key).order_by(problems.c.number)
@@ -53,15 +67,16 @@ class RunReader:
             rows = connection.execute(mine).all()
             for number, path in connection.execute(select(paths.c.number, paths.c.path).where(paths.c.run == self.key)):
                 saved.setdefault(number, set()).add(path)
-        lacking = []
-        for row in rows:
-            if wanted is not None and row.id not in wanted:
-                continue
-            missing = tuple(path for path in range(self.n_paths or 0) if path not in saved.get(row.number, ()))
-            if missing:
-                lacking.append(Pending(row.number, replace(problem_of(row), gold=()), missing))
-        return lacking
+            lacking = []
+            for row in rows:
+                if wanted is not None and row.id not in wanted:
+                    continue
+                missing = tuple(path for path in range(self.n_paths or 0) if path not in saved.get(row.number, ()))
+                if missing:
+                    lacking.append(Pending(row.number, replace(problem_of(row), gold=()), missing))
+            return lacking
 
+    @patient
     def pools(
         self,
         *,
@@ -87,20 +102,20 @@ class RunReader:
         packed: dict[int, bytes] = {}
         by_problem: dict[int, list[Path]] = {}
         with _collector_at_rest(), reading(self.engine, self.place) as connection:
-            whole = {number for (number,) in rows(pools, "number")}
             asked = rows(problems, *problems.c.keys(), order=["number"])
             for number, path, name, value in rows(scores, "number", "path", "name", "value"):
-                scored.setdefault(number * _MOST_PATHS + path, {})[name] = value
+                scored.setdefault(number * MOST_PATHS + path, {})[name] = score_of(value)
             for number, path, content in rows(texts, "number", "path", "text") if with_texts else ():
-                packed[number * _MOST_PATHS + path] = content
+                packed[number * MOST_PATHS + path] = content
             for row in rows(paths, *names, order=["number", "path"]):
-                key = row[0] * _MOST_PATHS + row[1]
-                extra = facts_of(row) if facts else _NOTHING
-                path = Path(row[2], unpack(packed.get(key)), scored.get(key, _NOTHING), extra, row[3] is not None)
+                key = row[0] * MOST_PATHS + row[1]
+                path = path_of(row, packed.get(key), scored.get(key, _UNSCORED), facts=facts)
                 by_problem.setdefault(row[0], []).append(path)
-        kept = [row for row in asked if row.number in by_problem and (not complete or row.number in whole)]
-        return [Pool(problem_of(row), tuple(by_problem[row.number])) for row in kept]
+            fewest = self.whole if complete else 1
+            kept = [row for row in asked if len(by_problem.get(row.number, ())) >= fewest]
+            return [Pool(problem_of(row), tuple(by_problem[row.number])) for row in kept]
 
+    @patient
     def _rows(self, query: Any) -> Sequence[Any]:
         """What a query finds, in a transaction of its own."""
         with reading(self.engine, self.place) as connection:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from demur.answers.relations import as_written
 from demur.errors import StoreError
 from demur.records import Path, Problem
 
+MOST_PATHS = 1 << 20
 PATH_FACTS = ("finish_reason", "n_tokens", "logprob_mean", "logprob_std", "seed", "latency")
+
+_NOTHING: Any = MappingProxyType({})
 
 
 class PlacedPath(NamedTuple):
@@ -49,11 +53,11 @@ def path_row(path: Path) -> dict[str, Any]:
     }
 
 
-def storable(text: str | None, most: int | None = None) -> str | None:
+def storable(written: str | None, most: int | None = None) -> str | None:
     """Text that every database takes: no NUL, no half of a surrogate pair."""
-    if text is None:
+    if written is None:
         return None
-    return str(text)[:most].replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+    return str(written)[:most].replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def _whole(value: Any, beyond: int) -> int | None:
@@ -65,8 +69,8 @@ def _finite(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) and -1e300 < value < 1e300 else None
 
 
-def pack(text: str) -> bytes:
-    return zlib.compress(text.encode("utf-8", "surrogatepass"), level=1)
+def pack(written: str) -> bytes:
+    return zlib.compress(written.encode("utf-8", "surrogatepass"), level=1)
 
 
 def unpack(packed: bytes | None) -> str | None:
@@ -87,15 +91,47 @@ def what_is_asked(row: Any) -> tuple[Any, ...]:
 
 
 def problem_of(row: Any) -> Problem:
-    gold, extra = tuple(json.loads(row.gold)), json.loads(row.extra)
-    return Problem(row.id, row.question, gold, row.cluster, row.group, extra)
+    gold, extra = json.loads(row.gold), json.loads(row.extra)
+    if not isinstance(gold, list) or not isinstance(extra, dict):
+        raise TypeError(f"gold or further fields of problem number {row.number}")
+    question, cluster, group = (
+        None if value is None else text(value) for value in (row.question, row.cluster, row.group)
+    )
+    return Problem(text(row.id), question, tuple(gold), cluster, group, extra)
 
 
-def facts_of(row: Sequence[Any]) -> dict[str, Any]:
+def path_of(row: Sequence[Any], written: bytes | None, scored: Mapping[str, float], *, facts: bool) -> Path:
+    """A path from its row (number, path, answer, extraction, extra and PATH_FACTS), its packed text and its scores."""
+    answer, extraction = row[2], row[3]
+    try:
+        if answer is not None and type(answer) is not str:
+            raise TypeError(f"its answer is {type(answer).__name__}")
+        return Path(answer, unpack(written), scored, _facts_of(row) if facts else _NOTHING, extraction is not None)
+    except (zlib.error, ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"path {row[1]} of problem number {row[0]} ({error})") from None
+
+
+def _facts_of(row: Sequence[Any]) -> dict[str, Any]:
     known = {name: value for name, value in zip(PATH_FACTS, row[5:], strict=False) if value is not None}
     if row[3] is not None:
         known["extraction"] = row[3]
+    if any(type(value) is bytes for value in known.values()):
+        raise TypeError("bytes where a text or a number should be")
     return known if row[4] is None else known | json.loads(row[4])
+
+
+def score_of(value: Any) -> float:
+    """A score as it was stored; raises where it is none."""
+    if type(value) is not float:
+        raise TypeError(f"a score is {value!r:.40}")
+    return value
+
+
+def text(value: Any) -> str:
+    """A text as it was stored; raises where it is none: SQLite keeps whatever it is given."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} where a text should be")
+    return value
 
 
 def plain(value: Any) -> str:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Engine, Table, func, select
+from sqlalchemy import Connection, Engine, Select, func, select
 
 from demur.descriptions import Description
 from demur.errors import StoreError
 from demur.records import Problem
-from demur.store._tables import paths, pools, problems, sessions, texts
+from demur.store._tables import paths, problems, runs, sessions, texts
 from demur.store.connection import insert_new, reading, writing
-from demur.store.rows import PlacedPath, pack, path_row, plain, problem_row, what_is_asked
+from demur.store.patience import Patience, patient
+from demur.store.rows import PlacedPath, pack, path_row, plain, problem_row, text, what_is_asked
 from demur.store.scores import RunScores
 
 
@@ -23,17 +22,26 @@ class Run(RunScores):
     """Reads and writes one run. Every write is one transaction; writing twice changes nothing."""
 
     def __init__(
-        self, engine: Engine, place: str, key: int, name: str, n_paths: int | None, description: Description
+        self,
+        engine: Engine,
+        place: str,
+        key: int,
+        name: str,
+        n_paths: int | None,
+        patience: Patience,
+        description: Description,
     ) -> None:
-        super().__init__(engine, place, key, name, n_paths)
+        super().__init__(engine, place, key, name, n_paths, patience)
         self.description = description
 
+    @patient
     def add_problems(self, wanted: Sequence[Problem]) -> int:
         """Add the problems that are not there yet; how many were added.
 
         One id must stay one question, put the same way; gold and whatever else does not reach the model may change.
         """
         with writing(self.engine, self.place, alone=True) as connection:
+            self._refuse_if_gone(connection)
             there = {row.id: row for row in connection.execute(select(problems).where(problems.c.run == self.key))}
             with_paths = select(paths.c.number).where(paths.c.run == self.key).distinct()
             sampled = set(connection.execute(with_paths).scalars())
@@ -60,46 +68,54 @@ class Run(RunScores):
                     connection.execute(problems.update().where(this).values(row))
         return len(new)
 
+    @patient
     def save(self, batch: Sequence[PlacedPath]) -> None:
-        """Save paths, and mark the pools they make whole, in one transaction."""
+        """Save paths in one transaction; those that are there stay as they are."""
         rows, written = [], []
-        for number, place, path in batch:
+        for number, place, path in sorted(batch, key=lambda placed: placed[:2]):  # so that no two writers get entangled
             key = {"run": self.key, "number": number, "path": place}
             rows.append(key | path_row(path))
             if path.text is not None:
                 written.append(key | {"text": pack(path.text)})
         with writing(self.engine, self.place) as connection:
+            self._refuse_if_gone(connection)
             insert_new(connection, paths, rows)
             insert_new(connection, texts, written)
-            counts = Counter(placed.number for placed in batch)
-            partial = [number for number, count in counts.items() if count < (self.n_paths or 0)]
-            if partial:
-                these = (paths.c.run == self.key) & paths.c.number.in_(partial)
-                stored = select(paths.c.number, func.count()).where(these).group_by(paths.c.number)
-                counts |= dict(connection.execute(stored).all())
-            whole = {number: count for number, count in counts.items() if count >= (self.n_paths or 0)}
-            known = {"run": self.key, "completed": datetime.now(UTC).isoformat(timespec="seconds")}
-            insert_new(connection, pools, [known | {"number": n, "n_paths": count} for n, count in whole.items()])
 
+    def _refuse_if_gone(self, connection: Connection) -> None:
+        """Raise where another command made the run anew meanwhile, as it may as long as there is no path."""
+        this = select(runs.c.run).where(runs.c.run == self.key).with_for_update(read=True)
+        if connection.execute(this).first() is None:
+            raise StoreError(
+                f"the run {self.name!r} was made anew by another command, in another way", "choose another {run}"
+            )
+
+    @patient
     def note(self, command: str, started: str, facts: Mapping[str, Any]) -> None:
-        """Keep what a command did: versions, timings, counts."""
+        """Keep what a command did: versions, timings, counts; the same only once."""
+        row = {"run": self.key, "command": command, "started": started, "facts": plain(dict(facts))}
         with writing(self.engine, self.place) as connection:
-            row = {"run": self.key, "command": command, "started": started, "facts": plain(dict(facts))}
-            connection.execute(sessions.insert(), row)
+            same = [sessions.c[name] == value for name, value in row.items()]
+            if connection.execute(select(sessions.c.session).where(*same)).first() is None:
+                connection.execute(sessions.insert(), row)
 
+    @patient
     def summary(self) -> dict[str, Any]:
         """Counts, scores and the commands that made the run."""
 
-        def count(table: Table) -> Any:
-            return select(func.count()).select_from(table).where(table.c.run == self.key)
+        def count(rows: Select[int]) -> Select[int]:
+            return select(func.count()).select_from(rows.subquery())
 
+        mine, whole = select(problems.c.number).where(problems.c.run == self.key), self.whole_pools()
         answers, tokens, logprobs = paths.c.answer, paths.c.n_tokens, paths.c.logprob_mean
         columns = (func.count(), func.count(answers), func.sum(tokens), func.count(logprobs))
         commands = select(sessions).where(sessions.c.run == self.key).order_by(sessions.c.session)
         with reading(self.engine, self.place) as connection:
-            n_problems, n_pools = (connection.execute(count(table)).scalar_one() for table in (problems, pools))
+            n_problems, n_pools = (connection.execute(count(rows)).scalar_one() for rows in (mine, whole))
             of_paths = connection.execute(select(*columns).where(paths.c.run == self.key)).one()
-            noted = connection.execute(commands).all()
+            noted = [
+                (text(row.command), row.started, dict(json.loads(row.facts))) for row in connection.execute(commands)
+            ]
         return {
             "run": self.name,
             "problems": n_problems,
@@ -112,5 +128,5 @@ class Run(RunScores):
             "scores": self.scorers(),
             "pipeline": self.description.document(),
             "fingerprint": self.description.fingerprint,
-            "commands": [{"command": row.command, "started": row.started, **json.loads(row.facts)} for row in noted],
+            "commands": [{"command": name, "started": started, **facts} for name, started, facts in noted],
         }

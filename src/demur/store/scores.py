@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +12,11 @@ from sqlalchemy import func, select
 
 from demur.errors import StoreError
 from demur.records import Pool, blinded
-from demur.store._tables import paths, pools, scorers, scores
-from demur.store.connection import insert_new, writing
+from demur.store._tables import paths, scorers, scores
+from demur.store.connection import damaged, insert_new, reading, writing
+from demur.store.patience import patient
 from demur.store.reading import RunReader
-from demur.store.rows import PathScore
+from demur.store.rows import PathScore, text
 
 _POOLS_AT_ONCE = 200
 
@@ -36,11 +37,10 @@ class RunScores(RunReader):
 
     def lacking(self, name: str) -> dict[int, tuple[int, ...]]:
         """The paths of whole pools that lack a score, by the number of their problem."""
-        whole = paths.join(pools, (pools.c.run == paths.c.run) & (pools.c.number == paths.c.number))
         this = (scores.c.run == paths.c.run) & (scores.c.number == paths.c.number) & (scores.c.path == paths.c.path)
-        scored = whole.outerjoin(scores, this & (scores.c.name == name))
+        scored = paths.outerjoin(scores, this & (scores.c.name == name))
         query = select(paths.c.number, paths.c.path).select_from(scored)
-        query = query.where(paths.c.run == self.key, scores.c.value.is_(None))
+        query = query.where(paths.c.run == self.key, scores.c.value.is_(None), paths.c.number.in_(self.whole_pools()))
         missing: dict[int, list[int]] = {}
         for number, path in self._rows(query.order_by(paths.c.number, paths.c.path)):
             missing.setdefault(number, []).append(path)
@@ -52,14 +52,20 @@ class RunScores(RunReader):
         order = sorted(lacking)
         for start in range(0, len(order), _POOLS_AT_ONCE):
             block = order[start : start + _POOLS_AT_ONCE]
-            for number, pool in zip(block, self.pools(with_texts=True, numbers=block), strict=True):
+            pools = self.pools(with_texts=True, numbers=block)
+            if len(pools) < len(block):
+                raise damaged(self.place, "it holds paths without their problems")
+            for number, pool in zip(block, pools, strict=True):
                 known = {at: path.scores[name] for at, path in enumerate(pool.paths) if name in path.scores}
                 yield Unscored(number, blinded(pool), lacking[number], known)
 
-    def save_scores(self, name: str, identity: Mapping[str, Any], values: Iterable[PathScore]) -> None:
+    @patient
+    def save_scores(self, name: str, identity: Mapping[str, Any], values: Sequence[PathScore]) -> None:
         """Save a score of some paths under a scorer's identity."""
         described = json.dumps(identity, sort_keys=True)
-        rows = [{"run": self.key, "name": name, **score._asdict()} for score in values]
+        rows = [
+            {"run": self.key, "name": name, **score._asdict()} for score in sorted(values, key=lambda score: score[:2])
+        ]
         for row in rows:
             if not math.isfinite(row["value"]):
                 raise StoreError(
@@ -88,10 +94,15 @@ class RunScores(RunReader):
             )
         return int(dropped)
 
+    @patient
     def scorers(self) -> dict[str, dict[str, Any]]:
         """The identity of every score in the run, by name."""
         query = select(scorers.c.name, scorers.c.identity).where(scorers.c.run == self.key).order_by(scorers.c.name)
-        return {row.name: json.loads(row.identity) for row in self._rows(query)}
+        with reading(self.engine, self.place) as connection:
+            identities = {text(row.name): json.loads(row.identity) for row in connection.execute(query)}
+            if not all(isinstance(identity, dict) for identity in identities.values()):
+                raise TypeError("the identity of a scorer")
+        return identities
 
     def flags(self) -> dict[str, dict[str, int]]:
         """How many values of each score are flagged, by flag."""
@@ -99,5 +110,5 @@ class RunScores(RunReader):
         query = select(*columns, func.count()).where(scores.c.run == self.key, scores.c.flag.is_not(None))
         counts: dict[str, dict[str, int]] = {}
         for name, flag, count in self._rows(query.group_by(*columns)):
-            counts.setdefault(name, {})[flag] = count
+            counts.setdefault(name, {})[str(flag)] = count
         return counts

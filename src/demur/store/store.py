@@ -5,23 +5,29 @@ from __future__ import annotations
 import json
 import os
 from datetime import UTC, datetime
-from typing import Self
+from typing import Any, Self
 
-from sqlalchemy import insert, select
+from sqlalchemy import func, insert, select
 
 from demur.descriptions import Description
 from demur.errors import StoreError
-from demur.store._tables import problems, runs, scorers, sessions
-from demur.store.connection import connect, reading, shown, writing
+from demur.store._tables import paths, problems, runs, scorers, sessions
+from demur.store.connection import UNREADABLE, connect, reading, shown, writing
+from demur.store.patience import SECONDS, Patience, patient
+from demur.store.rows import MOST_PATHS, text
 from demur.store.run import Run
 
 
 class Store:
-    """Runs in an SQLite file or a PostgreSQL database. `create` makes one where there is none."""
+    """Runs in an SQLite file or a PostgreSQL database. `create` makes one where there is none.
 
-    def __init__(self, place: str | os.PathLike[str], *, create: bool = False) -> None:
+    Once it is open, a server that goes away is waited for, `patience` seconds long.
+    """
+
+    def __init__(self, place: str | os.PathLike[str], *, create: bool = False, patience: float = SECONDS) -> None:
         self.place = os.fspath(place)
-        self.engine = connect(place, create=create)
+        self.patience = Patience(patience)
+        self.engine = connect(place, create=create, patience=self.patience)
 
     def __enter__(self) -> Self:
         return self
@@ -32,11 +38,13 @@ class Store:
     def close(self) -> None:
         self.engine.dispose()
 
+    @patient
     def names(self) -> list[str]:
         """The names of all runs, the oldest first."""
         with reading(self.engine, self.place) as connection:
-            return list(connection.execute(select(runs.c.name).order_by(runs.c.run)).scalars())
+            return [text(name) for name in connection.execute(select(runs.c.name).order_by(runs.c.run)).scalars()]
 
+    @patient
     def run(self, name: str | None = None) -> Run:
         """A run by name, or the only one."""
         names = self.names()
@@ -48,29 +56,45 @@ class Store:
             raise StoreError(f"{shown(self.place)} holds {wanted}", remedy)
         with reading(self.engine, self.place) as connection:
             row = connection.execute(select(runs).where(runs.c.name == name)).one()
+        return self._run_of(row)
+
+    def _run_of(self, row: Any) -> Run:
         try:
             description = Description.of(json.loads(row.description))
-        except ValueError as error:
-            raise StoreError(f"the run {name!r} of {shown(self.place)} cannot be read: {error}") from None
-        return Run(self.engine, self.place, row.run, row.name, row.n_paths, description)
+            if row.n_paths is not None and not 1 <= row.n_paths <= MOST_PATHS:
+                raise ValueError(f"its pools are to have {row.n_paths} paths")
+        except UNREADABLE as error:
+            raise StoreError(f"the run {row.name!r} of {shown(self.place)} cannot be read: {error}") from None
+        return Run(self.engine, self.place, row.run, row.name, row.n_paths, self.patience, description)
 
+    @patient
     def open_run(self, name: str, description: Description, n_paths: int | None) -> Run:
-        """A new run, or the one of that name if it was made the same way."""
+        """A new run, or the one of that name if it was made the same way.
+
+        A run that never got a path takes on whatever is asked for now, under a new key: whoever still samples into it
+        as it was to be is refused.
+        """
         described = json.dumps(description.document(), sort_keys=True)
         row = {"name": name, "description": described, "n_paths": n_paths, "fingerprint": description.fingerprint}
         row["created"] = datetime.now(UTC).isoformat(timespec="seconds")
         with writing(self.engine, self.place, alone=True) as connection:
-            if connection.execute(select(runs.c.run).where(runs.c.name == name)).first() is None:
+            this = select(runs).where(runs.c.name == name).with_for_update()
+            if (there := connection.execute(this).first()) is None:
                 connection.execute(insert(runs), row)
-        run = self.run(name)
-        differences = run.description.differences(Description.of(json.loads(described)), "the run", "now")
-        if run.n_paths != n_paths:
-            differences.append(f"n_paths is {run.n_paths} in the run, {n_paths} now")
-        if differences and run.is_empty():  # nothing was paid for yet: what it was to be does not matter
-            with writing(self.engine, self.place, alone=True) as connection:
+                return self._run_of(connection.execute(this).one())
+            run = self._run_of(there)
+            differences = run.description.differences(Description.of(json.loads(described)), "the run", "now")
+            if run.n_paths != n_paths:
+                differences.append(f"n_paths is {run.n_paths} in the run, {n_paths} now")
+            sampled = select(paths.c.path).where(paths.c.run == run.key).limit(1)
+            if differences and connection.execute(sampled).first() is None:  # nothing was paid for yet
+                # SQLite would give the key of the last run again, once that is gone; PostgreSQL gives none twice.
+                last = connection.execute(select(func.max(runs.c.run))).scalar_one()
+                fresh = {"run": last + 1} if self.engine.dialect.name == "sqlite" else {}
                 for table in (problems, sessions, scorers, runs):
                     connection.execute(table.delete().where(table.c.run == run.key))
-            return self.open_run(name, description, n_paths)
+                connection.execute(insert(runs), row | fresh)
+                return self._run_of(connection.execute(this).one())
         if differences:
             raise StoreError(
                 f"the run {name!r} was made another way: {'; '.join(differences)}",

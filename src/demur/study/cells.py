@@ -144,7 +144,8 @@ def open_cell(
         run = store.run(described.run or ("run" if described.questions is not None else None))
         for name in compute if described.compute is None else described.compute:
             _score(run, name, scorers.get(name, ScorerSettings()), described.name, say, watch)
-        return read_cell(described, source_of_run(run), _timings(run.summary()["commands"]))
+        source = source_of_run(run, partial=described.partial, say=say)
+        return read_cell(described, source, _timings(run.summary()["commands"]))
 
 
 def read_cell(described: CellDescription, source: PoolSource, timings: Mapping[str, float] | None = None) -> Cell:

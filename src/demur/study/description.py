@@ -65,6 +65,8 @@ class CellDescription:
     answer_field: str | None = None
     missing: list[str] | None = None
     relation: str | None = None
+    partial: bool = False
+    """Whether problems of its run that still lack paths may be left out; they may not be a random part."""
     greedy: str | None = None
     """A pool file, or a run of the same store, of one path at temperature 0; `sample` for one that is sampled too."""
 

@@ -3,7 +3,8 @@
 It is off unless asked for. It is asked only about classes of which at least one is compared as bare text, one verdict
 per pair, both ways round; the closure of those verdicts merges classes, so the result does not depend on the order of
 paths. The key of a merged class is the smallest of its keys. Verdicts are kept, and can be stored and replayed, so a
-busy machine cannot change one later. A pair that runs into a limit is different, and counted.
+busy machine cannot change one later. A pair that runs into a limit is different, and counted; so is one whose child
+ends time after time.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ from typing import Any, Self
 from demur.atomic_files import atomic_file
 from demur.errors import InvalidValue, MissingExtra
 from demur.foreign_code import isolated_python, without_secrets
+from demur.input_files import text_of
+from demur.strict_json import parse
 
 _START_SECONDS = 60.0
+_TRIES = 3
 _FORMAT = "demur-verdicts"
 _LONGEST_FORMULA = 300
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
@@ -41,6 +45,9 @@ class SlowPath:
         self.seconds, self.megabytes, self.store = seconds, megabytes, store
         self.verdicts: dict[tuple[str, str], bool] = {}
         self.killed = 0
+        """Pairs that ran into a limit."""
+        self.restarted = 0
+        """Children that ended by themselves, or that somebody else ended."""
         self._worker: Popen[str] | None = None
         if store is not None and os.path.exists(store):
             self.verdicts.update(_read(store))
@@ -89,31 +96,51 @@ class SlowPath:
                 unfinished.write_text(json.dumps({"format": _FORMAT, "verdicts": rows}), encoding="utf-8")
 
     def _ask(self, pair: tuple[str, str]) -> bool:
-        worker = self._worker or self._start()
-        assert worker.stdin is not None
-        worker.stdin.write(json.dumps(pair) + "\n")
-        worker.stdin.flush()
-        answer = self._listen(worker, self.seconds)
+        """A verdict; a child that ended, whoever ended it, is no verdict: the next one is asked the same."""
+        for _ in range(_TRIES):
+            worker = self._worker or self._start()
+            if worker is not None and (answer := self._answer(worker, pair)) is not None:
+                break
+            self._stop()
+            self.restarted += 1
+        else:
+            answer = ""
         if answer in ("true", "false"):
             return answer == "true"
         self.killed += 1
         self._stop()
         return False
 
-    def _start(self) -> Popen[str]:
+    def _answer(self, worker: Popen[str], pair: tuple[str, str]) -> str | None:
+        """What the child says, nothing where time is up, or None where there is no child any more."""
+        assert worker.stdin is not None
+        try:
+            worker.stdin.write(json.dumps(pair) + "\n")
+            worker.stdin.flush()
+        except OSError:
+            return None
+        return self._listen(worker, self.seconds)
+
+    def _start(self) -> Popen[str] | None:
+        """A child that is ready to be asked; None where it ended before it was."""
         command = isolated_python(str(Path(__file__).with_name("_slow_worker.py")), str(self.megabytes))
         self._worker = Popen(
             command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True, bufsize=1, env=without_secrets()
         )
-        if self._listen(self._worker, _START_SECONDS) != "ready":
+        said = self._listen(self._worker, _START_SECONDS)
+        if said == "missing":
             self._stop()
             raise MissingExtra("the slow path needs math-verify", "math")
-        return self._worker
+        return self._worker if said == "ready" else None
 
-    def _listen(self, worker: Popen[str], seconds: float) -> str:
+    def _listen(self, worker: Popen[str], seconds: float) -> str | None:
+        """A line of the child's, nothing where none came in time, or None where none will come."""
         assert worker.stdout is not None
         ready, _, _ = select.select([worker.stdout], [], [], seconds)
-        return worker.stdout.readline().strip() if ready else ""
+        if not ready:
+            return ""
+        line = worker.stdout.readline()
+        return line.strip() if line.endswith("\n") else None
 
     def _stop(self) -> None:
         if self._worker is not None:
@@ -129,12 +156,13 @@ def _is_prose(answer: str) -> bool:
 
 def _read(store: str | os.PathLike[str]) -> Iterable[tuple[tuple[str, str], bool]]:
     try:
-        with open(store, encoding="utf-8") as stream:
-            document = json.load(stream)
+        document = parse(text_of(Path(store), InvalidValue))
         if document["format"] != _FORMAT:
             raise ValueError("not a file of verdicts")
         rows = [((str(a), str(b)), verdict) for a, b, verdict in document["verdicts"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except InvalidValue:
+        raise
+    except (ValueError, KeyError, TypeError) as error:
         raise InvalidValue(f"{store} cannot be read as verdicts: {error}") from None
     if not all(isinstance(verdict, bool) for _, verdict in rows):
         raise InvalidValue(f"{store} cannot be read as verdicts: they must be true or false")
