@@ -13,13 +13,13 @@ from sqlalchemy import Engine, Table, func, select
 from demur.descriptions import Description
 from demur.errors import StoreError
 from demur.records import Problem
-from demur.store._tables import paths, pools, problems, sessions, texts
+from demur.store._tables import paths, pools, problems, runs, sessions, texts
+from demur.store.changes import RunChanges
 from demur.store.connection import insert_new, reading, writing
 from demur.store.rows import PlacedPath, pack, path_row, plain, problem_row, what_is_asked
-from demur.store.scores import RunScores
 
 
-class Run(RunScores):
+class Run(RunChanges):
     """Reads and writes one run. Every write is one transaction; writing twice changes nothing."""
 
     def __init__(
@@ -71,6 +71,9 @@ class Run(RunScores):
         with writing(self.engine, self.place) as connection:
             insert_new(connection, paths, rows)
             insert_new(connection, texts, written)
+            # Another command may have given the run more paths meanwhile.
+            mine = select(runs.c.n_paths).where(runs.c.run == self.key).with_for_update(read=True)
+            self.n_paths = connection.execute(mine).scalar_one()
             counts = Counter(placed.number for placed in batch)
             partial = [number for number, count in counts.items() if count < (self.n_paths or 0)]
             if partial:

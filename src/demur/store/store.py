@@ -55,7 +55,7 @@ class Store:
         return Run(self.engine, self.place, row.run, row.name, row.n_paths, description)
 
     def open_run(self, name: str, description: Description, n_paths: int | None) -> Run:
-        """A new run, or the one of that name if it was made the same way."""
+        """A new run, or the one of that name if it was made the same way; it is resized to another number of paths."""
         described = json.dumps(description.document(), sort_keys=True)
         row = {"name": name, "description": described, "n_paths": n_paths, "fingerprint": description.fingerprint}
         row["created"] = datetime.now(UTC).isoformat(timespec="seconds")
@@ -64,6 +64,8 @@ class Store:
                 connection.execute(insert(runs), row)
         run = self.run(name)
         differences = run.description.differences(Description.of(json.loads(described)), "the run", "now")
+        if n_paths is not None and run.n_paths is not None and n_paths != run.n_paths and not differences:
+            run.resize(n_paths)
         if run.n_paths != n_paths:
             differences.append(f"n_paths is {run.n_paths} in the run, {n_paths} now")
         if differences and run.is_empty():  # nothing was paid for yet: what it was to be does not matter
