@@ -10,7 +10,8 @@
     │   └── StoreUnreachable                 … for now: its database went away
     ├── BackendError                         a model cannot be reached, or refuses
     │   └── EndpointRefused                  … and will refuse every further request too: key, model
-    │       └── NoSuchRoute                  … or does not offer the route
+    │       ├── NoSuchRoute                  … or does not offer the route
+    │       └── EndpointSilent               … or has answered nobody for longer than the patience
     ├── PolicyFileError                      a policy file is foreign, newer, damaged or edited
     ├── PipelineMismatch                     a policy is used on votes made another way
     ├── CalibrationLeak                      problems used for calibration turn up where unseen ones are needed
@@ -89,6 +90,10 @@ class EndpointRefused(BackendError):
 
 class NoSuchRoute(EndpointRefused):
     """An endpoint does not offer a route, or not for this model."""
+
+
+class EndpointSilent(EndpointRefused):
+    """An endpoint answered nobody for longer than it is waited for, or says that it will not."""
 
 
 class PolicyFileError(DemurError):

@@ -45,6 +45,18 @@ def test_the_same_seeds_give_the_same_paths_and_others_give_others(model):
     assert len({path.text for path in draw(model, [Wanted(k, 900 + k) for k in range(8)]) + first}) > 1
 
 
+def test_a_repeatable_model_draws_the_same_paths_whatever_it_was_asked_before():
+    """To the last bit: longer and shorter beginnings in common, parts of a pool, and a prompt that was refused."""
+    model, wanted = Embedded(batch=8, context=256, repeatable=True), [Wanted(k, 7 + k) for k in range(8)]
+    first = [(path.text, path.logprobs) for path in draw(model, wanted)]
+    for text in (PROMPT.text.replace("4 + 4", "4 + 9"), PROMPT.text[:40], PROMPT.text, "Once upon a time"):
+        draw(model, [Wanted(k, 50 + k) for k in range(5)], Prompt("other", text=text))
+        assert [(path.text, path.logprobs) for path in draw(model, wanted)] == first
+    with pytest.raises(BackendError):
+        draw(model, wanted, Prompt("q", text="word " * 5000))
+    assert [(path.text, path.logprobs) for path in draw(model, wanted)] == first
+
+
 def test_log_probabilities_are_those_of_the_model_not_of_the_temperature(model):
     """At a temperature near zero every path is the greedy one; its log-probabilities are still far from 0."""
     cold = draw(

@@ -42,27 +42,41 @@ def test_all_paths_of_a_pool_come_from_one_request_where_the_server_can(server):
     assert [found[k].seed for k in range(6)] == [100, 101, 102, 103, 104, 105]
 
 
-def test_the_request_asks_for_logprobs_without_alternatives_and_for_nothing_cut_off(server):
+def test_the_request_asks_for_logprobs_with_one_alternative_and_for_nothing_cut_off(server):
     sample(server, 1, settings=Settings(temperature=0.7, max_tokens=9, stop=("\n",)))
     body = server.requests[0]
     assert body["logprobs"] is True
-    assert body["top_logprobs"] == 0
+    assert body["top_logprobs"] == 1
     assert body["max_completion_tokens"] == 9
     assert body["stop"] == ["\n"]
     assert "n" not in body
     assert "top_p" not in body
 
 
-def test_a_server_that_gives_logprobs_only_with_an_alternative_is_asked_for_one(server):
+def test_a_server_that_gives_logprobs_only_with_an_alternative_draws_no_path_in_vain(server):
     """As llama.cpp does in chats."""
 
     def behave(number, body, request):
         return reply(*(choice("x", [-1.0] if body["top_logprobs"] else None) for _ in range(body.get("n", 1))))
 
     server.behave = behave
+    found, _ = sample_pools(server, 8, 3)
+    assert all(sorted(paths) == [0, 1, 2] for paths in found)
+    assert sum(body.get("n", 1) for body in server.requests) == 24
+
+
+@pytest.mark.parametrize(
+    ("refuses", "last"),
+    [(lambda body: body.get("top_logprobs", 0) > 0, 0), (lambda body: "top_logprobs" in body, None)],
+    ids=["more than 0", "any number"],
+)
+def test_a_server_that_minds_alternatives_is_asked_without_and_that_costs_no_path(server, refuses, last):
+    server.behave = lambda n, body, r: (
+        error(400, "top_logprobs is too large") if refuses(body) else obliging(n, body, r)
+    )
     found, _ = sample(server, 3)
-    assert [found[k].logprob_mean for k in range(3)] == [-1.0] * 3
-    assert [body["top_logprobs"] for body in server.requests] == [0, 1]
+    assert all(found[k].logprobs for k in range(3))
+    assert server.requests[-1].get("top_logprobs") == last
 
 
 def test_a_completion_prompt_goes_to_the_other_route(server):
@@ -160,7 +174,7 @@ def test_five_megabytes_are_taken(server):
 )  # fmt: skip
 def test_faults_that_pass_are_tried_again(server, bad):
     server.behave = lambda n, body, r: bad(n, body, r) if n < 2 else obliging(n, body, r)
-    found, backend = sample(server, 3, read_seconds=0.5)
+    found, backend = sample(server, 3, answer_seconds=0.5)
     assert sorted(found) == [0, 1, 2]
     assert backend.retries >= 1
 

@@ -23,12 +23,17 @@ from demur.prompts import Prompt
 class Embedded:
     """A GGUF model, by path or by the name of one that ships as a package. One pool at a time, `batch` paths at once.
 
-    The same seed gives the same path, as long as it is decoded in the same batch: floating-point sums depend on it.
+    The same seed gives the same path, as long as it is decoded in the same batch and what its prompt shares with
+    earlier ones was kept from the same ones: floating-point sums depend on both. `repeatable`: nothing is kept from one
+    prompt to the next, so that only the batch counts, whatever was asked before; short paths behind long prompts cost
+    up to twice as much.
     """
 
     concurrency = 1
     needs_examples = True
     """A small model is shown how by examples in its prompt."""
+    draws_for_free = True
+    """Nobody is charged for a path, so none is tried alone before many are drawn."""
 
     def __init__(
         self,
@@ -37,9 +42,10 @@ class Embedded:
         batch: int = 16,
         context: int = 512,
         threads: int | None = None,
+        repeatable: bool = False,
         say: weights.Say = lambda _: None,
     ) -> None:
-        self.model, self.batch, self.context = model, batch, context
+        self.model, self.batch, self.context, self.repeatable = model, batch, context, repeatable
         self.threads = threads or max(1, (os.cpu_count() or 2) // 2)
         self.thread = ThreadPoolExecutor(max_workers=1)
         """For what is asked one by one: sums in a batch are rounded by what else is in it."""
@@ -116,6 +122,8 @@ class Embedded:
             settings.kv_unified = True
             settings.verbosity = -1
             settings.warmup = False
+            if self.repeatable:  # nothing is kept from one prompt to the next, and each path has a place of its own
+                settings.cache_prompt, settings.cache_ram_mib, settings.kv_unified = False, 0, False
             settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = self.threads
             try:
                 self._server = xllamacpp.Server(settings)

@@ -8,28 +8,37 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import math
 import os
 import random
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from demur.backends._pacing import Pace
 from demur.backends.protocol import has_choices
-from demur.errors import BackendError, EndpointRefused, MissingExtra, NoSuchRoute
+from demur.errors import BackendError, EndpointRefused, EndpointSilent, MissingExtra, NoSuchRoute
 
 _LATER = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _TOO_MUCH = frozenset({429, 503, 529})
-_NEVER = frozenset({401, 403, 404, 405})
+_AWAY = frozenset({502, 503, 504, 520, 522, 524})
+_NEVER = frozenset({401, 402, 403, 404, 405})
 _MOST_BYTES = 256 * 2**20
 _MOST_TRIES = 8
 _LONGEST_WAIT = 20.0
+_ANSWER_SECONDS = 600.0
+_PATIENCE = 300.0
+_FIRST_CONTACT = 5.0
 
 
 class Endpoint:
-    """An address to post JSON to. `patience` is how long it may be away, in seconds.
+    """An address to post JSON to.
 
+    `patience` is how long nothing may come from it, in seconds; unless it is given, 300, and 5 where nothing ever
+    answered. `answer_seconds` is how long one answer may take, from the request to its last byte.
     `name` prefixes the environment variables that hold its address and key: NAME_BASE_URL, NAME_API_KEY.
     """
 
@@ -40,8 +49,8 @@ class Endpoint:
         *,
         concurrency: int,
         connect_seconds: float = 10.0,
-        read_seconds: float = 600.0,
-        patience: float = 300.0,
+        answer_seconds: float | None = None,
+        patience: float | None = None,
         serves: str = "what it serves",
     ) -> None:
         address = base_url or os.environ.get(f"{name}_BASE_URL")
@@ -51,23 +60,30 @@ class Endpoint:
             raise BackendError(f"an endpoint's address begins with http:// or https://, got {without_secrets(address)}")
         self.base_url, self._login = _without_login(address.rstrip("/"))
         self._shown = without_secrets(self.base_url)
-        self.patience, self.serves = patience, serves
+        self.patience, self.answer_seconds, self.serves = patience, answer_seconds, serves
         self.retries = 0
         """Requests that had to be tried again."""
         self.trouble = ""
         """Why the last of them had to."""
         self._key_variable = f"{name}_API_KEY"
         self._key = os.environ.get(self._key_variable, "")
-        self._timeouts = (connect_seconds, read_seconds)
+        self._connect_seconds = connect_seconds
         self._pace = Pace(concurrency)
         self._session: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._last_success: float | None = None
+        self._silent_since: float | None = None
+        """When it was first away or too busy, if nothing came since."""
+        self._ever_answered = False
+        self._patience_option = "patience" if name == "OPENAI" else f"{name.lower()}.patience"
 
-    async def post(self, route: str, body: dict[str, Any], *, at_root: bool = False) -> Any:
+    async def post(
+        self, route: str, body: dict[str, Any], *, at_root: bool = False, seconds: float = _ANSWER_SECONDS
+    ) -> Any:
         """The parsed answer of a route. Tries again what may succeed later, within `patience`.
 
-        `at_root`: the route lies beside /v1, not under it.
+        `at_root`: the route lies beside /v1, not under it. `seconds` is how long an answer to this may take, unless
+        `answer_seconds` says it for all.
         """
         payload = json.dumps(body).encode()
         first_failure: float | None = None
@@ -75,39 +91,67 @@ class Endpoint:
         while True:
             try:
                 async with self._pace:
-                    return await self._once(self._address(route, at_root=at_root), payload)
+                    address = self._address(route, at_root=at_root)
+                    return await self._once(address, payload, self.answer_seconds or seconds)
             except _Later as problem:
                 now = time.monotonic()
                 first_failure = first_failure or now
-                self.retries, self.trouble = self.retries + 1, str(problem)
                 tries += not problem.too_much  # being told to wait is no failure
-                # A server that answers others but never this one will not change its mind; one that is away may return.
+                self._refuse_silence(problem, now)
+                # A server that answers others but never this one will not change its mind.
                 others = self._last_success is not None and self._last_success > first_failure
-                away = now - max(first_failure, self._last_success or 0)
-                if (others and tries >= _MOST_TRIES) or away + problem.retry_after > self.patience:
+                failing = now - max(first_failure, self._last_success or 0)
+                if (others and tries >= _MOST_TRIES) or (not problem.is_silence and failing >= self._patience):
                     raise BackendError(f"gave up after {tries} tries: {problem}") from None
+                self.retries, self.trouble = self.retries + 1, str(problem)
                 if not problem.too_much:  # else the pace holds everybody off
-                    await asyncio.sleep(min(_LONGEST_WAIT, 0.25 * 2**tries) * random.uniform(0.5, 1.0))
+                    wait = min(_LONGEST_WAIT, 0.25 * 2**tries) * random.uniform(0.5, 1.0)
+                    await asyncio.sleep(max(wait, problem.retry_after))
+
+    @property
+    def _patience(self) -> float:
+        if self.patience is not None:
+            return self.patience
+        return _PATIENCE if self._ever_answered else _FIRST_CONTACT
+
+    def _refuse_silence(self, problem: _Later, now: float) -> None:
+        """Raise where nobody could be answered for longer than the patience, or will be: that no request can change."""
+        if problem.retry_after > self._patience:
+            wait = math.ceil(problem.retry_after)
+            raise EndpointSilent(
+                f"{problem}; it asks for a wait of {wait} s, longer than the patience of {self._patience:g} s",
+                f"come back then, or have it waited for with {{{self._patience_option}={wait + 60}}}",
+            ) from None
+        if not problem.is_silence:
+            return
+        self._silent_since = now if self._silent_since is None else self._silent_since
+        if now - self._silent_since >= self._patience:
+            ever = "" if self._ever_answered else ", and nothing ever has from there"
+            raise EndpointSilent(
+                f"{problem} (for {now - self._silent_since:.0f} s nothing came{ever})",
+                f"check that it runs, or wait longer for it with {{{self._patience_option}=3600}}",
+            ) from None
 
     async def get(self, route: str) -> tuple[int, Any]:
         """Status and parsed body of a route, tried once: for probing."""
         session = self._open()
-        async with session.get(self._address(route), allow_redirects=False) as response:
-            return response.status, _parsed(await response.read())
-
-    async def _once(self, address: str, payload: bytes) -> Any:
-        session = self._open()  # says what to install where aiohttp is missing
-        import aiohttp
-
         try:
-            async with session.post(address, data=payload, allow_redirects=False) as response:
-                raw = await _body(response)
-                status, retry_after = response.status, _seconds(response.headers.get("Retry-After"))
-        except (aiohttp.InvalidURL, aiohttp.ClientSSLError) as error:
-            raise EndpointRefused(f"the endpoint {self._shown} cannot be used: {self._redact(str(error))}") from None
-        except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
-            reason = str(error) or type(error).__name__
-            raise _Later(f"the endpoint {self._shown} cannot be reached: {self._redact(reason)}") from None
+            asking = session.get(self._address(route), allow_redirects=False)
+            async with self._trouble_told(self.answer_seconds or _ANSWER_SECONDS), asking as response:
+                return response.status, _parsed(await _body(response))
+        except _Later as problem:
+            silent = problem.is_silence or isinstance(problem, _Overdue)
+            raise (EndpointSilent if silent else BackendError)(str(problem)) from None
+
+    async def _once(self, address: str, payload: bytes, seconds: float) -> Any:
+        session = self._open()
+        asking = session.post(address, data=payload, allow_redirects=False)
+        async with self._trouble_told(seconds), asking as response:
+            raw = await _body(response)
+            status, retry_after = response.status, _seconds(response.headers.get("Retry-After"))
+        self._ever_answered = True
+        if status not in _TOO_MUCH | _AWAY:
+            self._silent_since = None
         document = _parsed(raw)
         if status == 200:
             if document is None:
@@ -122,13 +166,31 @@ class Endpoint:
         said = f"the endpoint answered {status}: {self._said(document, raw)}"
         if status in _LATER:
             if status in _TOO_MUCH:
-                self._pace.pushed_back(retry_after)
-            raise _Later(said, retry_after, too_much=status in _TOO_MUCH)
+                self._pace.pushed_back(retry_after if retry_after <= self._patience else 0.0)
+            raise _Later(said, retry_after, too_much=status in _TOO_MUCH, away=status in _AWAY)
         if status in _NEVER:
             if status in (404, 405):
                 raise NoSuchRoute(f"{said}; check the address ({self._shown}) and {self.serves}")
             raise EndpointRefused(f"{said}; {'set' if status == 401 else 'check'} {self._key_variable}")
         raise Refused(said)
+
+    @asynccontextmanager
+    async def _trouble_told(self, seconds: float) -> AsyncIterator[None]:
+        """Within, an answer has so many seconds, and what goes wrong on the way is told in one line."""
+        import aiohttp
+
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except (aiohttp.InvalidURL, aiohttp.ClientSSLError) as error:
+            raise EndpointRefused(f"the endpoint {self._shown} cannot be used: {self._redact(str(error))}") from None
+        except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
+            away = isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ServerTimeoutError))
+            if isinstance(error, TimeoutError) and not away:
+                self._pace.pushed_back(0.0)  # fewer at once may each be done in time
+                raise _Overdue(f"the endpoint {self._shown} did not end its answer within {seconds:g} s") from None
+            reason = self._redact(str(error) or type(error).__name__)
+            raise _Later(f"the endpoint {self._shown} cannot be reached: {reason}", away=away) from None
 
     def _said(self, document: Any, raw: bytes) -> str:
         error = document.get("error", document) if isinstance(document, dict) else None
@@ -158,14 +220,13 @@ class Endpoint:
                 import aiohttp
             except ImportError:
                 raise MissingExtra("a server needs aiohttp", "http") from None
-            connect, read = self._timeouts
             headers = {"Content-Type": "application/json"}
             if self._key or self._login:
                 login = base64.b64encode(self._login.encode()).decode()
                 headers["Authorization"] = f"Bearer {self._key}" if self._key else f"Basic {login}"
             self._session = aiohttp.ClientSession(
                 headers=headers,
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect, sock_read=read),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_seconds),
                 connector=aiohttp.TCPConnector(limit=0),  # the pace bounds requests
             )
         return self._session
@@ -198,9 +259,15 @@ class UsesEndpoint:
 class _Later(Exception):
     """A failure that may pass."""
 
-    def __init__(self, message: str, retry_after: float = 0.0, *, too_much: bool = False) -> None:
+    def __init__(self, message: str, retry_after: float = 0.0, *, too_much: bool = False, away: bool = False) -> None:
         super().__init__(message)
         self.retry_after, self.too_much = retry_after, too_much
+        self.is_silence = too_much or away
+        """Whether no other request would fare better."""
+
+
+class _Overdue(_Later):
+    """An answer that did not end in time."""
 
 
 class Refused(Exception):
@@ -238,14 +305,12 @@ def _parsed(raw: bytes) -> Any:
 
 
 def _seconds(header: str | None) -> float:
-    """Retry-After, in seconds from now: a number or a date. At most ten minutes."""
-    if not header:
-        return 0.0
+    """Retry-After, in seconds from now: a number or a date; 0 where it is neither."""
     try:
-        wait = float(header)
+        wait = float(header or 0)
     except ValueError:
         try:
-            wait = parsedate_to_datetime(header).timestamp() - time.time()
-        except ValueError:
+            wait = parsedate_to_datetime(header or "").timestamp() - time.time()
+        except (ValueError, TypeError, OverflowError):
             return 0.0
-    return min(max(wait, 0.0), 600.0) if wait == wait else 0.0
+    return max(wait, 0.0) if math.isfinite(wait) else 0.0

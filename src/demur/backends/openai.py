@@ -1,7 +1,7 @@
 """Any OpenAI-compatible server.
 
 All paths of a pool in one request where the server can, fewer at a time where it limits, one by one where it must; what
-it can do is found out once, and remembered.
+it can do is remembered, and how many at once is tried again now and then.
 """
 
 from __future__ import annotations
@@ -9,18 +9,28 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from demur.backends._portion_size import PortionSize
 from demur.backends.endpoint import Endpoint, Refused, UsesEndpoint
 from demur.backends.protocol import Completion, Portions, Settings, Wanted, consecutive, read_choices
 from demur.errors import BackendError, EndpointRefused
 from demur.prompts import Prompt
 
+_ALTERNATIVES = (1, 0, None)
+"""How many likelier tokens to ask for beside each log-probability. llama.cpp gives none at all unless asked for one."""
+_SECONDS_PER_TOKEN = 0.1
+"""What an answer may take for each token of its longest path, on top of ten minutes."""
+
 
 class OpenAI(UsesEndpoint):
-    """A model on a server that speaks the OpenAI API. `patience` is how long a server may be away, in seconds."""
+    """A model on a server that speaks the OpenAI API.
+
+    `patience` is how long nothing may come from the server, in seconds, and `answer_seconds` how long one answer may
+    take in all; unless it is given, ten minutes and a tenth of a second for each of the tokens a path may have.
+    `largest_n` is the most paths ever to ask for at once.
+    """
 
     def __init__(
         self,
@@ -29,19 +39,29 @@ class OpenAI(UsesEndpoint):
         *,
         concurrency: int = 32,
         connect_seconds: float = 10.0,
-        read_seconds: float = 600.0,
-        patience: float = 300.0,
+        answer_seconds: float | None = None,
+        patience: float | None = None,
         largest_n: int | None = None,
     ) -> None:
-        self.model, self.concurrency, self.largest_n = model or "default", concurrency, largest_n
-        seconds = {"connect_seconds": connect_seconds, "read_seconds": read_seconds, "patience": patience}
-        serves = f"the model ({self.model})"
-        self.endpoint = Endpoint(base_url, "OPENAI", concurrency=concurrency, serves=serves, **seconds)
-        self._worked = 0
-        self._short: Counter[int] = Counter()
+        self.model, self.concurrency = model or "default", concurrency
+        self.endpoint = Endpoint(
+            base_url,
+            "OPENAI",
+            concurrency=concurrency,
+            connect_seconds=connect_seconds,
+            answer_seconds=answer_seconds,
+            patience=patience,
+            serves=f"the model ({self.model})",
+        )
+        self._size = PortionSize(largest_n)
         self._old_length_field = False
         self._seeds = True
-        self._alternatives = 0
+        self._alternatives: int | None = _ALTERNATIVES[0]
+
+    @property
+    def largest_n(self) -> int | None:
+        """The most paths that are asked for at once, as things stand; None: any number."""
+        return self._size.limit
 
     def describe(self) -> dict[str, Any]:
         return {"backend": "openai", "model": self.model}
@@ -54,8 +74,7 @@ class OpenAI(UsesEndpoint):
         remaining, most, smaller = list(wanted), len(wanted), False
         failure: BackendError | None = None
         while remaining and failure is None:
-            most = min(most, self.largest_n or most)
-            portions = consecutive(remaining, most)
+            portions = consecutive(remaining, min(most, self._size.next(len(remaining))))
             tasks = [asyncio.ensure_future(self._portion(prompt, settings, portion)) for portion in portions]
             got: set[int] = set()
             try:
@@ -70,7 +89,7 @@ class OpenAI(UsesEndpoint):
                     if refused is not None:
                         most, smaller = min(most, max(1, refused // 2)), True
                     elif completions and smaller:  # fewer at once do work: so from now on
-                        self.largest_n = min(self.largest_n or most, most)
+                        self._size.takes_at_most(most)
                     got.update(completion.path for completion in completions)
                     if completions:
                         yield completions
@@ -89,27 +108,16 @@ class OpenAI(UsesEndpoint):
         asked, n = time.monotonic(), len(wanted)
         route, body = self._request(prompt, settings, wanted)
         try:
-            document = await self.endpoint.post(route, body)
+            document = await self.endpoint.post(route, body, seconds=600 + _SECONDS_PER_TOKEN * settings.max_tokens)
         except Refused as refused:
             if self._put_another_way(body, str(refused)):
                 return [], None
-            if n > max(1, self._worked):  # so many never worked: it may be too many
+            if n > 1:  # it may be too many
                 return [], n
             raise BackendError(str(refused)) from None
         completions = read_choices(document, wanted, time.monotonic() - asked)
-        if body.get("top_logprobs") == 0 and all(path.logprobs is None for path in completions if path.text):
-            self._alternatives = 1  # llama.cpp gives none at all unless asked for one alternative; ask again, once
-            return [], None
-        self._learn(asked_for=n, got=len(completions))
+        self._size.answered(asked_for=n, got=len(completions))
         return completions, None
-
-    def _learn(self, *, asked_for: int, got: int) -> None:
-        """Remember how many paths the server gives at once. One short answer is an accident, two are a habit."""
-        self._worked = max(self._worked, got)
-        if got < asked_for:
-            self._short[got] += 1
-            if self._short[got] > 1 or got == 1:
-                self.largest_n = min(self.largest_n or got, got)
 
     def _put_another_way(self, body: dict[str, Any], said: str) -> bool:
         """Whether a refused request may be put another way from now on, by the field that the server names."""
@@ -120,6 +128,9 @@ class OpenAI(UsesEndpoint):
             self._old_length_field = True
         elif "seed" in body and re.search(r"\bseed\b", words):
             self._seeds = False
+        elif "top_logprobs" in body and "logprob" in words:
+            if body["top_logprobs"] == self._alternatives:  # else another request was told so, too
+                self._alternatives = _ALTERNATIVES[_ALTERNATIVES.index(self._alternatives) + 1]
         elif "logprobs" in body and "logprob" in words:
             raise EndpointRefused(
                 f"the endpoint gives no token log-probabilities ({said})",
@@ -140,5 +151,7 @@ class OpenAI(UsesEndpoint):
             return "/completions", body | ({"logprobs": 1} if settings.logprobs else {})
         length = "max_tokens" if self._old_length_field else "max_completion_tokens"
         body |= {"messages": [dict(message) for message in prompt.messages], length: settings.max_tokens}
-        told = {"logprobs": True, "top_logprobs": self._alternatives}
-        return "/chat/completions", body | (told if settings.logprobs else {})
+        if settings.logprobs:
+            body["logprobs"] = True
+            body |= {} if self._alternatives is None else {"top_logprobs": self._alternatives}
+        return "/chat/completions", body

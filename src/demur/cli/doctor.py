@@ -9,7 +9,7 @@ import typer
 from demur.cli import output
 from demur.cli.options import Config, Json
 from demur.cli.sampling_options import BaseUrl, Model
-from demur.errors import DemurError
+from demur.errors import BackendError, DemurError, EndpointRefused
 
 if TYPE_CHECKING:
     from demur.backends.openai import OpenAI
@@ -34,12 +34,17 @@ def run(base_url: BaseUrl = None, model: Model = None, config: Config = None, js
     from demur.pipeline.config import read_config
 
     chosen = read_config(config).override(base_url=base_url, model=model)
-    backend = OpenAI(chosen.base_url, chosen.model, patience=0.0, read_seconds=60.0, concurrency=4)
-    probes = event_loop.run(_Probes(backend).all())
-    works = bool(probes["chat"]["works"] or probes["completions"]["works"])
-    endpoint = without_secrets(backend.endpoint.base_url)
+    backend = OpenAI(chosen.base_url, chosen.model, patience=0.0, answer_seconds=60.0, concurrency=4)
+    endpoint, probes, why = without_secrets(backend.endpoint.base_url), {}, None
+    try:
+        probes = event_loop.run(_Probes(backend).all())
+    except EndpointRefused as error:  # nothing to probe: that is said once
+        why = output.told(error)
+    works = any(probes[route]["works"] for route in ("chat", "completions") if route in probes)
     if json:
-        output.emit({"endpoint": endpoint, "model": backend.model, "usable": works, "probes": probes})
+        output.emit({"endpoint": endpoint, "model": backend.model, "usable": works, "why": why, "probes": probes})
+    elif why is not None:
+        output.say(f"It cannot be sampled from: {output.visible(why, 400)}")
     else:
         rows = [[name.replace("_", " "), "yes" if p["works"] else "no", p["means"]] for name, p in probes.items()]
         title = f"{endpoint}, model {output.visible(backend.model)}"
@@ -95,12 +100,12 @@ class _Probes:
             return None, output.visible(str(error), 80)
 
     async def _models(self) -> Told:
-        import aiohttp
-
         try:
             status, document = await self.backend.endpoint.get("/models")
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return {"works": False, "names": [], "means": f"cannot be reached: {type(error).__name__}"}
+        except EndpointRefused:
+            raise
+        except BackendError as error:
+            return {"works": False, "names": [], "means": output.visible(str(error), 80)}
         listed = document.get("data") if isinstance(document, dict) else None
         names = [str(model["id"]) for model in listed or [] if isinstance(model, dict) and "id" in model]
         means = f"serves {', '.join(names[:4])}" if names else f"no list of models (status {status})"

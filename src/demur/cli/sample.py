@@ -18,7 +18,9 @@ from demur.errors import InvalidValue
 NAME = "sample"
 HELP = """Sample reasoning paths for a set of questions, into a run that survives anything.
 
-Run the same command again to go on where it stopped: no path is lost, none is paid for twice.
+Run the same command again to go on where it stopped: no path that came is lost or asked for again, but those that
+lack the log-probabilities their score needs; they are drawn again, and counted. With a larger --limit it adds
+problems, with a larger --paths it adds paths.
 
 Examples:
 
@@ -56,6 +58,8 @@ def run(
     seed: sampling_options.PathSeed = None,
     concurrency: sampling_options.Concurrency = None,
     patience: sampling_options.Patience = None,
+    answer_seconds: sampling_options.AnswerSeconds = None,
+    repeatable: sampling_options.Repeatable = None,
     config: Config = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be asked for.")] = False,
     json: Json = False,
@@ -71,6 +75,7 @@ def run(
     drawn = {"paths": paths, "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "stop": stop}
     read = {"prompt": prompt, "extract": extract, "logprobs": logprobs, "seed": seed}
     asked = {"model": model, "base_url": base_url, "concurrency": concurrency, "patience": patience}
+    asked |= {"answer_seconds": answer_seconds, "repeatable": repeatable}
     chosen = read_config(config).override(**drawn, **read, **asked)
     pipeline = chosen.pipeline(chosen.backend(mention))
     if dry_run:
@@ -79,7 +84,8 @@ def run(
     with Meter(quiet=json) as meter, stop_on_sigterm():
         sampled = pipeline.run(problems, out, name=run_name, watch=meter)
     progress, store = sampled.progress, shown(out)
-    counts = ("wanted", "saved", "tokens", "without_answer", "truncated", "seconds", "failed", "retries", "stopped")
+    counts = ("wanted", "saved", "tokens", "without_answer", "truncated", "seconds", "failed", "retries", "trouble",
+              "drawn_again", "still_without", "stopped")  # fmt: skip
     facts = {
         "run": run_name,
         "store": store,
@@ -99,11 +105,26 @@ def run(
         )
         for name, reason in list(progress.failed.items())[:3]:
             output.say(f"  failed: {output.visible(name)}: {output.visible(reason, 200)}")
+        if progress.drawn_again:
+            output.say(
+                f"  {progress.drawn_again} paths had come without log-probabilities and were drawn again; "
+                f"{progress.still_without or 'none'} of them still have none."
+            )
+        if progress.retries:
+            output.say(
+                f"  {progress.retries} requests had to be tried again, and may have been paid for twice; the last: "
+                f"{output.visible(progress.trouble, 200)}"
+            )
         if progress.saved and progress.without_answer == progress.saved:
             output.say("  No path has an answer: look at some with `demur export`, and at --prompt and --extract.")
         if sampled.unscored:
-            reason = next(iter(sampled.unscored.values()))
-            output.say(f"  {len(sampled.unscored)} problems could not be scored: {output.visible(reason, 200)}")
+            reason = next(iter(sampled.unscored.values())).partition(";")[0]
+            output.say(f"  {len(sampled.unscored)} problems could not be scored: {output.visible(reason, 200)}.")
+            output.say(
+                "  Run the same command again to have such paths drawn again (but none of a run sampled with "
+                "--no-logprobs), or leave these problems out: "
+                f"demur calibrate {store} --score {sampled.score} --drop-unscored"
+            )
         if progress.stopped or progress.failed:
             output.say("Run the same command again to go on.")
         elif sampled.score is not None:
@@ -129,18 +150,21 @@ def _estimate(pipeline: demur.Pipeline, problems: list[demur.Problem], out: str,
     fitted = pipeline.fitted(problems)
     prompts = [fitted.render(problem) for problem in problems]
     letters = sum(len(p.text or "") + sum(len(m["content"]) for m in p.messages) for p in prompts)
-    missing, per_path = pipeline.n_paths * len(problems), None
+    missing, drawn_again, per_path = pipeline.n_paths * len(problems), 0, None
     if "://" in out or Path(out).exists():
         with demur.Store(out) as store:
             if run_name in store.names():
                 run = store.run(run_name)
                 saved, known = run.summary(), run.numbers()
-                lacking = {pending.problem.id: len(pending.missing) for pending in run.pending()}
+                todo = run.pending(with_logprobs=pipeline.needs_logprobs, n_paths=pipeline.n_paths)
+                lacking = {pending.problem.id: len(pending.missing) + len(pending.again) for pending in todo}
+                drawn_again = sum(len(pending.again) for pending in todo)
                 missing = sum(lacking.get(p.id, 0) if p.id in known else pipeline.n_paths for p in problems)
                 per_path = saved["tokens"] / saved["paths"] if saved["paths"] and saved["tokens"] else None
     facts = {
         "problems": len(problems),
         "missing_paths": missing,
+        "drawn_again": drawn_again,
         "prompt_tokens_about": letters // 4,
         "completion_tokens_at_most": missing * pipeline.settings.max_tokens,
         "completion_tokens_about": None if per_path is None else round(missing * per_path),
@@ -150,7 +174,9 @@ def _estimate(pipeline: demur.Pipeline, problems: list[demur.Problem], out: str,
         output.emit(facts)
         return
     output.say(
-        f"{len(problems)} problems lack {missing} paths. Prompts: about {letters // 4} tokens, if the server shares "
+        f"{len(problems)} problems lack {missing} paths"
+        + (f" ({drawn_again} are there without log-probabilities)" if drawn_again else "")
+        + f". Prompts: about {letters // 4} tokens, if the server shares "
         f"them among the paths of a problem. Paths: at most {facts['completion_tokens_at_most']} tokens"
         + ("." if per_path is None else f", about {facts['completion_tokens_about']} going by those sampled so far.")
     )

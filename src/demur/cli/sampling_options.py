@@ -23,13 +23,17 @@ PromptName = Annotated[Text, option("--prompt", "NAME|FILE", "Prompt by name, or
 _READ = "Read answers by package.module:function or a regular expression."
 Extract = Annotated[Text, option("--extract", "SPEC", _READ)]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Most requests at once.  [default: 32]")]
-_AWAY = "How long the endpoint may be away.  [default: 300]"
+_AWAY = "How long nothing may come from the endpoint.  [default: 300; 5 where nothing ever answered]"
 Patience = Annotated[float | None, option("--patience", "SECONDS", _AWAY)]
+_WHOLE = "How long one answer of the endpoint may take in all.  [default: 600, and 0.1 for each of --max-tokens]"
+AnswerSeconds = Annotated[float | None, option("--answer-seconds", "SECONDS", _WHOLE)]
+_REPEATABLE = "In this process: the same paths whatever was sampled before, at up to twice the cost."
+Repeatable = Annotated[bool | None, typer.Option("--repeatable", help=_REPEATABLE)]
 _LOGPROBS = "Record token log-probabilities.  [default: yes]"
 Logprobs = Annotated[bool | None, typer.Option("--logprobs/--no-logprobs", help=_LOGPROBS)]
 _SETTINGS = (
     "A setting of a scorer: model, base_url, route, prompt, revision, device, batch, concurrency, patience, "
-    "too_long, raw, kind; repeatable."
+    "answer_seconds, too_long, raw, kind; repeatable."
 )
 ScorerSet = Annotated[list[str] | None, option("--set", "NAME.KEY=VALUE", _SETTINGS)]
 

@@ -12,7 +12,7 @@ import demur
 from demur.cli import options, output
 from demur.cli.progress import Meter, duration, stop_on_sigterm
 from demur.cli.sampling_options import ScorerSet, scorer_flags
-from demur.errors import DemurError, InvalidValue, ScoringError
+from demur.errors import DemurError, InvalidValue, ScoringError, StoreError
 
 if TYPE_CHECKING:
     from demur.engine.score import ScoringProgress
@@ -91,6 +91,10 @@ def run(
         raise InvalidValue(f"--set {sorted(unused)[0]}.… names no --score of this command")
     with demur.Store(store) as opened:
         scored_run = opened.run(run_name)
+        if not scored_run.has_whole_pools():
+            raise StoreError(
+                f"the run {scored_run.name!r} has no whole pool to score", "`demur sample` goes on with it"
+            )
         prompt = scored_run.description.sampling.get("prompt")
         template = template_of(prompt, "the run's prompt") if isinstance(prompt, dict) else None
         scorers = [

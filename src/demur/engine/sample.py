@@ -30,15 +30,22 @@ class SamplingProgress(Progress):
     arrived: int = 0
     """Paths that came, saved or about to be."""
     with_logprobs: int = 0
+    drawn_again: int = 0
+    """Paths that were there, and were drawn again because they lacked log-probabilities."""
+    still_without: int = 0
+    """Those of them that came without log-probabilities once more; what was there stays."""
 
-    def take(self, portion: Sequence[Completion], n_paths: int, *, needs_logprobs: bool) -> None:
-        """Count what came; give up early on a model that gives no log-probabilities where a score needs them."""
+    def take(self, portion: Sequence[Completion]) -> None:
+        """Count what came."""
         self.arrived += len(portion)
-        self.with_logprobs += sum(path.logprobs is not None or not path.text for path in portion)
-        if needs_logprobs and self.arrived >= n_paths and not self.with_logprobs:
+        self.with_logprobs += sum(map(_can_be_scored, portion))
+
+    def refuse_without_logprobs(self) -> None:
+        """Give up on a model that gives no log-probabilities where a score needs them."""
+        if self.arrived >= min(_TRIALS, self.wanted) and not self.with_logprobs:
             raise LogprobsMissing(
                 f"the first {self.arrived} paths came without token log-probabilities, which the perplexity score "
-                "needs",
+                "needs; no more were asked for",
                 "start the endpoint with them, or sample with {logprobs=False}",
             )
 
@@ -51,16 +58,30 @@ class SamplingProgress(Progress):
             self.truncated += was_cut(path.extra.get("finish_reason"))
 
 
+_TRIALS = 3
+"""Paths that are drawn one by one to see whether log-probabilities come with them."""
 Watch = Callable[[SamplingProgress], None]
 Stop = asyncio.Event | None
 
 
-def wanted_paths(seed: int, problem: str, n_paths: int, missing: Iterable[int] | None = None) -> list[Wanted]:
-    """Paths to draw and their seeds: path j has the problem's own seed plus j, so that no two problems share one."""
-    stride = 1 << max(0, n_paths - 1).bit_length()
-    digest = hashlib.sha256(f"{seed}:{problem}".encode("utf-8", "surrogatepass")).digest()
-    first = int.from_bytes(digest[:8]) % (2**31 // stride) * stride
-    return [Wanted(path, first + path) for path in (range(n_paths) if missing is None else missing)]
+def wanted_paths(
+    seed: int, problem: str, n_paths: int, missing: Iterable[int] | None = None, first: int | None = None
+) -> list[Wanted]:
+    """Paths to draw and their seeds: path j has the problem's own seed plus j, so that no two problems share one.
+
+    `first` is that seed where some paths were drawn with it: it depends on how many there were to be, and those that
+    are added later must not repeat it.
+    """
+    if first is None:
+        stride = 1 << max(0, n_paths - 1).bit_length()
+        digest = hashlib.sha256(f"{seed}:{problem}".encode("utf-8", "surrogatepass")).digest()
+        first = int.from_bytes(digest[:8]) % (2**31 // stride) * stride
+    return [Wanted(path, (first + path) % 2**31) for path in (range(n_paths) if missing is None else missing)]
+
+
+def _can_be_scored(path: Completion) -> bool:
+    """Whether a path has log-probabilities, or nothing that could have any."""
+    return path.logprobs is not None or not path.text
 
 
 async def sample(
@@ -77,27 +98,58 @@ async def sample(
     stop: Stop = None,
     seconds: float | None = None,
 ) -> SamplingProgress:
-    """Sample what is missing; returns when all is saved, `stop` is set or `seconds` are over."""
-    pending, n_paths = await asyncio.to_thread(run.pending, ids), run.n_paths or 1
+    """Sample what is missing; returns when all is saved, `stop` is set or `seconds` are over.
+
+    `needs_logprobs`: paths that came without log-probabilities are drawn again; and nobody but one asks, for one path
+    at a time, until a path came with them, so that a model that gives none costs next to nothing.
+    """
+    pending = await asyncio.to_thread(run.pending, ids, with_logprobs=needs_logprobs)
+    n_paths = run.n_paths or 1
     prompts = [render(lacking.problem) for lacking in pending]  # before anything is paid for
-    progress = SamplingProgress(wanted=sum(len(lacking.missing) for lacking in pending), problems=len(pending))
+    n_wanted = sum(len(lacking.missing) + len(lacking.again) for lacking in pending)
+    progress = SamplingProgress(wanted=n_wanted, problems=len(pending))
+    there = {(lacking.number, place) for lacking in pending for place in lacking.again}
+    on_trial = asyncio.Lock()
+    certain = not needs_logprobs or getattr(backend, "draws_for_free", False)
+
+    async def draw(lacking: Pending, prompt: Prompt, wanted: Sequence[Wanted]) -> None:
+        async with aclosing(backend.sample(prompt, settings, wanted)) as portions:
+            async for portion in portions:
+                for drawn in portion:
+                    again = (lacking.number, drawn.path) in there
+                    progress.drawn_again += again
+                    if again and not _can_be_scored(drawn):
+                        progress.still_without += 1
+                    else:
+                        queue.emit(PlacedPath(lacking.number, drawn.path, read(lacking.problem, drawn)))
+                progress.take(portion)
+                if needs_logprobs:
+                    progress.refuse_without_logprobs()
 
     async def one(work: tuple[Pending, Prompt]) -> None:
         lacking, prompt = work
-        wanted = wanted_paths(seed, lacking.problem.id, n_paths, lacking.missing)
+        places = sorted({*lacking.missing, *lacking.again})
+        wanted = wanted_paths(seed, lacking.problem.id, n_paths, places, lacking.first_seed)
         try:
-            async with aclosing(backend.sample(prompt, settings, wanted)) as portions:
-                async for portion in portions:
-                    for drawn in portion:
-                        queue.emit(PlacedPath(lacking.number, drawn.path, read(lacking.problem, drawn)))
-                    progress.take(portion, n_paths, needs_logprobs=needs_logprobs)
+            if not certain:
+                async with on_trial:
+                    while wanted and not progress.with_logprobs:
+                        progress.refuse_without_logprobs()
+                        await draw(lacking, prompt, [wanted.pop(0)])
+            if wanted:
+                await draw(lacking, prompt, wanted)
         except EndpointRefused:
             raise
         except BackendError as error:
             queue.fail(lacking.problem.id, error)
 
     async def save(batch: list[PlacedPath]) -> None:
-        await asyncio.to_thread(run.save, batch)
+        new = [placed for placed in batch if (placed.number, placed.place) not in there]
+        if new:
+            await asyncio.to_thread(run.save, new)
+        if len(new) < len(batch):
+            replaced = [placed for placed in batch if (placed.number, placed.place) in there]
+            await asyncio.to_thread(run.replace, replaced)
         progress.count(batch)
 
     queue: WorkQueue[tuple[Pending, Prompt], PlacedPath] = WorkQueue(

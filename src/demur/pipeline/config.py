@@ -34,7 +34,7 @@ from demur.typed_toml import read_toml, typed_fields
 
 FILE = "demur.toml"
 _SECTIONS = {
-    "model": ("base_url", "model", "concurrency", "patience"),
+    "model": ("base_url", "model", "concurrency", "patience", "answer_seconds", "repeatable"),
     "sampling": ("paths", "temperature", "top_p", "max_tokens", "stop", "prompt", "extract", "seed", "logprobs"),
     "vote": ("score", "normaliser", "weight", "tie_break"),
 }
@@ -50,6 +50,8 @@ class Config:
     model: str | None = None
     concurrency: int | None = None
     patience: float | None = None
+    answer_seconds: float | None = None
+    repeatable: bool | None = None
     paths: int | None = None
     temperature: float | None = None
     top_p: float | None = None
@@ -90,12 +92,14 @@ class Config:
         """The model that is meant."""
         if self.concurrency is not None and self.concurrency < 1:
             raise InvalidValue(f"at least one request must be allowed at once, got {self.concurrency}")
+        if self.answer_seconds is not None and not self.answer_seconds > 0:
+            raise InvalidValue(f"an answer takes more than no time, got answer_seconds = {self.answer_seconds}")
         if not self.embedded:
             if self.model is None:
                 raise InvalidValue(
                     "the endpoint's model is not named", "name it as {model}; `demur doctor` lists those it serves"
                 )
-            said = _said({"concurrency": self.concurrency, "patience": self.patience})
+            said = _said({name: getattr(self, name) for name in ("concurrency", "patience", "answer_seconds")})
             return OpenAI(self.base_url, self.model, **said)
         if self.model is not None and not weights.is_embedded(self.model):
             raise InvalidValue(
@@ -104,7 +108,8 @@ class Config:
                 f"{', '.join(weights.KNOWN)}",
             )
         batch = min(self.paths or 16, 64)
-        return Embedded(self.model or weights.DEFAULT, batch=batch, context=512 + self._tokens, say=say)
+        size, repeatable = {"batch": batch, "context": 512 + self._tokens}, bool(self.repeatable)
+        return Embedded(self.model or weights.DEFAULT, **size, repeatable=repeatable, say=say)
 
     def pipeline(self, backend: Backend) -> Pipeline:
         """The pipeline that is meant, on a backend."""

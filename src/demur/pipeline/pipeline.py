@@ -86,6 +86,11 @@ class Pipeline:
         # Log-probabilities come with the paths; a model that scores text again is for runs that lack them.
         return Perplexity(self.score) if self.score in KINDS else make_scorer(self.score)
 
+    @property
+    def needs_logprobs(self) -> bool:
+        """Whether its score is made of the log-probabilities that come with paths."""
+        return isinstance(self.scorer, Perplexity)
+
     def fitted(self, problems: Sequence[Problem]) -> Fitted:
         """The pipeline for problems of one task: its prompt, stop words and extraction settled."""
         task, small = common_task(problems), getattr(self.backend, "needs_examples", False)
@@ -150,7 +155,7 @@ class Pipeline:
                 fitted.settings,
                 fitted.path,
                 seed=self.seed,
-                needs_logprobs=isinstance(self.scorer, Perplexity),
+                needs_logprobs=self.needs_logprobs,
                 ids=ids,
                 watch=see,
                 stop=stop,
@@ -163,7 +168,8 @@ class Pipeline:
         finally:
             await self.backend.close()
             if latest is not None and latest.saved:
-                await asyncio.to_thread(run.note, "sample", started, {**_facts(latest), "ended": ended})
+                facts = {**_facts(latest), "logprobs": self.settings.logprobs, "ended": ended}
+                await asyncio.to_thread(run.note, "sample", started, facts)
 
     def answerer(self, policy: Policy) -> Answerer:
         """This pipeline with a policy, to be opened once and asked many questions."""
@@ -230,4 +236,5 @@ def _facts(progress: SamplingProgress) -> dict[str, Any]:
             versions[package] = metadata.version(package)
     counts = {"paths": progress.saved, "tokens": progress.tokens, "seconds": round(progress.seconds, 3)}
     ended = {"failed": len(progress.failed), "stopped": progress.stopped, "retries": progress.retries}
+    ended["drawn_again"] = progress.drawn_again
     return {**counts, **ended, "versions": versions}

@@ -198,9 +198,14 @@ class ScorerFactory:
         if self.model is None:
             raise InvalidValue(f"name the model of {self.prefix}_BASE_URL with {self.prefix}_MODEL")
         concurrency = self.settings.concurrency or 32
-        patience = 300.0 if self.settings.patience is None else self.settings.patience
-        serves = f"the model ({self.model})"
-        endpoint = Endpoint(self.base_url, self.prefix, concurrency=concurrency, patience=patience, serves=serves)
+        endpoint = Endpoint(
+            self.base_url,
+            self.prefix,
+            concurrency=concurrency,
+            patience=self.settings.patience,
+            answer_seconds=self.settings.answer_seconds,
+            serves=f"the model ({self.model})",
+        )
         how |= {"route": route, "concurrency": concurrency}
         if self.kind == REWARD:
             how["raw"] = bool(self.settings.raw)

@@ -27,12 +27,13 @@ class ScorerSettings:
     batch: int | None = None
     concurrency: int | None = None
     patience: float | None = None
+    answer_seconds: float | None = None
     too_long: str | None = None
     raw: bool | None = None
     """Rewards that lie between 0 and 1 are what the model gives, not sigmoids."""
 
     def __post_init__(self) -> None:
-        for name, least in (("batch", 1), ("concurrency", 1), ("patience", 0)):
+        for name, least in (("batch", 1), ("concurrency", 1), ("patience", 0), ("answer_seconds", 0.001)):
             value = getattr(self, name)
             if value is not None and not value >= least:
                 raise InvalidValue(f"{name} must be at least {least}, got {value}")

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Engine, Select, Table, func, select
+from sqlalchemy import Connection, Engine, Select, Table, func, select
 
 from demur.records import Path, Pool, Problem
-from demur.store._tables import paths, problems, scores, texts
+from demur.store._tables import paths, problems, scores, sessions, texts
 from demur.store.connection import reading
 from demur.store.patience import Patience, patient
-from demur.store.rows import MOST_PATHS, PATH_FACTS, path_of, problem_of, score_of
+from demur.store.rows import MOST_PATHS, PATH_FACTS, path_of, problem_of, score_of, unpack
 
 _UNSCORED: Any = MappingProxyType({})
 
@@ -27,6 +28,10 @@ class Pending:
     number: int
     problem: Problem
     missing: tuple[int, ...]
+    again: tuple[int, ...] = ()
+    """Paths that are there without the log-probabilities they should have."""
+    first_seed: int | None = None
+    """The seed of path 0, as the paths that are there have it."""
 
 
 class RunReader:
@@ -52,29 +57,63 @@ class RunReader:
         """Whether no path was ever saved."""
         return not self._rows(select(paths.c.path).where(paths.c.run == self.key).limit(1))
 
+    def has_whole_pools(self) -> bool:
+        """Whether there is anything to score."""
+        return bool(self._rows(self.whole_pools().limit(1)))
+
+    @patient
+    def does_without_logprobs(self) -> bool:
+        """Whether paths of it were sampled without log-probabilities on purpose."""
+        noted = select(sessions.c.facts).where(sessions.c.run == self.key, sessions.c.command == "sample")
+        with reading(self.engine, self.place) as connection:
+            return any(dict(json.loads(facts)).get("logprobs") is False for (facts,) in connection.execute(noted))
+
     def numbers(self) -> dict[str, int]:
         """The number of each problem, by id."""
         query = select(problems.c.id, problems.c.number).where(problems.c.run == self.key)
         return {row.id: row.number for row in self._rows(query)}
 
     @patient
-    def pending(self, ids: Collection[str] | None = None) -> list[Pending]:
-        """Problems that lack paths, in the order they were added; only those named, if any are."""
+    def pending(
+        self, ids: Collection[str] | None = None, *, with_logprobs: bool = False, n_paths: int | None = None
+    ) -> list[Pending]:
+        """Problems that lack paths, in the order they were added; only those named, if any are.
+
+        `with_logprobs`: or whose paths lack token log-probabilities. `n_paths`: as if whole pools had so many.
+        """
         wanted = None if ids is None else set(ids)
         mine = select(problems).where(problems.c.run == self.key).order_by(problems.c.number)
-        saved: dict[int, set[int]] = {}
+        sampled = select(paths.c.number, paths.c.path, paths.c.seed).where(paths.c.run == self.key)
+        saved: dict[int, dict[int, int | None]] = {}
+        # Of a run that was sampled without them on purpose, all would be paid for again.
+        redraws = with_logprobs and self.n_paths is not None and not self.does_without_logprobs()
         with reading(self.engine, self.place) as connection:
             rows = connection.execute(mine).all()
-            for number, path in connection.execute(select(paths.c.number, paths.c.path).where(paths.c.run == self.key)):
-                saved.setdefault(number, set()).add(path)
+            for number, path, seed in connection.execute(sampled):
+                saved.setdefault(number, {})[path] = seed
+            again = self._without_logprobs(connection) if redraws else {}
             lacking = []
             for row in rows:
                 if wanted is not None and row.id not in wanted:
                     continue
-                missing = tuple(path for path in range(self.n_paths or 0) if path not in saved.get(row.number, ()))
-                if missing:
-                    lacking.append(Pending(row.number, replace(problem_of(row), gold=()), missing))
+                seeds, mute = saved.get(row.number, {}), tuple(again.get(row.number, ()))
+                missing = tuple(path for path in range(n_paths or self.n_paths or 0) if path not in seeds)
+                if missing or mute:
+                    first = next((seed - path for path, seed in seeds.items() if seed is not None), None)
+                    lacking.append(Pending(row.number, replace(problem_of(row), gold=()), missing, mute, first))
             return lacking
+
+    def _without_logprobs(self, connection: Connection) -> dict[int, list[int]]:
+        """The paths that say something and came without log-probabilities, by the number of their problem."""
+        same = (texts.c.run == paths.c.run) & (texts.c.number == paths.c.number) & (texts.c.path == paths.c.path)
+        query = select(paths.c.number, paths.c.path, paths.c.n_tokens, texts.c.text)
+        query = query.select_from(paths.outerjoin(texts, same))
+        query = query.where(paths.c.run == self.key, paths.c.logprob_mean.is_(None))
+        mute: dict[int, list[int]] = {}
+        for number, path, n_tokens, text in connection.execute(query.order_by(paths.c.number, paths.c.path)):
+            if n_tokens or (unpack(text) or "").strip():
+                mute.setdefault(number, []).append(path)
+        return mute
 
     @patient
     def pools(

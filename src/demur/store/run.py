@@ -12,13 +12,13 @@ from demur.descriptions import Description
 from demur.errors import StoreError
 from demur.records import Problem
 from demur.store._tables import paths, problems, runs, sessions, texts
+from demur.store.changes import RunChanges
 from demur.store.connection import insert_new, reading, writing
 from demur.store.patience import Patience, patient
 from demur.store.rows import PlacedPath, pack, path_row, plain, problem_row, text, what_is_asked
-from demur.store.scores import RunScores
 
 
-class Run(RunScores):
+class Run(RunChanges):
     """Reads and writes one run. Every write is one transaction; writing twice changes nothing."""
 
     def __init__(
@@ -83,12 +83,16 @@ class Run(RunScores):
             insert_new(connection, texts, written)
 
     def _refuse_if_gone(self, connection: Connection) -> None:
-        """Raise where another command made the run anew meanwhile, as it may as long as there is no path."""
-        this = select(runs.c.run).where(runs.c.run == self.key).with_for_update(read=True)
-        if connection.execute(this).first() is None:
+        """Raise where another command made the run anew meanwhile, as it may as long as there is no path.
+
+        Another command may also have given it more paths.
+        """
+        this = select(runs.c.n_paths).where(runs.c.run == self.key).with_for_update(read=True)
+        if (there := connection.execute(this).first()) is None:
             raise StoreError(
                 f"the run {self.name!r} was made anew by another command, in another way", "choose another {run}"
             )
+        self.n_paths = there.n_paths
 
     @patient
     def note(self, command: str, started: str, facts: Mapping[str, Any]) -> None:

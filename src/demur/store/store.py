@@ -69,7 +69,7 @@ class Store:
 
     @patient
     def open_run(self, name: str, description: Description, n_paths: int | None) -> Run:
-        """A new run, or the one of that name if it was made the same way.
+        """A new run, or the one of that name if it was made the same way; it is resized to another number of paths.
 
         A run that never got a path takes on whatever is asked for now, under a new key: whoever still samples into it
         as it was to be is refused.
@@ -84,7 +84,8 @@ class Store:
                 return self._run_of(connection.execute(this).one())
             run = self._run_of(there)
             differences = run.description.differences(Description.of(json.loads(described)), "the run", "now")
-            if run.n_paths != n_paths:
+            resized = not differences and n_paths is not None and run.n_paths not in (None, n_paths)
+            if run.n_paths != n_paths and not resized:
                 differences.append(f"n_paths is {run.n_paths} in the run, {n_paths} now")
             sampled = select(paths.c.path).where(paths.c.run == run.key).limit(1)
             if differences and connection.execute(sampled).first() is None:  # nothing was paid for yet
@@ -100,4 +101,6 @@ class Store:
                 f"the run {name!r} was made another way: {'; '.join(differences)}",
                 "choose another {run} or another file, or ask for what it was made with",
             )
+        if resized and n_paths is not None:
+            run.resize(n_paths)
         return run

@@ -53,8 +53,10 @@ class Perplexity:
             if value is None and (path.text is None or path.text.strip() or path.extra.get("n_tokens")):
                 raise LogprobsMissing(
                     f"path {position} of problem {pool.problem.id!r} has no token log-probabilities, which the "
-                    f"score {self.name} needs; sample from an endpoint that gives them, have stored paths scored "
-                    "again (docs/scores.md), or choose another score"
+                    f"score {self.name} needs",
+                    "run the same `demur sample` again to have such paths drawn again (but none of a run sampled with "
+                    "{logprobs=False}), leave their problems out when calibrating ({drop_unscored}), have them scored "
+                    "from their text (docs/scores.md), or choose another score",
                 )
         lowest = min((value for value in values if value is not None), default=0.0)
         return [lowest if value is None else value for value in values]
