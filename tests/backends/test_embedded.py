@@ -109,3 +109,18 @@ def test_a_damaged_model_is_a_clear_error(tmp_path):
     broken.write_bytes(b"GGUF" + b"\x00" * 100)
     with pytest.raises(BackendError, match="cannot be loaded"):
         draw(Embedded(str(broken)), [Wanted(0, 1)])
+
+
+def test_cached_weights_are_those_that_the_fingerprint_claims(model, tmp_path, monkeypatch):
+    """One byte in the middle, where no head and no tail would show it."""
+    cached = model.path
+    monkeypatch.setenv("DEMUR_CACHE", str(tmp_path))
+    copy = bytearray(cached.read_bytes())
+    copy[len(copy) // 2] ^= 1
+    (tmp_path / cached.name).write_bytes(copy)
+    for _ in range(2):
+        with pytest.raises(BackendError, match="does not hold the weights of smollm2.* remove the file"):
+            draw(Embedded(), [Wanted(0, 1)])
+    copy[len(copy) // 2] ^= 1
+    (tmp_path / cached.name).write_bytes(copy)
+    assert Embedded().path == tmp_path / cached.name

@@ -9,7 +9,7 @@ import typer
 
 import demur
 from demur.cli import output
-from demur.cli.options import Correct, Json, OneAlpha, RunName, argument, option, vote_by_policy
+from demur.cli.options import Correct, Json, KeyFile, OneAlpha, RunName, argument, load_policy, option, vote_by_policy
 from demur.cli.plot import plot_frontier
 from demur.errors import InvalidValue
 
@@ -30,6 +30,7 @@ Examples:
 def run(
     file: Annotated[str, argument("POOLS|POLICY", "Labelled pools; with --errors, the policy.")],
     policy: Annotated[Path | None, option("--policy", "POLICY", "A file that `calibrate` wrote.")] = None,
+    key_file: KeyFile = None,
     errors: Annotated[int | None, typer.Option("--errors", min=0, help="Questions answered wrongly.")] = None,
     of: Annotated[int | None, typer.Option("--of", min=1, help="Questions asked, the unanswered ones too.")] = None,
     alpha: OneAlpha = None,
@@ -42,13 +43,13 @@ def run(
     if errors is not None and of is not None:
         if policy is not None or correct is not None or run_name is not None:
             raise InvalidValue("with --errors and --of, name the policy alone: demur audit POLICY --errors 13 --of 500")
-        _check(demur.Policy.load(file), errors, of, alpha, json=json)
+        _check(load_policy(file, key_file), errors, of, alpha, json=json)
         return
     if policy is None:
         raise InvalidValue("name the policy with --policy, or give --errors and --of")
     if alpha is not None:
         raise InvalidValue("--alpha is for --errors and --of: pools are audited at every alpha of the policy")
-    _audit(file, run_name, demur.Policy.load(policy), correct, json=json)
+    _audit(file, run_name, load_policy(policy, key_file), correct, json=json)
 
 
 def _check(policy: demur.Policy, errors: int, of: int, alpha: float | None, *, json: bool) -> None:

@@ -62,6 +62,8 @@ Delta = Annotated[float | None, option("--delta", "D", "Promise alpha for all bu
 _SMOOTHED = "Spend alpha exactly, with one random draw of the rank (fresh, or from --seed)."
 Smoothed = Annotated[bool, typer.Option("--smoothed", help=_SMOOTHED)]
 PolicyFile = Annotated[Path, option("--policy", "POLICY", "A file that `calibrate` wrote.")]
+_KEYS = "Sign and check policies with the key in this file: at least 32 bytes, such as `openssl rand -hex 32` gives."
+KeyFile = Annotated[Path | None, option("--key-file", "FILE", _KEYS)]
 OneAlpha = Annotated[float | None, option("--alpha", "A", "Which operating point.  [default: the smallest alpha]")]
 _WHICH = "Which guarantee, where a policy holds several for one alpha."
 GuaranteeName = Annotated[Text, option("--guarantee", "NAME", _WHICH)]
@@ -97,6 +99,11 @@ class VoteFlags:
         weight, tie_break = self.weight or said.get("weight"), self.tie_break or said.get("tie_break")
         recipe = source.recipe(score, normaliser, weight, tie_break)
         return source, demur.vote_pools(source, fields, recipe, correct=correct, say=mention)
+
+
+def load_policy(file: Path | str, key_file: Path | None) -> demur.Policy:
+    """A policy, its signature checked where a key is given."""
+    return demur.Policy.load(file, key=None if key_file is None else demur.read_key(key_file))
 
 
 def refuse_beside_policy(**flags: object) -> None:
