@@ -11,8 +11,8 @@ import pytest
 from aiohttp import web
 
 from demur.backends import OpenAI, Prompt, Settings, Wanted
+from demur.backends.redaction import shown_address
 from demur.errors import BackendError, EndpointRefused
-from demur.redaction import shown_address
 from loopback import choice, cut_off, drop, error, hang, obliging, reply
 
 CHAT = Prompt("q1", messages=({"role": "user", "content": "What is 2 + 2?"},))

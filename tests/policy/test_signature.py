@@ -120,7 +120,7 @@ def test_a_key_files_last_line_end_is_no_part_of_the_key(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"\n", b"hunter2\n", b"\0" * 10])
 def test_a_key_file_that_holds_none_is_refused(tmp_path, content):
     (tmp_path / "key").write_bytes(content)
-    with pytest.raises(InvalidValue, match="key file .* must hold 32") as told:
+    with pytest.raises(InvalidValue, match=r"key file .* must hold 32") as told:
         dm.read_key(tmp_path / "key")
     assert "hunter2" not in str(told.value)
     with pytest.raises(InvalidValue, match="cannot be read"):

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from demur.backends.redaction import shown_address
 from demur.errors import BackendError, InvalidValue
 from demur.foreign_code import FromFile
-from demur.redaction import shown_address
 
 _PORTS = {"http": 80, "https": 443, "postgresql": 5432}
 

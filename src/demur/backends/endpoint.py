@@ -19,9 +19,9 @@ from urllib.parse import urlsplit, urlunsplit
 from demur.backends._pacing import Pace
 from demur.backends.addresses import same_address, usable_key, without_login
 from demur.backends.protocol import has_choices
+from demur.backends.redaction import Secrets, secrets_of, shown_address
 from demur.errors import BackendError, EndpointRefused, MissingExtra, NoSuchRoute
 from demur.foreign_code import FromFile
-from demur.redaction import Secrets, secrets_of, shown_address
 
 _LATER = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _TOO_MUCH = frozenset({429, 503, 529})

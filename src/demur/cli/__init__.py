@@ -73,9 +73,11 @@ def _forget_output() -> None:
 
 
 def _fail(message: str) -> None:
-    typer.echo("error: " + " ".join(message.split()), err=True)
+    from demur.backends.redaction import redacted  # only where it is needed: `demur --help` waits for nothing
+
+    output.mention("error: " + " ".join(redacted(message).split()))
     sys.exit(2)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    typer.echo(f"warning: {message}", err=True)
+    output.mention(f"warning: {message}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import demur
+from demur.cli.output import mention as mention
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -135,11 +136,6 @@ def vote_by_policy(
 
 def _needs_facts(fields: demur.FieldChoice) -> bool:
     return fields.answer_field != "answer" or "." in (fields.score or "")
-
-
-def mention(text: str) -> None:
-    """What goes on, where it does not mix with results."""
-    typer.echo(text, err=True)
 
 
 def guarantees_of(alpha: list[float] | None, delta: float | None, smoothed: bool, seed: int | None) -> list[Guarantee]:

@@ -19,7 +19,8 @@ _LONG_VALUE = 16
 _NAME = r"[\w.-]{0,40}(?:key|token|secret|sig|passw|auth|credential)[\w.-]{0,40}|code"
 _SECRET_NAME = re.compile(rf"(?i){_NAME}")
 _PARAMETER = re.compile(rf"(?i)(?<=[?&;])({_NAME})=[^&#\s'\"<>]+")
-_LOGIN = re.compile(r"(?<=://)[^\s/?#'\"<>]*@")
+# A database's user is no secret, its password is; a server's user may be the token itself.
+_LOGIN = re.compile(r"(?i)(?:(?<=http://)|(?<=https://))[^\s/?#'\"<>]*@|(?<=://)[^\s/?#'\"<>:@]*:[^\s/?#'\"<>]*@")
 _HEADER = re.compile(r"(?i)\b(basic|bearer)(\s+)[\w+/=.~-]{16,}")
 
 
@@ -80,7 +81,8 @@ def _spellings(secret: str) -> Iterable[str]:
     yield from _either_case(quote_plus(secret))
     for plain in (True, False):
         escaped = json.dumps(secret, ensure_ascii=plain)[1:-1]
-        yield from (escaped, escaped.replace("/", "\\/"))
+        for once in (escaped, escaped.replace("/", "\\/")):
+            yield from (once, json.dumps(once)[1:-1])  # a message may quote what was quoted already
     yield from _base64(secret.encode())
 
 
