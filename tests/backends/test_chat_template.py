@@ -97,3 +97,12 @@ def test_a_stopped_template_renders_the_next_chat():
 def test_a_template_longer_than_any_is_refused():
     with pytest.raises(BackendError, match="which none needs"):
         made("a" * (LONGEST_TEMPLATE + 1))
+
+
+def test_many_threads_get_each_its_own_chat():
+    from concurrent.futures import ThreadPoolExecutor
+
+    template = made("{{ messages[0].content }}")
+    chats = [[{"role": "user", "content": str(number) * 500}] for number in range(60)]
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(template.render, chats)) == [chat[0]["content"] for chat in chats]

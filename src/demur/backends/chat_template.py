@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
+from threading import Lock
 from typing import Any
 
 from demur.errors import BackendError, MissingExtra
@@ -40,14 +41,15 @@ class ChatTemplate:
         self.template, self.whose, self.extra = template, whose, extra
         self.seconds, self.megabytes = seconds, megabytes
         self._child: Popen[bytes] | None = None
+        self._turn = Lock()
 
     def render(self, messages: Sequence[Mapping[str, str]], **context: Any) -> str:
         """The templated chat."""
-        child = self._child or self._start()
         given = {"messages": [dict(message) for message in messages], "tools": None, "documents": None, **context}
-        answer = self._ask(child, given, self.seconds)
-        if "text" not in answer:
-            self._refuse(answer)
+        with self._turn:  # one question at a time, whichever threads ask
+            answer = self._ask(self._child or self._start(), given, self.seconds)
+            if "text" not in answer:
+                self._refuse(answer)
         return str(answer["text"])
 
     def _start(self) -> Popen[bytes]:

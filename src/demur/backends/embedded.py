@@ -26,6 +26,11 @@ from demur.errors import BackendError, MissingExtra
 from demur.prompts import Prompt
 
 _AS_IT_IS = "{{ messages[0]['content'] }}"
+_CHATML = (
+    "{% for message in messages %}{{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+"""What llama.cpp takes where a model brings no template."""
 
 
 class Embedded:
@@ -102,7 +107,8 @@ class Embedded:
     def _rendered(self, body: dict[str, Any]) -> dict[str, str]:
         """A chat by the model's template, as the one message that goes through as it is."""
         template, tokens = self._template
-        context = {**tokens, "add_generation_prompt": True, **body.get("chat_template_kwargs", {})}
+        usual = {"add_generation_prompt": True, "enable_thinking": True}
+        context = {**tokens, **usual, **body.get("chat_template_kwargs", {})}
         chat = body["messages"]
         try:
             return {"role": "user", "content": template.render(chat, **context)}
@@ -119,11 +125,9 @@ class Embedded:
         vocabulary, source = "tokenizer.ggml.tokens", "tokenizer.chat_template"
         ids = {f"{name}_token": f"tokenizer.ggml.{name}_token_id" for name in ("bos", "eos")}
         fields = gguf_fields(self.path, {source, vocabulary, *ids.values()})
-        if not isinstance(fields.get(source), str):
-            raise BackendError(f"{self.path} has no chat template, so it is not known how to show it a chat")
         known = dict(enumerate(fields.get(vocabulary, [])))
         tokens = {name: known[fields[field]] for name, field in ids.items() if fields.get(field) in known}
-        return ChatTemplate(fields[source], self.path.name, extra="local"), tokens
+        return ChatTemplate(str(fields.get(source, _CHATML)), self.path.name, extra="local"), tokens
 
     def tokens(self, text: str) -> list[int]:
         """The tokens of a text, from the runtime's own port on this machine: it has no other way to tell."""
