@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from demur.answers import SlowPath
+from demur.backends.chat_template import ChatTemplate
 from demur.foreign_code import isolated_python, without_secrets
 
 TRAP = "open({mark!r}, 'w').write('ran')\nraise SystemExit(1)\n"
@@ -18,7 +19,7 @@ TRAP = "open({mark!r}, 'w').write('ran')\nraise SystemExit(1)\n"
 def trapped(tmp_path, monkeypatch):
     """A folder whose modules have the names of those that children import."""
     mark = tmp_path / "ran"
-    for name in ("json", "logging", "resource", "pip", "math_verify", "sympy", "functools"):
+    for name in ("json", "logging", "resource", "pip", "math_verify", "sympy", "functools", "jinja2"):
         (tmp_path / f"{name}.py").write_text(TRAP.format(mark=str(mark)))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -28,6 +29,11 @@ def trapped(tmp_path, monkeypatch):
 def test_the_slow_path_runs_nothing_that_lies_in_the_folder(trapped):
     with SlowPath() as slow:
         assert slow.same("0.5", "\\frac12")
+    assert not trapped.exists()
+
+
+def test_a_chat_template_runs_nothing_that_lies_in_the_folder(trapped):
+    assert ChatTemplate("{{ messages[0].content }}", "a model", extra="local").render([{"content": "yes"}]) == "yes"
     assert not trapped.exists()
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from demur.pipeline.sources import open_pools
     from demur.policy.calibrate import calibrate
     from demur.policy.policy import Policy
+    from demur.policy.signature import read_key
     from demur.pools.fields import FieldChoice
     from demur.pools.simulated import simulate_pools
     from demur.pools.source import PoolSource, vote_pools
@@ -46,6 +47,7 @@ _HOME = {
     "pipeline.sources": ("open_pools",),
     "policy.calibrate": ("calibrate",),
     "policy.policy": ("Policy",),
+    "policy.signature": ("read_key",),
     "pools.fields": ("FieldChoice",),
     "pools.simulated": ("simulate_pools",),
     "pools.source": ("PoolSource", "vote_pools"),
@@ -70,8 +72,8 @@ __all__ = [
     "PoolSource", "Problem", "Separability", "Smoothed", "Store", "Template", "Vote", "VotedPools", "Votes",
     "__version__", "answers", "audit_policy", "backends", "baselines", "calibrate", "common_auc", "compare_scores",
     "datasets", "errors", "evaluate", "evaluate_splits", "exponential", "jitter", "linear", "mean_score",
-    "normalisers", "open_pools", "pipeline_of_policy", "report_page", "scoring", "simulate_pools", "split", "tasks",
-    "uniform", "vote", "vote_pools",
+    "normalisers", "open_pools", "pipeline_of_policy", "read_key", "report_page", "scoring", "simulate_pools", "split",
+    "tasks", "uniform", "vote", "vote_pools",
 ]  # fmt: skip
 
 

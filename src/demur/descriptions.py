@@ -92,5 +92,9 @@ class Description:
 
 def digest(document: Any) -> str:
     """SHA-256 of a document's canonical form."""
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+    return "sha256:" + hashlib.sha256(canonical(document)).hexdigest()
+
+
+def canonical(document: Any) -> bytes:
+    """The one way to write a document of plain values."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()

@@ -121,3 +121,61 @@ def test_a_damaged_model_is_a_clear_error(tmp_path):
     broken.write_bytes(b"GGUF" + b"\x00" * 100)
     with pytest.raises(BackendError, match="cannot be loaded"):
         draw(Embedded(str(broken)), [Wanted(0, 1)])
+
+
+def test_cached_weights_are_those_that_the_fingerprint_claims(model, tmp_path, monkeypatch):
+    """One byte in the middle, where no head and no tail would show it."""
+    cached = model.path
+    monkeypatch.setenv("DEMUR_CACHE", str(tmp_path))
+    copy = bytearray(cached.read_bytes())
+    copy[len(copy) // 2] ^= 1
+    (tmp_path / cached.name).write_bytes(copy)
+    for _ in range(2):
+        with pytest.raises(BackendError, match=r"does not hold the weights of smollm2.* remove the file"):
+            draw(Embedded(), [Wanted(0, 1)])
+    copy[len(copy) // 2] ^= 1
+    (tmp_path / cached.name).write_bytes(copy)
+    assert Embedded().path == tmp_path / cached.name
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ 'a' * 10000000000 }}{{ messages[0].content }}",
+        "{% for i in range(1000000000) %}a{% endfor %}{{ messages[0].content }}",
+        "{% set n = namespace(x='aaaa') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}{{ n.x }}",
+    ],
+)
+def test_a_hostile_chat_template_is_neither_run_by_loading_nor_by_a_chat(model, tmp_path, template):
+    """llama.cpp would run it while it loads, in this process and without limits."""
+    import gguf
+
+    reader, path = gguf.GGUFReader(model.path), tmp_path / "hostile.gguf"
+    writer = gguf.GGUFWriter(path, reader.fields["general.architecture"].contents())
+    for field in reader.fields.values():
+        if not field.name.startswith("GGUF.") and field.name != "general.architecture":
+            sub_type = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
+            value = template if field.name == "tokenizer.chat_template" else field.contents()
+            writer.add_key_value(field.name, value, field.types[0], sub_type=sub_type)
+    for tensor in reader.tensors:
+        writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    hostile = Embedded(str(path), batch=1, context=128)
+    assert draw(hostile, [Wanted(0, 1)])
+    with pytest.raises(BackendError, match="takes more time or memory than any should"):
+        draw(hostile, [Wanted(0, 1)], Prompt("q", messages=({"role": "user", "content": "Say yes."},)))
+
+
+def test_a_model_without_a_system_role_is_told_in_the_users_message(model, monkeypatch):
+    from demur.backends.chat_template import ChatTemplate
+
+    strict = "{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}{{ messages[0].content }}"
+    apart = Embedded(batch=1)
+    apart.__dict__["_template"] = (ChatTemplate(strict, "strict", extra="local"), {})
+    chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What is 1 + 1?"}]
+    assert apart._rendered({"messages": chat})["content"] == "Be brief.\nWhat is 1 + 1?"
+    with pytest.raises(BackendError, match="no"):
+        apart._rendered({"messages": chat[:1]})

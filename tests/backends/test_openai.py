@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from demur.backends import OpenAI, Prompt, Settings, Wanted
-from demur.backends.endpoint import without_secrets
+from demur.backends.redaction import shown_address
 from demur.errors import BackendError, EndpointRefused
 from loopback import choice, cut_off, drop, error, hang, obliging, reply
 
@@ -305,7 +305,7 @@ async def _once(backend):
 
 
 def test_passwords_in_addresses_are_never_told():
-    assert without_secrets("http://me:secret@host:8000/v1?key=x") == "http://host:8000/v1"
+    assert shown_address("http://me:secret@host:8000/v1?key=x") == "http://host:8000/v1"
     backend = OpenAI("http://me:secret@127.0.0.1:9/v1", "m", patience=0.0)
     with pytest.raises(BackendError) as caught:
         asyncio.run(_once(backend))

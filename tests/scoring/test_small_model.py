@@ -25,6 +25,18 @@ def small():
     return Embedded(batch=4, context=1024, threads=1)
 
 
+@pytest.fixture(scope="module")
+def served(small):
+    """The address of a real llama.cpp server of the same model, which renders its chat template itself."""
+    import xllamacpp
+
+    settings = xllamacpp.CommonParams()
+    settings.model.path = str(small.path)
+    settings.n_ctx, settings.n_parallel, settings.verbosity, settings.warmup = 1024, 1, -1, False
+    server = xllamacpp.Server(settings)
+    return f"{server.listening_address}/v1", server
+
+
 @pytest.mark.parametrize("template", [FEW_SHOT_MATHEMATICS, MATHEMATICS], ids=["text", "chat"])
 def test_text_scored_again_has_the_log_probability_it_was_sampled_with(small, template):
     """Sampled one by one it is the same number; in a batch the runtime rounds a little differently."""
@@ -49,11 +61,11 @@ def test_an_empty_path_has_the_lowest_score_of_its_pool(small):
     assert found[2] == min(found)
 
 
-def test_the_judge_in_this_process_and_behind_http_agree(small, monkeypatch):
+def test_the_judge_in_this_process_and_behind_http_agree(small, served, monkeypatch):
     """The portable route on a real llama.cpp server reads the same log p(Y), rare spellings of Y aside, or a bound."""
     inside = EmbeddedJudge(small).score(POOL)
     assert all(value < 0 for value in inside)
-    monkeypatch.setenv("JUDGE_BASE_URL", f"{small._open().listening_address}/v1")
+    monkeypatch.setenv("JUDGE_BASE_URL", served[0])
     monkeypatch.setenv("JUDGE_MODEL", "smollm2")
     outside = make_scorer("judge")
     values = outside.score(POOL)
@@ -61,8 +73,8 @@ def test_the_judge_in_this_process_and_behind_http_agree(small, monkeypatch):
     assert values == pytest.approx(inside, abs=0.15)
 
 
-def test_llama_cpp_cannot_score_stored_text_and_the_error_names_what_can(small):
-    base_url = f"{small._open().listening_address}/v1"
+def test_llama_cpp_cannot_score_stored_text_and_the_error_names_what_can(served):
+    base_url = served[0]
     scorer = make_scorer(
         "perplexity", ScorerSettings(model="smollm2", base_url=base_url), template=FEW_SHOT_MATHEMATICS
     )

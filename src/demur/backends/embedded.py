@@ -1,4 +1,8 @@
-"""llama.cpp in this process: all paths of a pool in one batched decode over a shared prompt."""
+"""llama.cpp in this process: all paths of a pool in one batched decode over a shared prompt.
+
+The template that comes with a model is not given to llama.cpp, which would run it here without limits, when it loads
+already: chats are rendered apart, and go through as they are.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +19,18 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from demur.backends import weights
+from demur.backends.chat_template import ChatTemplate
+from demur.backends.gguf_metadata import gguf_fields
 from demur.backends.protocol import Completion, Portions, Settings, Wanted, consecutive, read_choices
 from demur.errors import BackendError, MissingExtra
 from demur.prompts import Prompt
+
+_AS_IT_IS = "{{ messages[0]['content'] }}"
+_CHATML = (
+    "{% for message in messages %}{{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+"""What llama.cpp takes where a model brings no template."""
 
 
 class Embedded:
@@ -87,12 +100,40 @@ class Embedded:
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
         """The runtime's answer to a chat or to a text to go on from, as it came."""
         server = self._open()
-        answer = server.handle_chat_completions(body) if "messages" in body else server.handle_completions(body)
+        if "messages" in body:
+            answer = server.handle_chat_completions({**body, "messages": [self._rendered(body)]})
+        else:
+            answer = server.handle_completions(body)
         if not isinstance(answer, dict) or "error" in answer:
             said = answer.get("error") if isinstance(answer, dict) else answer
             message = said.get("message", said) if isinstance(said, dict) else said
             raise BackendError(f"the embedded model refused: {message}")
         return answer
+
+    def _rendered(self, body: dict[str, Any]) -> dict[str, str]:
+        """A chat by the model's template, as the one message that goes through as it is."""
+        template, tokens = self._template
+        usual = {"add_generation_prompt": True, "enable_thinking": True}
+        context = {**tokens, **usual, **body.get("chat_template_kwargs", {})}
+        chat = body["messages"]
+        try:
+            return {"role": "user", "content": template.render(chat, **context)}
+        except BackendError:
+            if chat[0]["role"] != "system" or len(chat) < 2:
+                raise
+        # Some models know no system message: it then stands before the user's.
+        first = {"role": "user", "content": f"{chat[0]['content']}\n{chat[1]['content']}"}
+        return {"role": "user", "content": template.render([first, *chat[2:]], **context)}
+
+    @cached_property
+    def _template(self) -> tuple[ChatTemplate, dict[str, str]]:
+        """The model's own template, and the tokens that it speaks of."""
+        vocabulary, source = "tokenizer.ggml.tokens", "tokenizer.chat_template"
+        ids = {f"{name}_token": f"tokenizer.ggml.{name}_token_id" for name in ("bos", "eos")}
+        fields = gguf_fields(self.path, {source, vocabulary, *ids.values()})
+        known = dict(enumerate(fields.get(vocabulary, [])))
+        tokens = {name: known[fields[field]] for name, field in ids.items() if fields.get(field) in known}
+        return ChatTemplate(str(fields.get(source, _CHATML)), self.path.name, extra="local"), tokens
 
     def tokens(self, text: str) -> list[int]:
         """The tokens of a text, from the runtime's own port on this machine: it has no other way to tell."""
@@ -120,6 +161,7 @@ class Embedded:
             settings.n_parallel = self.batch
             settings.n_ctx = self.context * self.batch  # shared by all paths under way
             settings.kv_unified = True
+            settings.chat_template = _AS_IT_IS
             settings.verbosity = -1
             settings.warmup = False
             if self.repeatable:  # nothing is kept from one prompt to the next, and each path has a place of its own

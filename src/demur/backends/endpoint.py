@@ -1,6 +1,7 @@
 """An HTTP endpoint: requests paced, tried again where that may help, failed at once where it cannot.
 
-The key comes from the environment and goes nowhere but into the request; no error ever holds it.
+The key comes from the environment and goes nowhere but into the request, and only to an address that the user named;
+no redirect is followed and no proxy asked. What a server says is freed of secrets before anything else is done with it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from demur.backends._pacing import Pace
+from demur.backends.addresses import same_address, usable_key, without_login
 from demur.backends.protocol import has_choices
+from demur.backends.redaction import Secrets, secrets_of, shown_address
 from demur.errors import BackendError, EndpointRefused, EndpointSilent, MissingExtra, NoSuchRoute
+from demur.foreign_code import FromFile
 
 _LATER = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _TOO_MUCH = frozenset({429, 503, 529})
@@ -53,20 +57,25 @@ class Endpoint:
         patience: float | None = None,
         serves: str = "what it serves",
     ) -> None:
-        address = base_url or os.environ.get(f"{name}_BASE_URL")
+        usual = os.environ.get(f"{name}_BASE_URL", "")
+        address = base_url or usual
         if not address:
             raise BackendError("no endpoint is named", f"give {{base_url}} or set {name}_BASE_URL")
         if urlsplit(address).scheme not in ("http", "https"):
-            raise BackendError(f"an endpoint's address begins with http:// or https://, got {without_secrets(address)}")
-        self.base_url, self._login = _without_login(address.rstrip("/"))
-        self._shown = without_secrets(self.base_url)
+            raise BackendError(f"an endpoint's address begins with http:// or https://, got {shown_address(address)}")
+        self.base_url, self._login = without_login(address.rstrip("/"))
+        self.shown = shown_address(self.base_url)
+        """The address as it may be printed."""
         self.patience, self.answer_seconds, self.serves = patience, answer_seconds, serves
         self.retries = 0
         """Requests that had to be tried again."""
         self.trouble = ""
         """Why the last of them had to."""
         self._key_variable = f"{name}_API_KEY"
-        self._key = os.environ.get(self._key_variable, "")
+        key = usable_key(os.environ.get(self._key_variable, ""), self._key_variable)
+        self._withheld = bool(key) and isinstance(base_url, FromFile) and not same_address(base_url, usual)
+        self._key = "" if self._withheld else key
+        self._secrets = Secrets(key, self._login, *secrets_of(address))
         self._connect_seconds = connect_seconds
         self._pace = Pace(concurrency)
         self._session: Any = None
@@ -76,6 +85,13 @@ class Endpoint:
         """When it was first away or too busy, if nothing came since."""
         self._ever_answered = False
         self._patience_option = "patience" if name == "OPENAI" else f"{name.lower()}.patience"
+
+    @property
+    def told(self) -> str:
+        """Where it is, and whether a key goes there, in words."""
+        if not self._withheld:
+            return self.shown
+        return f"{self.shown}, which a file names: {self._key_variable} is not sent there unless you name it too"
 
     async def post(
         self, route: str, body: dict[str, Any], *, at_root: bool = False, seconds: float = _ANSWER_SECONDS
@@ -138,7 +154,7 @@ class Endpoint:
         try:
             asking = session.get(self._address(route), allow_redirects=False)
             async with self._trouble_told(self.answer_seconds or _ANSWER_SECONDS), asking as response:
-                return response.status, _parsed(await _body(response))
+                return response.status, _parsed(self._secrets.out_of_body(await _body(response)))
         except _Later as problem:
             silent = problem.is_silence or isinstance(problem, _Overdue)
             raise (EndpointSilent if silent else BackendError)(str(problem)) from None
@@ -147,8 +163,9 @@ class Endpoint:
         session = self._open()
         asking = session.post(address, data=payload, allow_redirects=False)
         async with self._trouble_told(seconds), asking as response:
-            raw = await _body(response)
+            raw = self._secrets.out_of_body(await _body(response))
             status, retry_after = response.status, _seconds(response.headers.get("Retry-After"))
+            elsewhere = response.headers.get("Location", "")
         self._ever_answered = True
         if status not in _TOO_MUCH | _AWAY:
             self._silent_since = None
@@ -170,8 +187,15 @@ class Endpoint:
             raise _Later(said, retry_after, too_much=status in _TOO_MUCH, away=status in _AWAY)
         if status in _NEVER:
             if status in (404, 405):
-                raise NoSuchRoute(f"{said}; check the address ({self._shown}) and {self.serves}")
+                raise NoSuchRoute(f"{said}; check the address ({self.shown}) and {self.serves}")
+            if self._withheld:
+                unsent = f"{said}; {self._key_variable} was not sent, because a file names the address"
+                raise EndpointRefused(unsent, f"confirm it: {{trust_address={self.shown}}}")
             raise EndpointRefused(f"{said}; {'set' if status == 401 else 'check'} {self._key_variable}")
+        if 300 <= status < 400:
+            target = f" to {self._secrets.out_of(shown_address(elsewhere))[:200]}" if elsewhere else ""
+            moved = f"the endpoint {self.shown} answered {status}, a redirect{target}; demur follows none, for the key"
+            raise EndpointRefused(moved, "name the address where it ends as {base_url}")
         raise Refused(said)
 
     @asynccontextmanager
@@ -183,25 +207,22 @@ class Endpoint:
             async with asyncio.timeout(seconds):
                 yield
         except (aiohttp.InvalidURL, aiohttp.ClientSSLError) as error:
-            raise EndpointRefused(f"the endpoint {self._shown} cannot be used: {self._redact(str(error))}") from None
+            raise EndpointRefused(
+                f"the endpoint {self.shown} cannot be used: {self._secrets.out_of(str(error))}"
+            ) from None
         except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
             away = isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ServerTimeoutError))
             if isinstance(error, TimeoutError) and not away:
                 self._pace.pushed_back(0.0)  # fewer at once may each be done in time
-                raise _Overdue(f"the endpoint {self._shown} did not end its answer within {seconds:g} s") from None
-            reason = self._redact(str(error) or type(error).__name__)
-            raise _Later(f"the endpoint {self._shown} cannot be reached: {reason}", away=away) from None
+                raise _Overdue(f"the endpoint {self.shown} did not end its answer within {seconds:g} s") from None
+            reason = self._secrets.out_of(str(error) or type(error).__name__)
+            raise _Later(f"the endpoint {self.shown} cannot be reached: {reason}", away=away) from None
 
     def _said(self, document: Any, raw: bytes) -> str:
         error = document.get("error", document) if isinstance(document, dict) else None
         message = error.get("message") or error.get("detail") if isinstance(error, dict) else error
         text = str(message) if message else raw[:10_000].decode("utf-8", "replace")
-        return self._redact(" ".join(text[:10_000].split()))[:300] or "nothing"
-
-    def _redact(self, text: str) -> str:
-        for secret in (self._key, self._login, self._login.partition(":")[2]):
-            text = text.replace(secret, "[secret]") if secret else text
-        return text.replace(self.base_url, self._shown)
+        return self._secrets.out_of(" ".join(text[:10_000].split()))[:300] or "nothing"
 
     def _address(self, route: str, *, at_root: bool = False) -> str:
         parts = urlsplit(self.base_url)
@@ -272,19 +293,6 @@ class _Overdue(_Later):
 
 class Refused(Exception):
     """The server does not take the request as it is; it may take it put another way."""
-
-
-def _without_login(address: str) -> tuple[str, str]:
-    """An address as it is asked, and the user and password that stood in it."""
-    parts = urlsplit(address)
-    login, _, host = parts.netloc.rpartition("@")
-    return urlunsplit((parts.scheme, host, parts.path, parts.query, "")), unquote(login)
-
-
-def without_secrets(address: str) -> str:
-    """An address without user, password and query."""
-    parts = urlsplit(address)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 async def _body(response: Any) -> bytes:

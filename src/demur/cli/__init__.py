@@ -74,9 +74,11 @@ def _forget_output() -> None:
 
 
 def _fail(message: str) -> None:
-    typer.echo("error: " + output.visible(" ".join(message.split()), _LONGEST_ERROR), err=True)
+    from demur.backends.redaction import redacted  # only where it is needed: `demur --help` waits for nothing
+
+    output.mention("error: " + output.visible(" ".join(redacted(message).split()), _LONGEST_ERROR))
     sys.exit(2)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    typer.echo(f"warning: {message}", err=True)
+    output.mention(f"warning: {message}")

@@ -9,7 +9,18 @@ import typer
 import demur
 from demur.cli import output
 from demur.cli.decide import decision_line
-from demur.cli.options import Config, GuaranteeName, Json, OneAlpha, PolicyFile, Text, mention, option
+from demur.cli.options import (
+    Config,
+    GuaranteeName,
+    Json,
+    KeyFile,
+    OneAlpha,
+    PolicyFile,
+    Text,
+    load_policy,
+    mention,
+    option,
+)
 from demur.cli.sampling_options import (
     AnswerSeconds,
     BaseUrl,
@@ -18,6 +29,7 @@ from demur.cli.sampling_options import (
     PathSeed,
     Patience,
     ScorerSet,
+    TrustAddress,
     scorer_flags,
 )
 from demur.errors import InvalidValue
@@ -40,12 +52,14 @@ ABSTAINED = 3
 def run(
     question: Annotated[str, typer.Argument(metavar="QUESTION", show_default=False)],
     policy: PolicyFile,
+    key_file: KeyFile = None,
     alpha: OneAlpha = None,
     guarantee: GuaranteeName = None,
     options: Annotated[list[str] | None, typer.Option("--option", help="An option to choose from; repeatable.")] = None,
     passage: Annotated[list[str] | None, typer.Option("--passage", help="A passage to read; repeatable.")] = None,
     model: Model = None,
     base_url: BaseUrl = None,
+    trust_address: TrustAddress = None,
     seed: PathSeed = None,
     concurrency: Concurrency = None,
     patience: Patience = None,
@@ -56,16 +70,19 @@ def run(
     config: Config = None,
     json: Json = False,
 ) -> None:
+    from demur.backends import weights
     from demur.pipeline.config import read_config
     from demur.scoring.settings import base_name
 
-    loaded = demur.Policy.load(policy)
+    loaded = load_policy(policy, key_file)
     sampling = loaded.upstream.sampling
     given = {"base_url": base_url, "model": model, "concurrency": concurrency, "patience": patience}
-    chosen = read_config(config).override(**given, answer_seconds=answer_seconds)
+    chosen = read_config(config, trust_address or ()).override(**given, answer_seconds=answer_seconds)
     if chosen.model is None and isinstance(sampling.get("model"), str):
         chosen = chosen.override(model=sampling["model"])
-    chosen = chosen.override(paths=loaded.n_paths, max_tokens=sampling.get("max_tokens"))
+        weights.refuse_unnamed(sampling["model"], "this policy", "model", loaded_here=chosen.embedded)
+    longest = sampling.get("max_tokens")
+    chosen = chosen.override(paths=loaded.n_paths, max_tokens=longest if isinstance(longest, int) else None)
     name, flags = loaded.score, scorer_flags(settings)
     unused = set(flags) - {name, base_name(str(name)), "perplexity"}
     if unused:

@@ -10,7 +10,18 @@ import typer
 
 import demur
 from demur.cli import output
-from demur.cli.options import Correct, Json, OneAlpha, Partial, RunName, argument, option, vote_by_policy
+from demur.cli.options import (
+    Correct,
+    Json,
+    KeyFile,
+    OneAlpha,
+    Partial,
+    RunName,
+    argument,
+    load_policy,
+    option,
+    vote_by_policy,
+)
 from demur.cli.plot import plot_frontier
 from demur.errors import InvalidValue
 
@@ -31,6 +42,7 @@ Examples:
 def run(
     file: Annotated[str, argument("POOLS|POLICY", "Labelled pools; with --errors, the policy.")],
     policy: Annotated[Path | None, option("--policy", "POLICY", "A file that `calibrate` wrote.")] = None,
+    key_file: KeyFile = None,
     errors: Annotated[int | None, typer.Option("--errors", min=0, help="Questions answered wrongly.")] = None,
     of: Annotated[int | None, typer.Option("--of", min=1, help="Questions asked, the unanswered ones too.")] = None,
     alpha: OneAlpha = None,
@@ -44,13 +56,13 @@ def run(
     if errors is not None and of is not None:
         if policy is not None or correct is not None or run_name is not None:
             raise InvalidValue("with --errors and --of, name the policy alone: demur audit POLICY --errors 13 --of 500")
-        facts = _check(demur.Policy.load(file), errors, of, alpha)
+        facts = _check(load_policy(file, key_file), errors, of, alpha)
     elif policy is None:
         raise InvalidValue("name the policy with --policy, or give --errors and --of")
     elif alpha is not None:
         raise InvalidValue("--alpha is for --errors and --of: pools are audited at every alpha of the policy")
     else:
-        loaded = demur.Policy.load(policy)
+        loaded = load_policy(policy, key_file)
         facts = _audit(loaded, vote_by_policy(file, run_name, loaded, labelled=True, correct=correct, partial=partial))
     if json:
         output.emit(facts)

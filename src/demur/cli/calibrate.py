@@ -12,6 +12,7 @@ import typer
 
 import demur
 from demur.cli import options, output, replacing
+from demur.errors import InvalidValue
 
 NAME = "calibrate"
 HELP = """Calibrate an answer-or-abstain policy on labelled pools.
@@ -31,6 +32,7 @@ Examples:
 def run(
     file: options.Pools,
     out: Annotated[Path | None, options.option("--out", "POLICY", "Where to write the policy.", "-o")] = None,
+    key_file: options.KeyFile = None,
     alpha: options.Alpha = None,
     delta: options.Delta = None,
     smoothed: options.Smoothed = False,
@@ -58,7 +60,10 @@ def run(
     seed: options.Seed = None,
     json: options.Json = False,
 ) -> None:
-    replacing.refuse_overwriting(out, file, by=replacing.POLICY)
+    replacing.refuse_overwriting(out, file, key_file, by=replacing.POLICY)
+    if key_file is not None and out is None:
+        raise InvalidValue("--key-file signs the policy that -o writes; name it")
+    key = None if key_file is None else demur.read_key(key_file)  # before the work, not behind it
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed)
     flags = options.VoteFlags(
         score, normaliser, weight, tie_break, answer_field, missing, relation, drop_unscored, fill_unscored, fitted_on
@@ -73,7 +78,7 @@ def run(
         strict=strict,
     )
     if out is not None:
-        policy.save(out)
+        policy.save(out, key=key)
     held_out = len(voted.split(hold_out=hold_out, seed=seed or 0).test) if hold_out else 0
     facts = {
         "policy": None if out is None else str(out),

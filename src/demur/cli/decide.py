@@ -22,6 +22,7 @@ _SHOWN = 20
 def run(
     file: options.Pools,
     policy: options.PolicyFile,
+    key_file: options.KeyFile = None,
     out: Annotated[
         Path | None, options.option("--out", "FILE", "Write one decision per line (.jsonl or .gz).", "-o")
     ] = None,
@@ -32,8 +33,8 @@ def run(
 ) -> None:
     from demur.pools.jsonl import write_lines
 
-    replacing.refuse_overwriting(out, file, policy, by=replacing.LINES)
-    loaded = demur.Policy.load(policy)
+    replacing.refuse_overwriting(out, file, policy, key_file, by=replacing.LINES)
+    loaded = options.load_policy(policy, key_file)
     voted = options.vote_by_policy(file, run_name, loaded, labelled=False, partial=True)
     decided = loaded.decide_votes(voted.votes, alpha=alpha, guarantee=guarantee)
     assert voted.table is not None

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from demur.cli import output
-from demur.cli.options import Config, Json
-from demur.cli.sampling_options import BaseUrl, Model
+from demur.cli.options import Config, Json, mention
+from demur.cli.sampling_options import BaseUrl, Model, TrustAddress
 from demur.errors import BackendError, DemurError, EndpointRefused
 
 if TYPE_CHECKING:
@@ -27,15 +27,21 @@ Told = dict[str, Any]
 _CHAT, _COMPLETIONS = "/chat/completions", "/completions"
 
 
-def run(base_url: BaseUrl = None, model: Model = None, config: Config = None, json: Json = False) -> None:
+def run(
+    base_url: BaseUrl = None,
+    trust_address: TrustAddress = None,
+    model: Model = None,
+    config: Config = None,
+    json: Json = False,
+) -> None:
     from demur import event_loop
-    from demur.backends.endpoint import without_secrets
     from demur.backends.openai import OpenAI
     from demur.pipeline.config import read_config
 
-    chosen = read_config(config).override(base_url=base_url, model=model)
+    chosen = read_config(config, trust_address or ()).override(base_url=base_url, model=model)
     backend = OpenAI(chosen.base_url, chosen.model, patience=0.0, answer_seconds=60.0, concurrency=4)
-    endpoint, probes, why = without_secrets(backend.endpoint.base_url), {}, None
+    mention(f"asking {backend.endpoint.told}")
+    endpoint, probes, why = backend.endpoint.shown, {}, None
     try:
         probes = event_loop.run(_Probes(backend).all())
     except EndpointRefused as error:  # nothing to probe: that is said once

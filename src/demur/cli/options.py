@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import demur
+from demur.cli.output import mention as mention
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ _POINT = "Which operating point.  [default: the smallest alpha]"
 OneAlpha = Annotated[Any, option("--alpha", "A", _POINT, parser=level)]
 _PARTIAL = "Leave out the problems of a run that still lack paths, which may not be a random part of them."
 Partial = Annotated[bool, typer.Option("--partial", help=_PARTIAL)]
+_KEYS = "Sign and check policies with the key in this file: at least 32 bytes, such as `openssl rand -hex 32` gives."
+KeyFile = Annotated[Path | None, option("--key-file", "FILE", _KEYS)]
 _WHICH = "Which guarantee, where a policy holds several for one alpha."
 GuaranteeName = Annotated[Text, option("--guarantee", "NAME", _WHICH)]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of every random draw.  [default: 0]")]
@@ -149,6 +152,11 @@ def read_ids(file: Path) -> list[str]:
         raise InvalidValue(f"cannot read ids of problems from {file}: {error}") from None
 
 
+def load_policy(file: Path | str, key_file: Path | None) -> demur.Policy:
+    """A policy, its signature checked where a key is given."""
+    return demur.Policy.load(file, key=None if key_file is None else demur.read_key(key_file))
+
+
 def refuse_beside_policy(**flags: object) -> None:
     """Raise if flags say how votes are made, where a policy says it."""
     given = [f"--{name.replace('_', '-')}" for name, value in flags.items() if value is not None and value is not False]
@@ -178,11 +186,6 @@ def vote_by_policy(
 
 def _needs_facts(fields: demur.FieldChoice) -> bool:
     return fields.answer_field != "answer" or "." in (fields.score or "")
-
-
-def mention(text: str) -> None:
-    """What goes on, where it does not mix with results."""
-    typer.echo(text, err=True)
 
 
 def guarantees_of(alpha: Sequence[Any] | None, delta: Any, smoothed: bool, seed: int | None) -> list[Guarantee]:

@@ -26,8 +26,17 @@ def percent(rate: float, spread: float | None = None) -> str:
 
 def visible(text: object, width: int = 40) -> str:
     """What a model or a user wrote, on one line and without a way to command the terminal."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text)[: width + 1])
+    shown = "".join(c if c.isprintable() else _escaped(c) for c in str(text)[: width + 1])
     return shown if len(shown) <= width else shown[: width - 1] + "…"
+
+
+def harmless(text: str) -> str:
+    """A text, lines kept, without a way to command the terminal or to show letters in another order."""
+    return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape", "backslashreplace").decode()
 
 
 def number(value: float) -> str:
@@ -41,11 +50,11 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> N
     from rich.table import Table
     from rich.text import Text
 
-    grid = Table(title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    grid = Table(title=Text(harmless(title), style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for position, name in enumerate(header):
-        grid.add_column(name, justify="left" if position == 0 else "right", overflow="fold")
+        grid.add_column(Text(harmless(name)), justify="left" if position == 0 else "right", overflow="fold")
     for row in rows:
-        grid.add_row(*map(Text, row))
+        grid.add_row(*(Text(harmless(cell)) for cell in row))
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 160  # a pipe has no width to fit into; folded figures would be harder to read
@@ -86,7 +95,12 @@ def frontier_points(curve: Any) -> dict[str, list[float]]:
 
 def say(*lines: str) -> None:
     for line in lines:
-        typer.echo(line)
+        typer.echo(harmless(line))
+
+
+def mention(text: str) -> None:
+    """What goes on, where it does not mix with results."""
+    typer.echo(harmless(text), err=True)
 
 
 def warn(warnings: Iterable[str]) -> None:
@@ -101,8 +115,11 @@ def wrote(file: object) -> None:
 
 
 def emit(document: dict[str, Any]) -> None:
-    """Print one JSON object; numbers that are not defined become null."""
-    typer.echo(json.dumps(_plain(document), ensure_ascii=False, allow_nan=False))
+    """Print one JSON object; numbers that are not defined become null, and what no terminal should see is escaped."""
+    written = json.dumps(_plain(document), ensure_ascii=False, allow_nan=False)
+    if not written.isprintable():
+        written = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in written)
+    typer.echo(written)
 
 
 def _plain(value: Any) -> Any:

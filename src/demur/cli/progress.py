@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-import typer
-
 from demur.cli import output
 
 if TYPE_CHECKING:
@@ -35,7 +33,7 @@ class Meter:
             self._draw(progress)
         elif time.monotonic() - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = time.monotonic()
-            typer.echo(f"{progress.saved} of {progress.wanted} paths; {_facts(progress)}", err=True)
+            output.mention(f"{progress.saved} of {progress.wanted} paths; {_facts(progress)}")
 
     def _draw(self, progress: Progress) -> None:
         if self._bar is None:
@@ -43,7 +41,7 @@ class Meter:
             from rich.console import Console
 
             columns = rich_progress.BarColumn(), rich_progress.MofNCompleteColumn()
-            told = rich_progress.TextColumn("{task.description}")
+            told = rich_progress.TextColumn("{task.description}", markup=False)
             self._bar = rich_progress.Progress(*columns, told, console=Console(stderr=True), transient=True)
             self._bar.start()
             self._task = self._bar.add_task("", total=progress.wanted)

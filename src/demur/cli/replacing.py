@@ -14,11 +14,11 @@ _OTHER = "something else"
 _HEAD = 4096
 
 
-def refuse_overwriting(out: Path | None, *inputs: str | Path, by: str) -> None:
+def refuse_overwriting(out: Path | None, *inputs: str | Path | None, by: str) -> None:
     """Raise if a result, which is `by` kind, would take the place of an input or of a file of another kind."""
     if out is None or not out.is_file():
         return
-    for source in map(Path, inputs):
+    for source in (Path(place) for place in inputs if place is not None):
         if source.exists() and out.samefile(source):
             raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
     there = kind_of(out)

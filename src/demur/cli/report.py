@@ -30,6 +30,7 @@ def run(
     file: options.Pools,
     out: Annotated[Path, options.option("--out", "FILE", "The page.", "-o")] = Path("report.html"),
     policy: Annotated[Path | None, options.option("--policy", "POLICY", "Report on this policy.")] = None,
+    key_file: options.KeyFile = None,
     alpha: options.Alpha = None,
     delta: options.Delta = None,
     score: options.Score = None,
@@ -56,7 +57,9 @@ def run(
     from demur.report.facts import report_facts
     from demur.report.page import page_of
 
-    replacing.refuse_overwriting(out, file, *([policy] if policy else []), by=replacing.PAGE)
+    replacing.refuse_overwriting(out, file, policy, key_file, by=replacing.PAGE)
+    if key_file is not None and policy is None:
+        raise InvalidValue("--key-file checks a policy; name it with --policy")
     if policy is not None:
         how = {"alpha": alpha, "delta": delta, "score": score, "normaliser": normaliser, "weight": weight}
         read = {"answer_field": answer_field, "missing": missing, "relation": relation}
@@ -70,7 +73,7 @@ def run(
                 f"note: {n - with_gold} of {n} problems have no gold, so nothing is said of what happened; leave them "
                 "out to see it"
             )
-        loaded = demur.Policy.load(policy)
+        loaded = options.load_policy(policy, key_file)
         voted = loaded.vote(source, labelled=labelled, correct=correct)
         loaded.check(voted.votes)
     else:

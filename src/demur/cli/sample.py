@@ -42,6 +42,7 @@ def run(
     run_name: Annotated[str, option("--run", "NAME", "Name of the run in the store.")] = "run",
     model: sampling_options.Model = None,
     base_url: sampling_options.BaseUrl = None,
+    trust_address: sampling_options.TrustAddress = None,
     paths: sampling_options.Paths = None,
     temperature: sampling_options.Temperature = None,
     top_p: sampling_options.TopP = None,
@@ -76,7 +77,7 @@ def run(
     read = {"prompt": prompt, "extract": extract, "logprobs": logprobs, "seed": seed}
     asked = {"model": model, "base_url": base_url, "concurrency": concurrency, "patience": patience}
     asked |= {"answer_seconds": answer_seconds, "repeatable": repeatable}
-    chosen = read_config(config).override(**drawn, **read, **asked)
+    chosen = read_config(config, trust_address or ()).override(**drawn, **read, **asked)
     pipeline = chosen.pipeline(chosen.backend(mention))
     if dry_run:
         _estimate(pipeline, problems, out, run_name, json=json)

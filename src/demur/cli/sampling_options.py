@@ -11,6 +11,8 @@ from demur.errors import InvalidValue
 
 _ENDPOINT = "OpenAI-compatible endpoint, or set OPENAI_BASE_URL. Without one, a small model runs in this process."
 BaseUrl = Annotated[Text, option("--base-url", "URL", _ENDPOINT)]
+_TRUSTED = "An address that a file names and that may get your key; repeatable. One given as a flag needs none."
+TrustAddress = Annotated[list[str] | None, option("--trust-address", "URL", _TRUSTED)]
 Model = Annotated[Text, option("--model", "NAME", "Model of the endpoint, or a GGUF file to run here.")]
 PathSeed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the paths.  [default: 0]")]
 Paths = Annotated[int | None, typer.Option("--paths", "-m", help="Paths per problem.  [default: 16]")]

@@ -11,7 +11,7 @@ import typer
 import demur
 from demur.cli import options, output
 from demur.cli.progress import Meter, duration, stop_on_sigterm
-from demur.cli.sampling_options import ScorerSet, scorer_flags
+from demur.cli.sampling_options import ScorerSet, TrustAddress, scorer_flags
 from demur.errors import DemurError, InvalidValue, ScoringError, StoreError
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def run(
     store: Annotated[str, options.argument("RUN", "A .db file or postgresql:// address; with --list, or a pool file.")],
     score: Annotated[list[str] | None, options.option("--score", "NAME", "A score; repeatable.")] = None,
     settings: ScorerSet = None,
+    trust_address: TrustAddress = None,
     listing: Annotated[
         bool, typer.Option("--list", help="List the scores of the run, and how well each tells right from wrong.")
     ] = False,
@@ -85,7 +86,7 @@ def run(
     from demur.scoring.perplexity.recorded import KINDS
     from demur.voting.normalisers import parse_normaliser
 
-    chosen, flags = read_config(config), scorer_flags(settings)
+    chosen, flags = read_config(config, trust_address or ()), scorer_flags(settings)
     unused = set(flags) - {*score, *(["perplexity"] if set(score) & set(KINDS) else [])}
     if unused:
         raise InvalidValue(f"--set {sorted(unused)[0]}.… names no --score of this command")

@@ -12,6 +12,7 @@ import typer
 from demur.cli import output
 from demur.cli.options import Json, Partial, argument, mention, option
 from demur.cli.progress import Meter, stop_on_sigterm
+from demur.cli.sampling_options import TrustAddress
 from demur.errors import InvalidValue, MissingExtra
 
 NAME = "study"
@@ -32,6 +33,11 @@ _KINDS = ("svg", "png", "pdf")
 def run(
     file: Annotated[Path, argument("FILE", "The study, as TOML.")],
     out: Annotated[Path | None, option("--out", "FOLDER", "Where results go.  [default: results/NAME]", "-o")] = None,
+    compute: Annotated[
+        list[str] | None,
+        option("--compute", "NAME", "A score that runs get besides; functions are named here; repeatable."),
+    ] = None,
+    trust_address: TrustAddress = None,
     formats: Annotated[list[str] | None, option("--format", "KIND", "Figures as svg, png or pdf; repeatable.")] = None,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw figures.")] = True,
     partial: Partial = False,
@@ -44,7 +50,7 @@ def run(
     unknown = [kind for kind in kinds if kind not in _KINDS]
     if unknown:
         raise InvalidValue(f"figures come as {', '.join(_KINDS)}, not {unknown[0]!r}")
-    study = read_study(file)
+    study = read_study(file, compute=compute or (), trust_address=trust_address or ())
     if partial:
         study = replace(study, cells=[replace(cell, partial=True) for cell in study.cells])
     if kinds and (find_spec("altair") is None or find_spec("vl_convert") is None):
@@ -54,8 +60,7 @@ def run(
         raise InvalidValue(f"{target} is a file; name a folder for the results")
     try:
         with Meter(quiet=json) as meter, stop_on_sigterm():
-            say = (lambda _: None) if json else mention
-            results = run_study(study, say=say, watch=meter, figures=kinds, out=out)
+            results = run_study(study, say=mention, watch=meter, figures=kinds, out=out)
     except KeyboardInterrupt:
         mention("Stopped; what was sampled and scored is saved. Run the same command again to go on.")
         raise typer.Exit(130) from None

@@ -14,18 +14,22 @@ score = "perplexity"
 [score.judge]                              # what the judge of `demur score` is, and where
 base_url = "http://localhost:8001/v1"
 model = "google/gemma-3-27b-it"
+
+A file names no function to run, and what it names as an address gets no key, until the user says the same.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from demur.backends import Backend, Embedded, OpenAI, Settings, weights
+from demur.backends.addresses import file_address
 from demur.errors import InvalidValue
+from demur.foreign_code import FromFile
 from demur.pipeline.pipeline import Pipeline
 from demur.prompts import read_template
 from demur.scoring.perplexity.recorded import KINDS, MEAN
@@ -100,7 +104,9 @@ class Config:
                     "the endpoint's model is not named", "name it as {model}; `demur doctor` lists those it serves"
                 )
             said = _said({name: getattr(self, name) for name in ("concurrency", "patience", "answer_seconds")})
-            return OpenAI(self.base_url, self.model, **said)
+            served = OpenAI(self.base_url, self.model, **said)
+            say(f"the model is asked at {served.endpoint.told}")
+            return served
         if self.model is not None and not weights.is_embedded(self.model):
             raise InvalidValue(
                 f"the model {self.model!r} needs an endpoint",
@@ -125,8 +131,8 @@ def _said(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def read_config(file: Path | None) -> Config:
-    """A named file, or `demur.toml` where there is one."""
+def read_config(file: Path | None, trust_address: Collection[str] = ()) -> Config:
+    """A named file, or `demur.toml` where there is one; `trust_address` are those of its addresses that get a key."""
     path = file or Path(FILE)
     if not path.is_file():
         if file is not None:
@@ -135,16 +141,22 @@ def read_config(file: Path | None) -> Config:
     values: dict[str, Any] = {}
     for section, entries in read_toml(path, "the configuration").items():
         if section == "score" and isinstance(entries, dict):
-            scorers = {name: _scorer(entry, f"{path}: score.{name}", path.parent) for name, entry in entries.items()}
-            values["scorers"] = scorers
+            values["scorers"] = {
+                name: _beside(ScorerSettings.of_file(entry, f"{path}: score.{name}", trust_address), path.parent)
+                for name, entry in entries.items()
+            }
         elif section in _SECTIONS:
             values |= typed_fields(Config, entries, f"{path}: {section}", only=_SECTIONS[section])
         else:
             raise InvalidValue(f"{path}: unknown section [{section}]; expected {', '.join(_SECTIONS)}, score.NAME")
+    if "base_url" in values:
+        values["base_url"] = file_address(values["base_url"], trust_address)
+    if "extract" in values:
+        values["extract"] = FromFile(values["extract"], "extract")
     return Config(**values)
 
 
-def _scorer(entry: Any, where: str, folder: Path) -> ScorerSettings:
-    settings = ScorerSettings.of(entry, where)
+def _beside(settings: ScorerSettings, folder: Path) -> ScorerSettings:
+    """Settings whose prompt may be a file beside the configuration."""
     beside = folder / str(settings.prompt)
     return replace(settings, prompt=str(beside)) if settings.prompt is not None and beside.is_file() else settings

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from demur.backends.protocol import Backend, Settings
 from demur.backends.weights import Say
 from demur.errors import InvalidValue
-from demur.foreign_code import names_function
+from demur.foreign_code import names_function, refuse_function
 from demur.pipeline.pipeline import Pipeline
 from demur.policy.policy import Policy
 from demur.prompts import template_of
@@ -16,6 +16,7 @@ from demur.scoring.perplexity.recorded import Perplexity
 from demur.scoring.protocol import Scorer
 from demur.scoring.settings import ScorerSettings
 from demur.tasks import task_named
+from demur.typed_toml import typed_fields
 
 
 def pipeline_of_policy(
@@ -41,20 +42,20 @@ def pipeline_of_policy(
         )
     template = template_of(sampling["prompt"], "the policy's prompt")
     usual = task_named(answers.get("task")).relation.spec
-    reading = None if answers["extract"] == usual else answers["extract"]
+    reading = None if answers.get("extract") == usual else str(answers.get("extract"))
     if reading is not None and names_function(reading) and reading != extract:
-        raise InvalidValue(
-            f"this policy reads answers by the function {reading}; no file may make demur run a function",
-            f"name it yourself: {{extract={reading}}}",
-        )
+        refuse_function(reading, "what reads answers for this policy", "extract")
     scorer: Scorer | None = None
     name = policy.score
     if name is not None and score is not None:
         scorer = make_scorer(score)
         scorer.name = name
     elif name is not None:
-        known, identity = (scorers or {}).get(name, ScorerSettings()), policy.upstream.score.get("scorer") or {}
+        known, identity = (scorers or {}).get(name, ScorerSettings()), policy.upstream.score.get("scorer")
+        identity = identity if isinstance(identity, Mapping) else {}
         scorer = scorer_of_identity(name, identity, known, template=template, say=say)
-    drawn = {part: sampling[part] for part in ("temperature", "top_p", "max_tokens")}
-    settings = Settings(**drawn, stop=tuple(sampling["stop"]), logprobs=isinstance(scorer, Perplexity))
+    parts = ("temperature", "top_p", "max_tokens", "stop")
+    said = {part: sampling[part] for part in parts if part in sampling}
+    drawn = typed_fields(Settings, said, "the policy's sampling", only=parts)
+    settings = Settings(**drawn, logprobs=isinstance(scorer, Perplexity))
     return Pipeline(backend, policy.n_paths, scorer, template, settings, reading, seed)

@@ -25,7 +25,7 @@ from demur.version import __version__
 from demur.voting.recipe import Recipe
 
 _MOST_VOTES = 10**15
-_SIZE_DIGITS = 9
+_MOST_PATHS = 1 << 20
 _SETTLED = ("guarantee", "k", "threshold", "by_size")
 _FRACTION = re.compile(r"[0-9]{1,18}/[0-9]{1,18}")
 _SEEN = ("ids", "questions", "clusters")
@@ -138,8 +138,12 @@ def _counts(strata: Strata) -> Document:
 
 def _strata(document: Document, name: str, *, width: int, by_chance: bool) -> Strata:
     parts = _typed(document, name, dict)
-    sizes = [int(size) for size in parts if size.isascii() and size.isdigit() and len(size) <= _SIZE_DIGITS]
-    if not sizes or list(parts) != [str(size) for size in sorted(set(sizes))] or sizes[0] < 1:
+    sizes = [int(size) for size in parts if size.isascii() and size.isdigit() and len(size) < 9]
+    if (
+        not sizes
+        or list(parts) != [str(size) for size in sorted(set(sizes))]
+        or not 1 <= sizes[0] <= sizes[-1] <= _MOST_PATHS
+    ):
         raise ValueError(f"`{name}` must hold rows by number of paths, ascending, got {list(parts)!r:.60}")
     return Strata({size: _evidence(parts[str(size)], width=width) for size in sizes}, by_chance)
 

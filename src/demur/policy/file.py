@@ -1,11 +1,13 @@
 """Policy files on disk: versioned JSON that is data only, sealed with a digest, written all at once.
 
-Long lists of calibration problems go to a sidecar beside the policy, tied to it by its SHA-256.
+Long lists of calibration problems go to a sidecar beside the policy, tied to it by its SHA-256. The seal stops
+accidents; against forgers a policy is signed with a key.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import os
 from pathlib import Path
@@ -16,6 +18,7 @@ from demur.atomic_files import atomic_file
 from demur.descriptions import digest
 from demur.errors import PolicyFileError
 from demur.input_files import text_of
+from demur.policy.signature import Key, check_signature, checked_key, signature_of
 
 FORMAT = "demur-policy"
 SCHEMA = 2
@@ -24,9 +27,11 @@ INLINE_LIMIT = 100_000
 Document = dict[str, Any]
 
 
-def write(document: Document, path: str | os.PathLike[str]) -> None:
-    """Seal and write; an interrupted write leaves the old file as it was."""
+def write(document: Document, path: str | os.PathLike[str], key: Key | None = None) -> None:
+    """Seal, sign where there is a key, and write; an interrupted write leaves the old file as it was."""
     target = Path(path)
+    if key is not None:
+        checked_key(key)  # before a sidecar is written
     sealed: Document = {"format": FORMAT, "schema": SCHEMA, **document}
     if len(sealed["calibration"]["ids"]) > INLINE_LIMIT:
         sidecar = sidecar_of(target)
@@ -34,12 +39,16 @@ def write(document: Document, path: str | os.PathLike[str]) -> None:
         _write_whole(sidecar, text)
         sealed["calibration"] = {"file": sidecar.name, "sha256": hashlib.sha256(text.encode()).hexdigest()}
     sealed["digest"] = digest(sealed)
+    if key is not None:
+        sealed["signature"] = signature_of(sealed, key)
     _write_whole(target, json.dumps(sealed, indent=1, allow_nan=False) + "\n")
 
 
-def read(path: str | os.PathLike[str]) -> Document:
-    """Read and verify the seal; nothing in the file is ever executed."""
+def read(path: str | os.PathLike[str], key: Key | None = None) -> Document:
+    """Read and verify the seal and, with a key, the signature; nothing in the file is ever executed."""
     source = Path(path)
+    if key is not None:
+        checked_key(key)
     document: Document = _parse(source, _read_text(source))
     kind = document.get("format") if isinstance(document, dict) else None
     if isinstance(kind, str) and kind != FORMAT and kind.endswith("-policy") and "evidence" in document:
@@ -56,9 +65,12 @@ def read(path: str | os.PathLike[str]) -> Document:
         raise PolicyFileError(
             f"{source} has schema {schema}, and this demur reads up to {SCHEMA}; upgrade demur to use it"
         )
-    seal = document.pop("digest", None)
     try:
-        intact = seal == digest(document)
+        signature = document.pop("signature", None)
+        if key is not None:
+            check_signature(document, signature, key, source)
+        seal = str(document.pop("digest", None))
+        intact = hmac.compare_digest(seal.encode(), digest(document).encode())
     except ValueError:  # a number that JSON cannot hold, such as 1e999
         intact = False
     if not intact:
@@ -82,7 +94,8 @@ def _read_sidecar(policy: Path, reference: Document) -> Any:
         raise PolicyFileError(f"{policy} names a sidecar outside its folder: {name!r}")
     sidecar = policy.with_name(name)
     text = _read_text(sidecar)
-    if hashlib.sha256(text.encode()).hexdigest() != reference.get("sha256"):
+    found = hashlib.sha256(text.encode()).hexdigest()
+    if not hmac.compare_digest(found.encode(), str(reference.get("sha256")).encode()):
         raise PolicyFileError(f"{sidecar} does not belong to {policy} (its SHA-256 differs); calibrate again")
     return _parse(sidecar, text)
 

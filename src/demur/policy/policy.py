@@ -18,6 +18,7 @@ from demur.evidence.laws import CountLaw, SumLaw
 from demur.policy import file
 from demur.policy.decisions import Decisions, decision_on
 from demur.policy.document import PolicyParts, from_document, to_document, upgraded
+from demur.policy.signature import Key
 from demur.pools.splits import Texts
 from demur.records import Decision, Problem, question_digest
 from demur.voting.one_pool import vote_one
@@ -244,14 +245,17 @@ class Policy(PolicyParts):
                 )
         return notes
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the policy as JSON."""
-        file.write(to_document(self), path)
+    def save(self, path: str | os.PathLike[str], *, key: Key | None = None) -> None:
+        """Write the policy as JSON, signed where there is a key."""
+        file.write(to_document(self), path, key)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Policy:
-        """Read a policy, check each of its values, and that its thresholds follow from its own evidence."""
-        document = file.read(path)
+    def load(cls, path: str | os.PathLike[str], *, key: Key | None = None) -> Policy:
+        """Read a policy, check each of its values, and that its thresholds follow from its own evidence.
+
+        With a key, a file that was not signed with it is refused; without one, no signature is looked at.
+        """
+        document = file.read(path, key)
         try:
             return cls(**vars(from_document(upgraded(document))))
         except ValueError as error:

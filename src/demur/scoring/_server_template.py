@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from demur.backends.chat_template import LONGEST_TEXT
 from demur.backends.endpoint import Endpoint
 from demur.errors import ScoringError
 
@@ -30,6 +31,9 @@ async def text_around_mark(endpoint: Endpoint, model: str, chat: Chat, *, to_be_
     how = {"chat_template_kwargs": {"enable_thinking": False}} if to_be_answered else {}
     tokens = await _tokens(endpoint, model, messages=list(chat), add_generation_prompt=to_be_answered, **how)
     text = await _text(endpoint, model, tokens)
+    written = sum(len(message["content"]) for message in chat)
+    if isinstance(text, str) and len(text) > written + LONGEST_TEXT:
+        raise ScoringError("the server's chat template makes far more of a chat than stands in it")
     if not isinstance(text, str) or text.count(MARK) != 1:
         raise ScoringError("the server's chat template does not keep a message as it is; ask it by chat instead")
     before, _, behind = text.partition(MARK)

@@ -87,17 +87,17 @@ def scorer_of_identity(
     routes = {route: route for route in (*JUDGE_ROUTES, *REWARD_ROUTES, *RESCORING_ROUTES)}
     routes["generative_scoring"] = SCORING
     route = routes.get(str(identity.get("route", "")), CHAT if kind == JUDGE else None)
-    on_server = identity.get("backend") == _SERVER
-    if identity.get("backend") == _TRANSFORMERS and not settings.model:
-        raise InvalidValue(
-            f"the policy's score {name!r} comes from the model {identity.get('model')}; no file may make demur load "
-            "a model",
-            f"name it yourself: {{{name}.model=NAME}}",
-        )
+    on_server, model = identity.get("backend") == _SERVER, identity.get("model")
+    if model is not None and not settings.model:
+        loaded_here = not on_server or weights.is_embedded(str(model))
+        weights.refuse_unnamed(str(model), f"the policy's score {name!r}", f"{name}.model", loaded_here=loaded_here)
     prompt = identity.get("prompt")
     if not isinstance(prompt, dict) and prompt not in (None, BUILT_IN, prompt_identity(None)):
         raise InvalidValue(f"the policy's score {name!r} has a prompt that this demur does not know: {prompt!r:.40}")
-    same = {name: identity.get(name) for name in ("model", "revision", "too_long")}
+    # No revision: it would choose among weights that others may have put beside those of the user's model.
+    same: dict[str, Any] = {
+        part: None if identity.get(part) is None else str(identity[part]) for part in ("model", "too_long")
+    }
     asked = ScorerSettings(kind=kind, prompt=prompt, route=route if on_server else None, **same)
     if on_server and not settings.base_url:
         variable = f"{_prefix(name, str(kind))}_BASE_URL"
@@ -206,6 +206,7 @@ class ScorerFactory:
             answer_seconds=self.settings.answer_seconds,
             serves=f"the model ({self.model})",
         )
+        self.say(f"the score {self.name} is asked at {endpoint.told}")
         how |= {"route": route, "concurrency": concurrency}
         if self.kind == REWARD:
             how["raw"] = bool(self.settings.raw)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from demur.backends.addresses import file_address
 from demur.errors import InvalidValue
 from demur.typed_toml import typed_fields
 
@@ -42,6 +43,12 @@ class ScorerSettings:
     def of(cls, section: Any, where: str) -> ScorerSettings:
         """From a section of a file or from flags, where all is text; unknown ones are refused."""
         return cls(**typed_fields(cls, section, where, as_text=True))
+
+    @classmethod
+    def of_file(cls, section: Any, where: str, trust_address: Collection[str] = ()) -> ScorerSettings:
+        """From a section of a file: its address gets no key, unless it is among those that the user trusts."""
+        settings = cls.of(section, where)
+        return replace(settings, base_url=file_address(settings.base_url, trust_address))
 
     def over(self, other: ScorerSettings) -> ScorerSettings:
         """The other's settings, with everything that is said here in their place."""

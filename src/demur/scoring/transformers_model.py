@@ -1,7 +1,7 @@
 """A model of transformers and its tokenizer, loaded when first used: a name on the hub, or a folder.
 
 Weights are read from safetensors only, no code that comes with a model is run, and a model some of whose weights are
-missing is refused: transformers would make them up at random.
+missing is refused: transformers would make them up at random. Its chat template is rendered apart, within limits.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from demur.backends.chat_template import ChatTemplate
 from demur.errors import BackendError, MissingExtra, ScoringError
 
 CAUSAL, CLASSIFIER = "causal", "classifier"
@@ -31,6 +32,7 @@ class TransformersModel:
         self.thread = ThreadPoolExecutor(max_workers=1)
         self._loaded: tuple[Any, Any] | None = None
         self._weights: str | None = None
+        self._template: ChatTemplate | None = None
 
     def describe(self) -> dict[str, Any]:
         """Its name (a folder's without the way there), the weights themselves, and the precision they are used in."""
@@ -87,8 +89,10 @@ class TransformersModel:
         """The tokens of a templated chat; the template's beginning of text is the only one."""
         if not self.tokenizer.chat_template:
             raise BackendError(f"{self.name} has no chat template, so it is not known how to show it a chat")
-        how = {"tokenize": False, "add_generation_prompt": to_be_answered, **template}
-        return self.text_ids(self.tokenizer.apply_chat_template(list(chat), **how))
+        if self._template is None:
+            self._template = ChatTemplate(self.tokenizer.get_chat_template(), self.name, extra="hf")
+        context = {**self.tokenizer.special_tokens_map, "add_generation_prompt": to_be_answered, **template}
+        return self.text_ids(self._template.render(chat, **context))
 
     def text_ids(self, text: str, *, start: bool = False) -> list[int]:
         """The tokens of a text; with the token that texts start with, if asked for."""

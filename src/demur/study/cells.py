@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur import event_loop
+from demur.backends.addresses import refuse_unconfirmed
 from demur.backends.weights import Say
 from demur.datasets import load
 from demur.engine.progress import Progress
@@ -131,6 +132,7 @@ def open_cell(
     watch: Watch = lambda _: None,
 ) -> Cell:
     """Sample and score what a cell lacks, then read and label it."""
+    refuse_unconfirmed(described.store, f"the store of {described.name}")
     if described.questions is not None:
         _sample(described, say, watch)
         if described.greedy == SAMPLE:

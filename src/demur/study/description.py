@@ -20,12 +20,14 @@ pools = "gsm8k.jsonl.gz"                   # or: store = "runs/gsm8k.db", and `q
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
+from demur.backends.addresses import file_address
 from demur.calibration import exact_alpha
 from demur.errors import InvalidValue
+from demur.foreign_code import names_function, refuse_function
 from demur.scoring.settings import ScorerSettings
 from demur.typed_toml import read_toml, typed_fields
 from demur.voting.weights import parse_weight
@@ -106,8 +108,12 @@ class StudyDescription:
     scorers: Mapping[str, ScorerSettings] = field(default_factory=dict)
 
 
-def read_study(file: Path) -> StudyDescription:
-    """A study file, each of its keys and values checked."""
+def read_study(file: Path, *, compute: Sequence[str] = (), trust_address: Collection[str] = ()) -> StudyDescription:
+    """A study file, each of its keys and values checked.
+
+    `compute` adds scores to be computed; a function is run only if it is among them. `trust_address` are those of its
+    addresses that get a key.
+    """
     document = read_toml(file, "the study")
     for section in sorted(set(document) - {"study", "ablations", "cells", "score"}):
         raise InvalidValue(f"{file}: unknown section {section!r}; expected study, ablations, cells, score")
@@ -118,7 +124,7 @@ def read_study(file: Path) -> StudyDescription:
     if not isinstance(scorers, dict) or not all(isinstance(entry, dict) for entry in scorers.values()):
         raise InvalidValue(f"{file}: scorers are described in sections [score.NAME]")
     described_cells = [
-        CellDescription(**typed_fields(CellDescription, cell, f"{file}: cell {number}"))
+        _distrusted(CellDescription(**typed_fields(CellDescription, cell, f"{file}: cell {number}")), trust_address)
         for number, cell in enumerate(cells, start=1)
     ]
     elsewhere = ("cells", "ablations", "scorers")
@@ -129,10 +135,23 @@ def read_study(file: Path) -> StudyDescription:
         **typed_fields(StudyDescription, settings, f"{file}: study", only=own),
         cells=_told_apart(described_cells),
         ablations=Ablations(**typed_fields(Ablations, document.get("ablations", {}), f"{file}: ablations")),
-        scorers={name: ScorerSettings.of(entry, f"{file}: score.{name}") for name, entry in scorers.items()},
+        scorers={
+            name: ScorerSettings.of_file(entry, f"{file}: score.{name}", trust_address)
+            for name, entry in scorers.items()
+        },
     )
+    for name in [*described.compute, *(name for cell in described.cells for name in cell.compute or ())]:
+        if names_function(name) and name not in compute:
+            refuse_function(name, f"{file}: a score to compute", "compute")
+    described = replace(described, compute=list(dict.fromkeys([*described.compute, *compute])))
     _refuse_nonsense(described, str(file))
     return described
+
+
+def _distrusted(cell: CellDescription, trust_address: Collection[str]) -> CellDescription:
+    """A cell whose addresses are marked as a file's."""
+    store = file_address(cell.store, trust_address) if "://" in (cell.store or "") else cell.store
+    return replace(cell, base_url=file_address(cell.base_url, trust_address), store=store)
 
 
 def _told_apart(cells: list[CellDescription]) -> list[CellDescription]:
