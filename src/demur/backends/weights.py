@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from demur.atomic_files import atomic_file
 from demur.errors import BackendError, MissingExtra
+from demur.files.atomic import atomic_file
 from demur.foreign_code import isolated_python, without_secrets
 
 Say = Callable[[str], None]
