@@ -25,7 +25,15 @@ PACKAGES = sorted(entry.name for entry in SOURCE.iterdir() if (entry / "__init__
 
 MACHINE = ("engine", "scoring", "store", "backends", "datasets")
 METHOD = ("evaluation", "policy", "calibration", "evidence", "pools", "voting")
-ABOVE = {"answers": "tasks", "prompts": "tasks", "pipeline": "study", "report": "cli", "study": "report", "cli": None}
+ABOVE = {
+    "answers": "tasks",
+    "prompts": "tasks",
+    "pipeline": "study",
+    "report": "cli",
+    "study": "report",
+    "cli": None,
+    "files": "records",
+}
 """For each other package something that it must not import; the command line may import all."""
 MAY_READ_GOLD = {
     "records.py",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from demur.errors import InvalidValue
-from demur.input_files import text_of
+from demur.files.inputs import text_of
 
 _KINDS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
 

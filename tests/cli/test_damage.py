@@ -104,7 +104,7 @@ def test_answers_that_are_no_numbers(demur, policy, tmp_path, answer, verb):
 
 
 def test_folders_and_pipes_that_nobody_writes_to(demur, policy, tmp_path, monkeypatch):
-    monkeypatch.setattr("demur.input_files._WRITER_MILLISECONDS", 50)
+    monkeypatch.setattr("demur.files.inputs._WRITER_MILLISECONDS", 50)
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     for name in ("folder", "pipe"):
@@ -148,7 +148,7 @@ def test_questions(demur, tmp_path, damage):
 
 @pytest.mark.parametrize("verb", ["decide", "audit"])
 def test_policies_say_nothing_twice(demur, policy, verb):
-    policy.write_text(policy.read_text().replace('"schema": 1,', '"schema": 1,\n "schema": 1,'))
+    policy.write_text(policy.read_text().replace('"schema":', '"schema": 1,\n "schema":'))
     refused(demur(verb, "good.jsonl", "--policy", "policy.json"), "policy.json, line 4: the key 'schema' stands twice")
 
 

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import demur as dm
-from demur import atomic_files
 from demur.descriptions import Description, digest
 from demur.errors import (
     CalibrationLeak,
@@ -23,6 +22,7 @@ from demur.errors import (
     PipelineMismatch,
     PolicyFileError,
 )
+from demur.files import atomic
 from demur.records import question_digest
 
 
@@ -481,7 +481,7 @@ def test_an_interrupted_write_leaves_the_old_policy(policy, tmp_path, monkeypatc
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(atomic_files.os, "replace", fail)
+    monkeypatch.setattr(atomic.os, "replace", fail)
     with pytest.raises(PolicyFileError, match="No space left"):
         policy.save(path)
     assert path.read_bytes() == before

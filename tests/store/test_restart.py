@@ -177,6 +177,6 @@ def test_being_asked_to_stop_while_the_server_is_away_ends_the_wait(run, postgre
         return await asyncio.wait_for(sample(run, backend, fitted.render, Settings(), fitted.path, stop=stop), 60)
 
     asked = run.pending()
-    run.pending = lambda ids=None: asked  # read before it went
+    run.pending = lambda *_, **__: asked  # read before it went
     with pytest.raises(StoreUnreachable):
         asyncio.run(work())

@@ -18,8 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from demur.atomic_files import atomic_file
 from demur.errors import BackendError, InvalidValue, MissingExtra
+from demur.files.atomic import atomic_file
 from demur.foreign_code import isolated_python, without_secrets
 
 Say = Callable[[str], None]

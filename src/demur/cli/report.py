@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 import demur
-from demur.atomic_files import atomic_file
 from demur.cli import options, output, replacing
 from demur.errors import InvalidValue
+from demur.files.atomic import atomic_file
 
 NAME = "report"
 HELP = """Write one self-contained HTML page: what the score is worth, what to expect at each alpha, and every question.

@@ -10,9 +10,9 @@ from typing import Any
 
 from demur.datasets import formats
 from demur.errors import DatasetError
-from demur.input_files import text_of
+from demur.files.inputs import text_of
+from demur.files.strict_json import NotJson, RepeatedKey, parse
 from demur.records import Problem
-from demur.strict_json import NotJson, RepeatedKey, parse
 
 Placed = tuple[str, Any]
 """A record, and where it stands: "line 3", or "record 3" where lines do not tell."""

@@ -139,11 +139,8 @@ def _counts(strata: Strata) -> Document:
 def _strata(document: Document, name: str, *, width: int, by_chance: bool) -> Strata:
     parts = _typed(document, name, dict)
     sizes = [int(size) for size in parts if size.isascii() and size.isdigit() and len(size) < 9]
-    if (
-        not sizes
-        or list(parts) != [str(size) for size in sorted(set(sizes))]
-        or not 1 <= sizes[0] <= sizes[-1] <= _MOST_PATHS
-    ):
+    ascending = sizes and list(parts) == [str(size) for size in sorted(set(sizes))]
+    if not ascending or not 1 <= sizes[0] <= sizes[-1] <= _MOST_PATHS:
         raise ValueError(f"`{name}` must hold rows by number of paths, ascending, got {list(parts)!r:.60}")
     return Strata({size: _evidence(parts[str(size)], width=width) for size in sizes}, by_chance)
 

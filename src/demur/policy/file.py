@@ -13,11 +13,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from demur import strict_json
-from demur.atomic_files import atomic_file
 from demur.descriptions import digest
 from demur.errors import PolicyFileError
-from demur.input_files import text_of
+from demur.files import strict_json
+from demur.files.atomic import atomic_file
+from demur.files.inputs import text_of
 from demur.policy.signature import Key, check_signature, checked_key, signature_of
 
 FORMAT = "demur-policy"

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from demur.errors import InvalidValue, PoolFileError
+from demur.files.strict_json import NotJson, parse
 from demur.records import Path, Pool, Problem
-from demur.strict_json import NotJson, parse
 
 SCORE = "score."
 PROBLEM = ("id", "question", "gold", "cluster", "group", "problem_extra")

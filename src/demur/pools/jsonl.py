@@ -16,11 +16,11 @@ from math import isfinite
 from pathlib import Path as FilePath
 from typing import Any, NoReturn, TextIO, cast
 
-from demur.atomic_files import atomic_file
 from demur.errors import PoolFileError
-from demur.input_files import lines_of
+from demur.files.atomic import atomic_file
+from demur.files.inputs import lines_of
+from demur.files.strict_json import NotJson, RepeatedKey, is_deep, parse
 from demur.records import Path, Pool, Problem
-from demur.strict_json import NotJson, RepeatedKey, is_deep, parse
 
 _LABELS = ("cluster", "group")
 _ABSENT: Any = object()

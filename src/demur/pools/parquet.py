@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from demur.atomic_files import atomic_file
 from demur.errors import MissingExtra, PoolFileError
+from demur.files.atomic import atomic_file
 from demur.pools.frames import PATH, PROBLEM, SCORE, pools_of_rows, refuse_repeated
 from demur.records import Pool
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from demur.atomic_files import atomic_file
 from demur.backends.weights import Say
 from demur.errors import DemurError
+from demur.files.atomic import atomic_file
 from demur.study.cells import Watch, open_cell
 from demur.study.description import StudyDescription
 from demur.study.figures import draw, figures_of

@@ -19,11 +19,11 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 from typing import Any, Self
 
-from demur.atomic_files import atomic_file
 from demur.errors import InvalidValue, MissingExtra
+from demur.files.atomic import atomic_file
+from demur.files.inputs import text_of
+from demur.files.strict_json import parse
 from demur.foreign_code import isolated_python, without_secrets
-from demur.input_files import text_of
-from demur.strict_json import parse
 
 _START_SECONDS = 60.0
 _TRIES = 3
