@@ -33,7 +33,7 @@ def test_a_missing_extra_names_the_command_for_this_very_installation():
     told = str(MissingExtra("a server needs aiohttp", "http"))
     assert told == f"a server needs aiohttp; install it with: {sys.executable} -m pip install 'aiohttp>=3.10'"
     assert "demur" not in install_command("postgres").rpartition("install ")[2]
-    assert install_command("local").count("'") == 4  # two packages
+    assert install_command("local").count("'") == 6  # three packages
 
 
 def test_without_pip_or_an_installation_there_is_still_a_way(monkeypatch):

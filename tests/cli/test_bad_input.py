@@ -45,9 +45,10 @@ def refused(ran, complaint):
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
-        (["--alpha", "0"], "alpha must lie strictly between 0 and 1, got 0.0"),
+        (["--alpha", "0"], "alpha must lie strictly between 0 and 1, got 0"),
         (["--alpha", "1.5"], "alpha must lie strictly between 0 and 1, got 1.5"),
-        (["--alpha", "nan"], "alpha must be a number strictly between 0 and 1"),
+        (["--alpha", "nan"], "'nan' is neither a number nor a fraction such as 1/3"),
+        (["--alpha", "1/0"], "alpha must be a number strictly between 0 and 1"),
         (["--alpha", "0.1", "--alpha", "0.1"], "alpha = 0.1 occurs twice"),
         (["--alpha", "0.1", "--delta", "0"], "delta must lie strictly between"),
         (["--delta", "0.1", "--smoothed"], "choose one"),

@@ -70,8 +70,10 @@ def test_a_dead_scorer_ends_in_one_line_that_says_the_way_out(demur, sampled, sc
     settings = ("--set", f"{score}.model=x", "--set", f"{score}.base_url={DEAD}")
     ran = demur("score", "run.db", "--score", score, *settings)
     assert ran.code == 2
-    assert len(ran.err.strip().splitlines()) == 1
-    assert "cannot be reached" in ran.err
+    where, told = ran.err.splitlines()
+    assert where == f"the score {score} is asked at {DEAD}"
+    assert told.startswith("error: the endpoint")
+    assert "cannot be reached" in told
     assert f"--set {score}.patience=3600" in ran.err
 
 

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,14 +30,11 @@ def option(flag: str, metavar: str, text: str, *more: str, parser: Any = None) -
     return typer.Option(flag, *more, metavar=metavar, help=text, parser=parser)
 
 
-def level(text: str) -> Fraction:
-    """A level as it is written, 0.05 or 1/3, exactly."""
+def level(text: str) -> str:
+    """A level as it is written, 0.05 or 1/3: read as a number, it would not be exact."""
     if not _LEVEL.fullmatch(text):
         raise typer.BadParameter(f"{text!r} is neither a number nor a fraction such as 1/3")
-    try:
-        return Fraction(text)
-    except ZeroDivisionError:
-        raise typer.BadParameter(f"{text!r} divides by zero") from None
+    return text
 
 
 def argument(metavar: str, text: str) -> Any:
