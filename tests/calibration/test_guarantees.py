@@ -272,3 +272,22 @@ def test_promises_name_their_scope():
     assert "averaged over calibration sets" in Marginal(0.05).promise(200)
     assert "one random draw" in Smoothed(0.05).promise(200)
     assert "independent questions" in HighProbability(0.05, 0.1).promise(200)
+
+
+@pytest.mark.parametrize("alpha", [Fraction(1, 2), Fraction(1, 3), Fraction(1, 5), Fraction(1, 10), Fraction(3, 100)])
+def test_the_smallest_n_is_exact_where_delta_is_a_power(alpha):
+    """δ = (1 − α)ⁿ is allowed from that very n on, where logarithms in floats land on either side."""
+    for n in range(1, 60):
+        promise = HighProbability(alpha, (1 - alpha) ** n)
+        assert promise.n_needed() == n
+        assert (promise.rank(n - 1), promise.rank(n)) == (0, 1)
+
+
+def test_thresholds_of_many_sets_are_those_of_each():
+    rng = np.random.default_rng(4)
+    keys, right = rng.integers(1, 9, (40, 12)) / 8, rng.random((40, 12)) < 0.5
+    ranks = np.sort(np.where(right, 0, (8 * keys).astype(np.int32)), axis=1)
+    for guarantee in (Marginal(0.05), Marginal(0.2), Marginal(0.5), Marginal(0.95), Smoothed(0.99, seed=1)):
+        k = guarantee.rank(12)
+        each = [Evidence.of(row, labels).threshold(k)[0] for row, labels in zip(keys, right, strict=True)]
+        assert (guarantee.settle_many(ranks, 8) / 8).tolist() == each

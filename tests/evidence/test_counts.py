@@ -127,3 +127,10 @@ def test_empty_calibration_and_confidences_outside_the_unit_interval_are_refused
     for bad in (1.5, -0.1, float("nan")):
         with pytest.raises(InvalidValue, match=r"lie in \[0, 1\]"):
             dm.Evidence.of([bad], [True])
+
+
+def test_keys_of_three_numbers_are_compared_one_behind_the_other():
+    keys = np.array([[0.5, 1, 9], [0.5, 2, 2], [0.5, 2, 3], [0.5, 2, 4], [0.4, 2, 9], [0.6, 0, 0]])
+    assert exceeds(keys, (0.5, 2.0, 3.0)).tolist() == [False, False, False, True, False, True]
+    with pytest.raises(ValueError, match="zip"):
+        exceeds(keys, (0.5, 2.0))

@@ -107,3 +107,18 @@ def test_fitting_needs_scores_and_ids():
         FixedAffine.fit([], ids=["a"])
     with pytest.raises(InvalidValue, match="needs the ids"):
         FixedAffine.fit([1.0, 2.0], ids=[])
+
+
+def test_fixed_normalisers_divide_by_their_scale():
+    assert FixedSigmoid(1.0, 4.0)(np.array([[5.0, 1.0]]))[0] == pytest.approx([1 / (1 + np.exp(-1.0)), 0.5])
+    assert FixedAffine(1.0, 4.0)(np.array([[5.0, 1.0]]))[0].tolist() == [1.0, 0.0]
+    fitted = FixedAffine.fit([[0, 0], [4, 4]], ids=["t"])
+    assert (fitted.center, fitted.scale) == (2.0, 2.0)
+    assert FixedAffine.fit([3.0, 3.0], ids=["t"]).scale == 1.0
+
+
+def test_linear_weights_are_scaled_pool_by_pool():
+    scores = [[1.0, 2.0, 4.0], [100.0, 50.0, 0.0]]
+    votes = dm.vote([["a", "b", "c"]] * 2, scores, weight=dm.linear())
+    assert [votes.weights(row) for row in range(2)] == [[0.25, 0.5, 1.0], [1.0, 0.5, 0.0]]
+    assert votes.tally == [{"c": 1.0, "b": 0.5, "a": 0.25}, {"a": 1.0, "b": 0.5, "c": 0.0}]
