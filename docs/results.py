@@ -106,15 +106,15 @@ def changes(results: Sequence[CellResult]) -> str:
     better = sum(each > 0 for each in weights)
     return (
         f"At alpha 0.1, ordering equally confident votes at random (jitter) changes the yield of the majority vote by "
-        f"{_range(jitter)} over {len(jitter)} cells. Weighting by a score instead changes it by another "
-        f"{_range(weights)} over {len(weights)} scores of those cells, and adds to it for {better} of them. Breaking "
+        f"{_range(jitter)}, over {len(jitter)} cells. Weighting by a score instead changes it by another "
+        f"{_range(weights)}, over {len(weights)} scores of those cells, and adds to it for {better} of them. Breaking "
         f"the ties that remain by the mean score of the winning paths changes it by {_range(ties)}. So a gain over the "
         "plain majority vote is mostly tie-breaking; only what lies beyond the jittered vote is the score's."
     )
 
 
 def _range(values: Sequence[float]) -> str:
-    return f"{min(values):+.3f} to {max(values):+.3f}, {sum(values) / len(values):+.3f} on average,"
+    return f"{min(values):+.3f} to {max(values):+.3f}, {sum(values) / len(values):+.3f} on average"
 
 
 def prices(results: Sequence[CellResult]) -> str:
@@ -125,7 +125,7 @@ def prices(results: Sequence[CellResult]) -> str:
         lost.append(found[0].answered.mean - found[-1].answered.mean)
         spread.append(found[0].confident_error.sd / max(found[-1].confident_error.sd, 1e-9))
     return (
-        f"With 20 calibration questions the yield changes by {_range(lost)} against the largest number that a cell "
+        f"With 20 calibration questions the yield changes by {_range(lost)}, against the largest number that a cell "
         f"allows, and the standard deviation of the error rate is {min(spread):.1f} to {max(spread):.1f} times as "
         "large. The exact expectation falls below alpha where (n + 1) alpha is not a whole number."
     )
