@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import IO, Any, NoReturn, Self
 
 from demur.errors import InvalidValue
 
@@ -67,6 +68,13 @@ def refuse_function(spec: str, used_as: str, option: str) -> NoReturn:
 def isolated_python(*arguments: str) -> list[str]:
     """A command line of this Python, isolated (`-I`): no current folder, no PYTHONPATH, no user's own packages."""
     return [sys.executable, "-I", *arguments]
+
+
+def is_readable(stream: IO[Any], seconds: float) -> bool:
+    """Whether a child has said something, or gone, within so many seconds."""
+    listening = select.poll()  # unlike select, it takes descriptors of any number
+    listening.register(stream, select.POLLIN | select.POLLHUP)
+    return bool(listening.poll(1000 * seconds))
 
 
 def without_secrets(*others: str) -> dict[str, str]:

@@ -31,7 +31,7 @@ class Problem:
         return question_digest(self.question, self.extra)
 
 
-_ASKED_WITH = ("options", "choices", "passage", "passages", "context", "contexts", "documents", "messages")
+ASKED_WITH = ("options", "choices", "passage", "passages", "context", "contexts", "documents", "messages")
 
 
 def question_digest(question: Any, fields: Mapping[str, Any] | None = None) -> str | None:
@@ -41,7 +41,7 @@ def question_digest(question: Any, fields: Mapping[str, Any] | None = None) -> s
     what tables have in place of text.
     """
     text = "" if question is None or question != question else " ".join(str(question).split())
-    beside = {name: fields[name] for name in _ASKED_WITH if fields and fields.get(name)}
+    beside = {name: fields[name] for name in ASKED_WITH if fields and fields.get(name)}
     if not text and "messages" not in beside:
         return None
     asked = json.dumps([text, beside], sort_keys=True, default=str) if beside else text

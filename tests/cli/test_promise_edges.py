@@ -28,7 +28,7 @@ def ragged(tmp_path):
 
 def test_sizes_that_are_too_rare_are_told_when_calibrating_and_counted_when_deciding(demur, ragged, tmp_path):
     ran = demur("calibrate", ragged, "--alpha", 0.3, "--alpha", 0.1, "-o", "policy.json")
-    assert "paths per pool (pools): 2 (4), 4 (196)" in ran.out
+    assert "Paths per pool (pools): 2 (4), 4 (196)" in ran.out
     assert "pools of 2 paths are not answered at alpha = 0.1: fewer than 9 calibrated each" in ran.out
     assert "at alpha = 0.3" not in ran.out  # which needs 3 only
     facts = demur("calibrate", ragged, "--alpha", 0.1, "--json").json

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 import demur as dm
 from demur.calibration import exact_alpha
 from demur.descriptions import digest
-from demur.errors import InfeasibleWarning, PipelineMismatch, PolicyFileError
+from demur.errors import InfeasibleWarning, InsufficientCalibration, PipelineMismatch, PolicyFileError
+from demur.records import Path, Pool, Problem
+from demur.report.facts import report_facts
 
 ragged = st.lists(
     st.tuples(st.integers(1, 3), st.integers(1, 3), st.booleans()).map(
@@ -97,7 +99,7 @@ def test_pools_cut_to_a_size_that_calibration_hardly_saw_are_not_answered(mostly
 
 def test_the_summary_says_which_sizes_are_not_answered(mostly_ten):
     told = mostly_ten.summary()
-    assert "paths per pool (pools): 5 (4), 10 (400)" in told
+    assert "Paths per pool (pools): 5 (4), 10 (400)" in told
     assert "pools of 5 paths are not answered at alpha = 0.1: fewer than 9 calibrated each" in told
 
 
@@ -208,3 +210,51 @@ def test_an_audit_of_one_size_is_held_against_the_law_of_that_size():
         wolves += policy.point().law.upper_tail(audit[0].errors, 300) < 0.01
     assert alarms <= 8  # 200 · 0.01 and four standard errors
     assert wolves > 8
+
+
+def test_a_policy_that_can_answer_no_size_is_not_feasible():
+    votes = dm.vote([["a"] * (2 + row % 8) for row in range(48)])
+    with pytest.warns(
+        InfeasibleWarning, match=r"48 calibration questions are too few.*needs 9 of each number of paths"
+    ):
+        policy = dm.calibrate(votes, [True] * 48, alpha=0.1)
+    assert not policy.feasible
+    assert policy.decide(["a"] * 4).abstained
+    with pytest.raises(InsufficientCalibration):
+        dm.calibrate(votes, [True] * 48, alpha=0.1, strict=True)
+
+
+def test_what_to_expect_counts_one_error_for_each_threshold():
+    bag = [(4, 4, row % 5 > 0) for row in range(100)] + [(8, 8, row % 10 > 0) for row in range(200)]
+    votes = dm.vote(answers_of(bag), tie_break=np.linspace(0, 1, 300)[::-1])
+    policy = dm.calibrate(votes, [right for *_, right in bag], alpha=0.1)
+    rule, expected = policy.point(), 0.0
+    for size, own in policy.strata.by_size.items():
+        _, wrong = own.above(rule.threshold_of(size))
+        expected += own.n * (1 + wrong) / (own.n + 1)
+    assert set(rule.by_size) == {4}  # the other takes the pooled threshold
+    assert policy.forecast().expected_confident_error == pytest.approx(expected / 300)
+
+
+def test_repeated_splits_say_that_they_vary_sizes_by_chance():
+    votes = dm.vote([["a"] * (4 + row % 2) for row in range(100)])
+    warned = dm.evaluate(votes, [True] * 100, alpha=0.1).warnings
+    assert "pools have 4 to 5 paths" in warned[0]
+    assert dm.evaluate(dm.vote([["a"] * 4] * 100), [True] * 100, alpha=0.1).warnings == []
+
+
+def test_the_report_and_the_audit_expect_the_same_of_pools_of_different_sizes():
+    records = [
+        Pool(
+            Problem(f"q{row}", f"Question {row}", ("a",)),
+            tuple(Path("a" if path or row % 3 else "b") for path in range(4 + row % 2)),
+        )
+        for row in range(300)
+    ]
+    source = dm.PoolSource(records)
+    voted = dm.vote_pools(source, dm.FieldChoice(), source.recipe(tie_break="jitter:0"))
+    policy = dm.calibrate(voted, alpha=0.1, hold_out=0.5)
+    audit = dm.audit_policy(policy, voted)[0]
+    observed = next(p for p in report_facts(source, voted, policy, title="t")["points"] if p["chosen"])["observed"]
+    assert observed["usual_at_most"] == audit.usual_at_most
+    assert (observed["p_value"], observed["errors"]) == (audit.p_value, audit.errors)

@@ -86,3 +86,16 @@ def test_a_table_that_holds_no_pools_is_named(frame, said):
 def test_what_is_no_table_is_refused(thing):
     with pytest.raises(InvalidValue, match="expected a DataFrame, an Arrow table or rows"):
         dm.PoolSource.of_frame(thing)
+
+
+def test_options_and_passages_belong_to_the_problem_and_tell_it_from_others():
+    rows = [
+        {"id": f"q{row}", "question": "Which is prime?", "options": [str(row), "9"], "answer": "A", "gold": "A"}
+        for row in range(4)
+        for _ in range(2)
+    ]
+    voted = dm.vote_pools(dm.PoolSource.of_frame(rows))
+    assert len(voted.counted) == 4
+    (first, *_) = dm.PoolSource.of_frame(rows).pools
+    assert first.problem.extra == {"options": ["0", "9"]}
+    assert first.paths[0].extra == {}

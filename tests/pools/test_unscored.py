@@ -25,8 +25,8 @@ def test_a_file_with_unscored_paths_is_refused_with_a_count_and_two_ways_out():
         PoolFileError, match=r"2 of 40 pools lack the score 'judge' in some path: 'q3', 'q7'"
     ) as refused:
         dm.vote_pools(pools(), dm.FieldChoice(score="judge"))
-    assert "drop_unscored" in str(refused.value)
-    assert "fill_unscored=VALUE" in str(refused.value)
+    assert "unscored=drop" in str(refused.value)
+    assert "unscored=VALUE" in str(refused.value)
 
 
 def test_dropped_pools_are_left_out_of_calibration_counted_and_part_of_the_policy(tmp_path):
@@ -115,3 +115,20 @@ def test_rows_that_are_taken_keep_their_table_labels_and_gaps():
     assert some.table.unscored == (0, 2)
     assert some.votes.unscored.tolist() == [True, False, True]
     assert some.accuracies(np.array([1]))["weighted_vote"] == 1.0
+
+
+def test_a_policy_in_use_takes_files_all_of_whose_pools_lack_a_score():
+    for unscored, answer in (("drop", None), (5.0, "b")):
+        policy = dm.calibrate(dm.vote_pools(pools(), dm.FieldChoice(score="judge", unscored=unscored)), alpha=0.2)
+        one = pools(1, lacking=(0,), start=100)
+        assert policy.decide_votes(policy.vote(one).votes).votes.answer.tolist() == [answer]
+        bare = dm.PoolSource([Pool(Problem("new", "New?"), (Path("a"), Path("b")))])
+        assert policy.vote(bare).votes.unscored is None or policy.vote(bare).votes.unscored.all()
+
+
+def test_a_fill_serves_where_every_pool_lacks_some_score_but_not_where_nothing_has_it():
+    source = pools(lacking=range(40))
+    policy = dm.calibrate(dm.vote_pools(source, dm.FieldChoice(score="judge", unscored=-5.0)), alpha=0.2)
+    assert policy.n == 40
+    with pytest.raises(PoolFileError, match="no pool has the score 'misspelt'"):
+        dm.vote_pools(source, dm.FieldChoice(score="misspelt", unscored=-5.0))

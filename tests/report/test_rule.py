@@ -14,7 +14,7 @@ import pytest
 
 import demur.report
 from demur.calibration import Marginal, Rule
-from demur.evidence.counts import Evidence, above_all, answer_all
+from demur.evidence.counts import Evidence, above_all, answer_all, exceeds
 from demur.report.facts import _by_size
 from demur.report.page import page_of
 
@@ -53,8 +53,10 @@ def draw_rule(rng, keys):
     tied = tuple(finite[rng.integers(len(finite))].tolist())
     thresholds = [settled, tied, tied, above_all(width), answer_all(width), (tied[0], *[math.inf] * (width - 1))]
     drawn = [thresholds[place] for place in rng.integers(len(thresholds), size=3)]
-    by_size = {2: max(drawn[0], drawn[1]), 3: max(drawn[0], drawn[2])} if rng.random() < 0.5 else None
-    return Rule(guarantee, KEYS, guarantee.law(KEYS), drawn[0], by_size)
+    if rng.random() < 0.5:
+        return Rule(guarantee, KEYS, guarantee.law(KEYS), drawn[0])
+    by_size = {2: max(drawn[0], drawn[1]), 3: max(drawn[0], drawn[2])}
+    return Rule(guarantee, KEYS, guarantee.law(KEYS), drawn[0], (2, 3), by_size)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +104,11 @@ def test_the_cases_reach_every_corner(cases):
     thresholds = [rule.threshold_key for rule, *_ in cases]
     for width in (1, 2):
         assert {above_all(width), answer_all(width)} <= set(thresholds)
-    ties = [(keys[:, 0] == rule.threshold, rule.answers(keys)) for rule, keys, _ in cases if keys.shape[1] == 2]
+    ties = [
+        (keys[:, 0] == rule.threshold, exceeds(keys, rule.threshold_key))
+        for rule, keys, _ in cases
+        if keys.shape[1] == 2
+    ]
     assert sum(int((tied & answered).sum()) for tied, answered in ties) > 100
     assert sum(int((tied & ~answered).sum()) for tied, answered in ties) > 100
 

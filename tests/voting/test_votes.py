@@ -356,3 +356,18 @@ def test_jitter_without_questions_depends_on_the_id_and_the_seed_alone():
 def test_bad_input_is_named(call, rule):
     with pytest.raises(InvalidValue, match=rule):
         call()
+
+
+def test_votes_without_jitter_cannot_calibrate_for_others_would_pass_them_by_it():
+    rng = np.random.default_rng(1)
+    right = rng.random(200) < 0.7
+    with pytest.warns(NoJitterWarning):
+        votes = dm.vote([["a", "a"]] * 200, tie_break=dm.jitter(0))
+    for use in (dm.calibrate, dm.evaluate):
+        with pytest.raises(InvalidValue, match="200 of 200 calibration votes have neither a question nor an id"):
+            use(votes, right, alpha=0.1)
+    named = dm.vote([["a", "a"]] * 200, tie_break=dm.jitter(0), ids=range(200))
+    policy = dm.calibrate(named, right, alpha=0.1)
+    nameless = policy.decide(["a", "a"])  # the harmless way round: it comes last among its equals
+    assert nameless.abstained
+    assert "It has no jitter" in nameless.explanation

@@ -36,6 +36,15 @@ def _place(address: str) -> tuple[object, ...]:
     return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme), parts.path.rstrip("/")
 
 
+def is_web_address(address: str) -> bool:
+    """Whether an address can be asked by HTTP."""
+    try:
+        parts = urlsplit(address)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:  # brackets that are not closed, a port that is none
+        return False
+
+
 def without_login(address: str) -> tuple[str, str]:
     """An address as it is asked, and the user and password that stood in it."""
     parts = urlsplit(address)

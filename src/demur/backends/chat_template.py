@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from threading import Lock
 from typing import Any
 
 from demur.errors import BackendError, MissingExtra
-from demur.foreign_code import isolated_python, without_secrets
+from demur.foreign_code import is_readable, isolated_python, without_secrets
 
 LONGEST_TEMPLATE = 1 << 18
 """Characters; the longest in use have some thirty thousand."""
@@ -63,6 +62,7 @@ class ChatTemplate:
             raise MissingExtra("a chat template needs jinja2", self.extra)
         answer = self._ask(child, self.template, self.seconds)
         if "text" not in answer:
+            self.close()  # it would take the next chat for the template
             self._refuse(answer)
         return child
 
@@ -88,7 +88,7 @@ class ChatTemplate:
             left = deadline - time.monotonic()
             if left <= 0 or len(line) > _ESCAPED * LONGEST_TEXT:
                 return b""
-            if select.select([child.stdout], [], [], left)[0]:
+            if is_readable(child.stdout, left):
                 part = os.read(child.stdout.fileno(), 1 << 16)
                 if not part:
                     return b""

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from demur.backends._pacing import Pace
-from demur.backends.addresses import same_address, usable_key, without_login
+from demur.backends.addresses import is_web_address, same_address, usable_key, without_login
 from demur.backends.protocol import has_choices
 from demur.backends.redaction import Secrets, secrets_of, shown_address
 from demur.errors import BackendError, EndpointRefused, EndpointSilent, MissingExtra, NoSuchRoute
@@ -61,7 +61,7 @@ class Endpoint:
         address = base_url or usual
         if not address:
             raise BackendError("no endpoint is named", f"give {{base_url}} or set {name}_BASE_URL")
-        if urlsplit(address).scheme not in ("http", "https"):
+        if not is_web_address(address):
             raise BackendError(f"an endpoint's address begins with http:// or https://, got {shown_address(address)}")
         self.base_url, self._login = without_login(address.rstrip("/"))
         self.shown = shown_address(self.base_url)

@@ -87,7 +87,9 @@ class OpenAI(UsesEndpoint):
                         failure = failure or error
                         continue
                     if refused is not None:
-                        most, smaller = min(most, max(1, refused // 2)), True
+                        held = self._size.limit  # what is known to work, where more was only tried
+                        fewer = held if held is not None and held < refused else refused // 2
+                        most, smaller = min(most, max(1, fewer)), True
                     elif completions and smaller:  # fewer at once do work: so from now on
                         self._size.takes_at_most(most)
                     got.update(completion.path for completion in completions)

@@ -33,7 +33,8 @@ class Secrets:
         ordered = sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
         whole = (re.escape(text) if len(text) >= _LONG else rf"(?<!\w){re.escape(text)}(?!\w)" for text in ordered)
         self._pattern = re.compile("|".join(whole)) if ordered else None
-        self._long = [spelling.encode() for spelling in ordered if len(spelling) >= _LONG]
+        # One of digits alone could be a part of any number, and what is left of that would be no JSON.
+        self._long = [text.encode() for text in ordered if len(text) >= _LONG and not text.isdigit()]
 
     def out_of(self, message: str) -> str:
         """A message without them, and without whatever else looks like a secret."""

@@ -39,8 +39,7 @@ def forecast(evidence: Evidence | Strata, rule: Rule, *, delta: float = 0.05) ->
     answered = right + wrong
     margin = math.sqrt(math.log(2 / delta) / (2 * n))
     accuracy = right / answered if answered else math.nan
-    # A threshold of 0 was not set by an error, and 1 answers nothing: neither leaves anything to correct.
-    expected = (1 + wrong) / (n + 1) if rule.threshold > 0 and answered else wrong / n
+    expected = _expected(evidence, rule)
     return Forecast(
         alpha=rule.alpha,
         threshold=rule.threshold,
@@ -52,3 +51,26 @@ def forecast(evidence: Evidence | Strata, rule: Rule, *, delta: float = 0.05) ->
         expected_confident_error=expected,
         false_abstention=(evidence.n_right - right) / n,
     )
+
+
+def _expected(evidence: Evidence | Strata, rule: Rule) -> float:
+    """The rate on new questions. Each threshold was set by an error, which a new question may make too."""
+    n, (right, wrong) = evidence.n, rule.answered(evidence)
+    apart = {} if isinstance(evidence, Evidence) else evidence.by_size
+    expected = 0.0
+    for size, threshold in rule.by_size.items():
+        if (part := apart.get(size)) is not None:
+            own = part.above(threshold)
+            expected += part.n * _corrected(part.n, *own, threshold[0])
+            n, right, wrong = n - part.n, right - own[0], wrong - own[1]
+    return (expected + n * _corrected(n, right, wrong, rule.threshold)) / evidence.n
+
+
+def _corrected(n: int, right: int, wrong: int, threshold: float) -> float:
+    """The error rate of one threshold, with one error more among one question more.
+
+    A threshold of 0 was not set by an error, and where nothing is answered nothing is to be corrected.
+    """
+    if not n:
+        return 0.0
+    return (1 + wrong) / (n + 1) if threshold > 0 and right + wrong else wrong / n

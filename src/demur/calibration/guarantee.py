@@ -1,7 +1,7 @@
 """What a guarantee is, and the rule it settles on.
 
     Guarantee.settle(evidence) → Rule      given labelled votes, which keys are answered, and what is promised of it
-    Rule.answers(keys)                     answered means key > threshold, strictly
+    Rule.answers(keys, n_paths)            answered means key > threshold, strictly
     Rule.law                               which law its errors follow on new votes: what an audit asks
     Rule.promise                           the guarantee in one sentence, with its scope
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -29,6 +29,7 @@ from demur.evidence.strata import Sizes, Strata, rows_by_size
 
 Level = float | Fraction
 """An alpha: the decimal that a number prints as, or a fraction as it is."""
+_FINEST = 10**40
 QUESTION, CLUSTER = "question", "cluster"
 """What a promise counts: questions, or clusters of them of which one question each counts."""
 
@@ -77,8 +78,10 @@ class Rule:
     n: int
     law: ErrorLaw
     threshold_key: ThresholdKey
-    by_size: Mapping[int, ThresholdKey] | None = None
-    """The threshold of each pool size that calibration saw often enough; others are not answered. None: any size."""
+    sizes: Collection[int] | None = None
+    """The pool sizes that calibration saw often enough; others are not answered. None: any size."""
+    by_size: Mapping[int, ThresholdKey] = field(default_factory=dict)
+    """Of the sizes whose own threshold is larger."""
     unit: str = QUESTION
 
     @property
@@ -92,8 +95,8 @@ class Rule:
 
     @property
     def feasible(self) -> bool:
-        """False where n is too small for the promise, so that the policy abstains always."""
-        return self.law.answers
+        """False where n is too small for the promise, for pools of any size, so that the policy abstains always."""
+        return self.law.answers and (self.sizes is None or len(self.sizes) > 0)
 
     @property
     def promise(self) -> str:
@@ -102,25 +105,22 @@ class Rule:
     @property
     def too_few(self) -> str:
         """Why it abstains always, where it does."""
+        apart = " of each number of paths" if self.law.answers else ""
         return (
             f"{self.n} calibration {self.unit}s are too few for alpha = {self.alpha:g} ({self.guarantee.name}), "
-            f"which needs {self.guarantee.n_needed()}"
+            f"which needs {self.guarantee.n_needed()}{apart}"
         )
 
     def threshold_of(self, size: int) -> ThresholdKey:
         """The key that a pool of this size must exceed."""
-        if self.by_size is None:
-            return self.threshold_key
-        return self.by_size.get(size) or above_all(len(self.threshold_key))
+        return self.by_size.get(size, self.threshold_key) if self.takes(size) else above_all(len(self.threshold_key))
 
     def takes(self, size: int) -> bool:
         """Whether calibration saw enough pools of this size for any of them to be answered."""
-        return self.by_size is None or size in self.by_size
+        return self.sizes is None or size in self.sizes
 
-    def answers(self, keys: Floats, n_paths: Sizes | None = None) -> NDArray[np.bool_]:
-        """Which keys are answered, of pools of these sizes; where none are given, whatever their size."""
-        if n_paths is None:
-            return exceeds(keys, self.threshold_key)
+    def answers(self, keys: Floats, n_paths: Sizes) -> NDArray[np.bool_]:
+        """Which keys are answered, of pools of these sizes."""
         answered = np.zeros(len(keys), dtype=np.bool_)
         for size, rows in rows_by_size(n_paths).items():
             answered[rows] = exceeds(keys[rows], self.threshold_of(size))
@@ -136,7 +136,7 @@ class Rule:
     def document(self) -> dict[str, Any]:
         """As plain values: what a policy file stores, and checks against its own evidence."""
         settled: dict[str, Any] = {"k": self.law.k, "threshold": without_infinity(self.threshold_key)}
-        if self.by_size is not None and set(self.by_size.values()) != {self.threshold_key}:
+        if self.by_size:
             settled["by_size"] = {str(size): without_infinity(key) for size, key in self.by_size.items()}
         return {"guarantee": self.guarantee.name, **self.guarantee.parameters(), **settled}
 
@@ -146,20 +146,14 @@ def settle_by_size(guarantee: Guarantee, evidence: Strata, unit: str = QUESTION)
 
     A size that was seen too seldom to bear the promise by itself is not answered.
     """
-    rule = guarantee.settle(evidence.pooled)
-    sizes = list(evidence.by_size)
+    rule, known = replace(guarantee.settle(evidence.pooled), unit=unit), tuple(evidence.by_size)
     if evidence.by_chance:
-        keys = dict.fromkeys(range(sizes[0], sizes[-1] + 1), rule.threshold_key)
-    elif len(sizes) == 1:
-        keys = {sizes[0]: rule.threshold_key}
-    else:
-        needed = guarantee.n_needed()
-        keys = {
-            size: max(rule.threshold_key, guarantee.settle(own).threshold_key)
-            for size, own in evidence.by_size.items()
-            if own.n >= needed
-        }
-    return replace(rule, by_size=keys, unit=unit)
+        return replace(rule, sizes=range(known[0], known[-1] + 1))
+    if len(known) == 1:
+        return replace(rule, sizes=known)
+    needed = guarantee.n_needed()
+    own = {size: guarantee.settle(part).threshold_key for size, part in evidence.by_size.items() if part.n >= needed}
+    return replace(rule, sizes=tuple(own), by_size={size: key for size, key in own.items() if key > rule.threshold_key})
 
 
 @dataclass(frozen=True)
@@ -232,4 +226,6 @@ def exact_alpha(value: Any, name: str = "alpha") -> Fraction:
         raise InvalidValue(f"{name} must be a number strictly between 0 and 1, got {value!r}") from None
     if not 0 < level < 1:
         raise InvalidValue(f"{name} must lie strictly between 0 and 1, got {value}")
+    if level.denominator > _FINEST:
+        raise InvalidValue(f"{name} must be a decimal or a fraction of moderate size, got {value}")
     return level

@@ -78,7 +78,7 @@ def _check(policy: demur.Policy, errors: int, of: int, alpha: float | None) -> d
 
     rules = policy.points if alpha is None else (policy.point(alpha),)
     checks = [Consistency.of(rule, errors, of, points=len(rules)) for rule in rules]
-    return {"n": of, "points": [check.document() for check in checks]}
+    return {"n": of, "unit": policy.unit, "points": [check.document() for check in checks]}
 
 
 def _show_check(facts: dict[str, Any]) -> None:
@@ -86,7 +86,9 @@ def _show_check(facts: dict[str, Any]) -> None:
         output.say(point["verdict"])
         if point["feasible"]:
             usual = output.percent(point["usual_at_most"])
-            output.say(f"  In at least 95 % of audits of {facts['n']} questions {usual} or fewer are answered wrongly.")
+            output.say(
+                f"  In at least 95 % of audits of {facts['n']} {facts['unit']}s {usual} or fewer are answered wrongly."
+            )
 
 
 def _audit(policy: demur.Policy, voted: demur.VotedPools) -> dict[str, Any]:

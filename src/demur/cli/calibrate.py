@@ -86,7 +86,7 @@ def run(
         "held_out": held_out,
         "left_out": source.left_out,
         **policy_facts(policy),
-        "warnings": [*voted.score_warnings(), *policy.size_notes()],
+        "warnings": [*voted.score_warnings(), *policy.size_warnings()],
     }
     if json:
         output.emit(facts)
@@ -117,6 +117,7 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
         "unit": policy.unit,
         "sizes": policy.sizes,
         "sizes_by_chance": policy.strata.by_chance,
+        "size_note": policy.size_note(),
         "unscored": policy.unscored,
         "pipeline": policy.pipeline,
         "fingerprint": policy.fingerprint,
@@ -186,7 +187,7 @@ def _show(facts: dict[str, Any]) -> None:
                 f"for alpha = {point['alpha']:g}: no threshold on this confidence can answer. Try {remedy}."
             )
     output.warn(facts["warnings"])
-    output.say(*(point["promise"] for point in facts["points"]))
+    output.say(*([facts["size_note"]] if facts["size_note"] else []), *(point["promise"] for point in facts["points"]))
     output.say(
         "The promise is about all questions together: it is not that any one answer is right, nor that a share "
         "1 − alpha of the answers given are."

@@ -64,7 +64,7 @@ def run(
     facts = {
         **{
             name: getattr(evaluation, name)
-            for name in ("n", "unit", "duplicates", "n_cal", "splits", "seed", "accuracy")
+            for name in ("n", "unit", "duplicates", "unscored", "n_cal", "splits", "seed", "accuracy")
         },
         "left_out": source.left_out,
         "pipeline": voted.votes.description.document(),

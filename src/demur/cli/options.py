@@ -5,7 +5,6 @@ Verbs use the library by its public names, which `demur` imports when they are u
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -141,10 +140,13 @@ class VoteFlags:
 
 def read_ids(file: Path) -> list[str]:
     """Ids of problems, one per line; of a pool or question file, its ids."""
+    from demur.files import strict_json
+    from demur.files.inputs import text_of
+
+    lines = [line.strip() for line in text_of(file, InvalidValue).splitlines() if line.strip()]
     try:
-        lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-        return [str(json.loads(line)["id"]) if line.startswith("{") else line for line in lines]
-    except (OSError, UnicodeDecodeError, ValueError, KeyError, RecursionError) as error:
+        return [str(strict_json.parse(line)["id"]) if line.startswith("{") else line for line in lines]
+    except (ValueError, KeyError) as error:
         raise InvalidValue(f"cannot read ids of problems from {file}: {error}") from None
 
 

@@ -66,7 +66,14 @@ def table_of(title: str, items: Iterable[Any], columns: Columns) -> None:
     table(title, list(columns), [[shown(item) for shown in columns.values()] for item in items])
 
 
-_FLAGS = {"n_paths": "--paths", "prompt": "--prompt", "logprobs=False": "--no-logprobs", "partial=True": "--partial"}
+_FLAGS = {
+    "n_paths": "--paths",
+    "prompt": "--prompt",
+    "logprobs=False": "--no-logprobs",
+    "partial=True": "--partial",
+    "unscored=drop": "--drop-unscored",
+    "unscored=VALUE": "--fill-unscored VALUE",
+}
 """Options whose flags are not their names with dashes."""
 
 

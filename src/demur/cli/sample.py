@@ -123,25 +123,26 @@ def run(
             output.say(f"  {len(sampled.unscored)} problems could not be scored: {output.visible(reason, 200)}.")
             output.say(
                 "  Run the same command again to have such paths drawn again (but none of a run sampled with "
-                "--no-logprobs), or leave these problems out: "
-                f"demur calibrate {store} --score {sampled.score} --drop-unscored"
+                "--no-logprobs), or leave these problems out:"
             )
+            _say_next(out, run_name, sampled.score, " --drop-unscored")
         if progress.stopped or progress.failed:
             output.say("Run the same command again to go on.")
-        elif sampled.score is not None:
+        elif not sampled.unscored:
             _say_next(out, run_name, sampled.score)
     if progress.stopped or progress.failed or sampled.unscored:
         raise typer.Exit(130 if progress.stopped else 1)
 
 
-def _say_next(out: str, run_name: str, score: str) -> None:
+def _say_next(out: str, run_name: str, score: str | None, flags: str = "") -> None:
     """A command to paste: quoted, and without the password of the address."""
     from demur.store.connection import pasted
 
+    scored = "" if score is None else f" --score {shlex.quote(score)}"
     place, secret = pasted(out)
     with demur.Store(out) as store:
         several = f" --run {shlex.quote(run_name)}" if len(store.names()) > 1 else ""
-    output.say(f"Next: demur calibrate {place}{several} --score {shlex.quote(score)} --alpha 0.1 -o policy.json")
+    output.say(f"Next: demur calibrate {place}{several}{scored}{flags} --alpha 0.1 -o policy.json")
     if secret:
         output.say("  (It lacks the password of the address: set PGPASSWORD to it first, or write it to ~/.pgpass.)")
 

@@ -102,7 +102,7 @@ class WorkQueue(Generic[Work, Result]):
                 try:
                     wait, arrived = max(0.0, not_before - time.monotonic()), self.arrived
                     batch.append(await asyncio.wait_for(arrived.get(), wait) if wait else arrived.get_nowait())
-                except TimeoutError:
+                except (TimeoutError, asyncio.QueueEmpty):
                     break
             last = batch[-1] is None
             results = [result for result in batch if result is not None]

@@ -30,6 +30,8 @@ class SamplingProgress(Progress):
     arrived: int = 0
     """Paths that came, saved or about to be."""
     with_logprobs: int = 0
+    blank: int = 0
+    """Paths without a text, which say nothing of what a model gives."""
     drawn_again: int = 0
     """Paths that were there, and were drawn again because they lacked log-probabilities."""
     still_without: int = 0
@@ -38,13 +40,20 @@ class SamplingProgress(Progress):
     def take(self, portion: Sequence[Completion]) -> None:
         """Count what came."""
         self.arrived += len(portion)
-        self.with_logprobs += sum(map(_can_be_scored, portion))
+        self.with_logprobs += sum(path.logprobs is not None for path in portion)
+        self.blank += sum(not path.text for path in portion)
+
+    @property
+    def tried(self) -> bool:
+        """Whether enough is known of log-probabilities to ask for many paths at once."""
+        return bool(self.with_logprobs) or self.blank >= _MOST_BLANK
 
     def refuse_without_logprobs(self) -> None:
         """Give up on a model that gives no log-probabilities where a score needs them."""
-        if self.arrived >= min(_TRIALS, self.wanted) and not self.with_logprobs:
+        telling = self.arrived - self.blank  # a blank path has no token that could have one
+        if telling >= min(_TRIALS, self.wanted) and not self.with_logprobs:
             raise LogprobsMissing(
-                f"the first {self.arrived} paths came without token log-probabilities, which the perplexity score "
+                f"the first {telling} paths came without token log-probabilities, which the perplexity score "
                 "needs; no more were asked for",
                 "start the endpoint with them, or sample with {logprobs=False}",
             )
@@ -60,6 +69,7 @@ class SamplingProgress(Progress):
 
 _TRIALS = 3
 """Paths that are drawn one by one to see whether log-probabilities come with them."""
+_MOST_BLANK = 16
 Watch = Callable[[SamplingProgress], None]
 Stop = asyncio.Event | None
 
@@ -133,7 +143,7 @@ async def sample(
         try:
             if not certain:
                 async with on_trial:
-                    while wanted and not progress.with_logprobs:
+                    while wanted and not progress.tried:
                         progress.refuse_without_logprobs()
                         await draw(lacking, prompt, [wanted.pop(0)])
             if wanted:

@@ -53,7 +53,7 @@ async def score_run(
     started = datetime.now(UTC).isoformat(timespec="seconds")
     progress = ScoringProgress(0, 0, name=scorer.name)
     stop = stop or asyncio.Event()
-    if not run.has_whole_pools():  # nobody need be asked
+    if not await asyncio.to_thread(run.has_whole_pools):  # nobody need be asked
         return progress
     try:
         if isinstance(scorer, ModelScorer) and not await _unless_stopped(scorer.prepare(), stop):

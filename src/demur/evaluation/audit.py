@@ -51,10 +51,13 @@ class Consistency:
     verdict: str
 
     @staticmethod
-    def of(rule: Rule, errors: int, n: int, *, points: int = 1, law: CountLaw | None = None) -> Consistency:
+    def of(
+        rule: Rule, errors: int, n: int, *, points: int = 1, law: CountLaw | None = None, unit: str | None = None
+    ) -> Consistency:
         """From the two bare numbers; `points` is how many rules are audited together.
 
-        `law` is that of the errors on these very votes, where pools of different sizes have one of their own.
+        `law` is that of the errors on these very votes, where pools of different sizes have one of their own, and
+        `unit` is what was counted, if that is not what the rule counts.
         """
         if not 0 <= errors <= n or n < 1:
             raise InvalidValue(f"errors must lie between 0 and the number of questions, got {errors} of {n}")
@@ -62,7 +65,7 @@ class Consistency:
         low, high = law.interval(n)
         limit, p_value = law.usual_at_most(n), law.upper_tail(errors, n)
         consistent = verdict_of(p_value, points) != NOT_CONSISTENT
-        verdict = _verdict(rule, n, errors, p_value, consistent=consistent)
+        verdict = _verdict(rule, f"{n} {unit or rule.unit}s", errors / n, errors, p_value, consistent=consistent)
         limits = limit / n, (low / n, high / n)
         return Consistency(rule, n, errors, errors / n, *limits, p_value, consistent, verdict)
 
@@ -149,14 +152,15 @@ def audit_policy(
     if not len(fresh):
         raise CalibrationLeak(f"all {len(voted)} problems calibrated this policy", "give other problems")
     left_out, n = int(seen.sum()), len(fresh)
-    points = [_audit(policy, rule, voted, fresh, ~seen) for rule in policy.points]
+    unit = CLUSTER if voted.clustered else QUESTION
+    points = [_audit(policy, rule, voted, fresh, ~seen, unit) for rule in policy.points]
     frontier = Frontier.of(Evidence.of(voted.votes.key[fresh], labels[fresh]))
-    duplicates, unit = len(voted) - left_out - n, CLUSTER if voted.clustered else QUESTION
+    duplicates = len(voted) - left_out - n
     every = n + duplicates if voted.clustered else n
     return PolicyAudit(len(voted), left_out, duplicates, n, unit, every, frontier, points)
 
 
-def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: NDArray[np.bool_]) -> Audit:
+def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: NDArray[np.bool_], unit: str) -> Audit:
     """One rule on the rows that count, `fresh`, and on all that are `new`, where clusters have several."""
     decided = policy.decide_votes(voted.votes, alpha=rule.alpha, guarantee=rule.guarantee.name)
     every_error = decided.answered & ~voted.labelled
@@ -164,7 +168,7 @@ def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: NDAr
     n, given, errors = len(fresh), int(is_answered.sum()), int(every_error[fresh].sum())
     law = policy.law_on(rule, dict(zip(*(part.tolist() for part in np.unique(sizes, return_counts=True)), strict=True)))
     return Audit(
-        **vars(Consistency.of(rule, errors, n, points=len(policy.points), law=law)),
+        **vars(Consistency.of(rule, errors, n, points=len(policy.points), law=law, unit=unit)),
         expected_confident_error=forecast(policy.strata, rule).expected_confident_error,
         answered=given / n,
         selective_accuracy=(given - errors) / given if given else float("nan"),
@@ -181,11 +185,11 @@ def verdict_of(p_value: float, points: int) -> str:
     return MORE_THAN_USUAL if p_value >= SUSPICIOUS / points else NOT_CONSISTENT
 
 
-def _verdict(rule: Rule, n: int, errors: int, p_value: float, *, consistent: bool) -> str:
+def _verdict(rule: Rule, counted: str, rate: float, errors: int, p_value: float, *, consistent: bool) -> str:
     if not rule.feasible:
         return f"Abstains always: {rule.n} calibration {rule.unit}s are too few for alpha = {rule.alpha:g}."
-    rate = f"{errors / n:.3g} against alpha = {rule.alpha:g}, p = {p_value:.3g}"
-    counted = f"{errors} wrong answers in {n} {rule.unit}s ({rate})"
+    told = f"{rate:.3g} against alpha = {rule.alpha:g}, p = {p_value:.3g}"
+    counted = f"{errors} wrong answers in {counted} ({told})"
     if p_value >= UNUSUAL:
         return f"Consistent with the promise: {counted}."
     if consistent:

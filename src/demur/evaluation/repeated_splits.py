@@ -123,6 +123,8 @@ class Evaluation:
     """What n counts: questions, or clusters of them."""
     duplicates: int
     """Rows that share a cluster or a question text with one that counts."""
+    unscored: int
+    """Pools that were left out because a path of theirs has no score."""
     n_cal: int
     splits: int
     seed: int
@@ -144,14 +146,27 @@ def evaluate(
     seed: int = 0,
 ) -> Evaluation:
     """Repeated splits of one set of labelled votes; 200 calibrate, or half of fewer than 400."""
-    voted = VotedPools.of(votes, correct).scored
+    given = VotedPools.of(votes, correct)
+    voted = given.scored
     rows, n = voted.in_order, len(voted.in_order)
     n_cal = n_cal if n_cal is not None else 200 if n >= 400 else n // 2
     points = evaluate_splits({"": voted}, alpha=alpha, guarantee=guarantee, n_cal=n_cal, splits=splits, seed=seed)
     frontier = Frontier.of(Evidence.of(voted.votes.key[rows], voted.labelled[rows]))
     duplicates, accuracies = len(voted) - n, voted.accuracies(rows)
     unit = CLUSTER if voted.clustered else QUESTION
-    return Evaluation(n, unit, duplicates, n_cal, splits, seed, accuracies, frontier, points, voted.score_warnings())
+    warnings = [*voted.score_warnings(), *_size_warning(voted)]
+    unscored = len(given) - len(voted)
+    return Evaluation(n, unit, duplicates, unscored, n_cal, splits, seed, accuracies, frontier, points, warnings)
+
+
+def _size_warning(voted: VotedPools) -> list[str]:
+    fewest, most = int(voted.votes.n_paths.min()), int(voted.votes.n_paths.max())
+    if fewest == most:
+        return []
+    return [
+        f"pools have {fewest} to {most} paths, and random splits vary them by chance: so would a policy that was "
+        "calibrated with sizes by chance; others keep their promise for each size apart, and answer less"
+    ]
 
 
 def evaluate_splits(
@@ -174,6 +189,7 @@ def evaluate_splits(
     for name, cell in cells.items():
         voted = (VotedPools.of(*cell) if isinstance(cell, tuple) else cell).scored
         voted.refuse_fitted()
+        voted.refuse_without_jitter()
         rows = voted.in_order
         if len(rows) not in drawn:
             drawn[len(rows)] = repeated(len(rows), n_cal, splits, seed)

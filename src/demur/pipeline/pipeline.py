@@ -47,6 +47,7 @@ from demur.scoring.protocol import Scorer
 from demur.store import Run, Store
 from demur.tasks import common_task, task_named
 from demur.version import __version__
+from demur.voting.recipe import Unscored
 
 
 @dataclass(frozen=True)
@@ -210,11 +211,14 @@ class SampledRun:
 
         return event_loop.run_stoppable(work)
 
-    def voted(self, *, partial: bool = False) -> VotedPools:
-        """Its pools, voted on with the pipeline's score, and labelled; `partial` leaves out those that lack paths."""
+    def voted(self, *, partial: bool = False, unscored: Unscored = None) -> VotedPools:
+        """Its pools, voted on with the pipeline's score, and labelled; `partial` leaves out those that lack paths.
+
+        `unscored` says what becomes of pools with a path that has no score: "drop", or a number in its place.
+        """
         with Store(self.store) as opened:
             source = source_of_run(opened.run(self.name), partial=partial)
-        return vote_pools(source, FieldChoice(score=self.score))
+        return vote_pools(source, FieldChoice(score=self.score, unscored=unscored))
 
     def calibrate(
         self,
@@ -224,9 +228,11 @@ class SampledRun:
         hold_out: float = 0.0,
         seed: int = 0,
         partial: bool = False,
+        unscored: Unscored = None,
     ) -> Policy:
-        """A policy, calibrated on the pools of the run; `partial` leaves out those that lack paths."""
-        return calibrate(self.voted(partial=partial), alpha=alpha, guarantee=guarantee, hold_out=hold_out, seed=seed)
+        """A policy, calibrated on the pools of the run, as `voted` and `demur.calibrate` have it."""
+        voted = self.voted(partial=partial, unscored=unscored)
+        return calibrate(voted, alpha=alpha, guarantee=guarantee, hold_out=hold_out, seed=seed)
 
 
 def _facts(progress: SamplingProgress) -> dict[str, Any]:

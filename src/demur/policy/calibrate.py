@@ -51,6 +51,7 @@ def calibrate(
         given = given.take(given.split(hold_out=hold_out, seed=seed).calibration)
     voted = given.scored
     voted.refuse_fitted()
+    voted.refuse_without_jitter()
     unit, every = QUESTION, None
     evidence = Strata.of(*voted.counted_keys, by_chance=sizes_by_chance)
     if voted.clustered:

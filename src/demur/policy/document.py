@@ -21,13 +21,14 @@ from demur.evidence.counts import Evidence
 from demur.evidence.strata import Strata
 from demur.policy.file import Document
 from demur.policy.seen import Seen
+from demur.pools.scores import as_unscored
 from demur.version import __version__
 from demur.voting.recipe import Recipe
 
 _MOST_VOTES = 10**15
 _MOST_PATHS = 1 << 20
 _SETTLED = ("guarantee", "k", "threshold", "by_size")
-_FRACTION = re.compile(r"[0-9]{1,18}/[0-9]{1,18}")
+_FRACTION = re.compile(r"[0-9]{1,41}/[0-9]{1,41}")
 _SEEN = ("ids", "questions", "clusters")
 
 
@@ -85,6 +86,7 @@ def from_document(document: Document) -> PolicyParts:
         raise ValueError("its fingerprint does not match its pipeline")
     if not isinstance(description.score.get("name"), (str, type(None))):
         raise ValueError(f"score.name must be a string or null, got {description.score.get('name')!r}")
+    as_unscored(description.score.get("unscored"))
     recipe = Recipe.of(description.vote)
     by_chance, unit = document.get("sizes_by_chance"), document.get("unit")
     if not isinstance(by_chance, bool) or unit not in (QUESTION, CLUSTER):

@@ -225,17 +225,21 @@ class Policy(PolicyParts):
                 every = forecast(self.every_question, rule)
                 questions = f"of all {self.every_question.n} questions in these clusters"
                 lines.append(f"  {questions}, {_show(every.confident_error)} are answered wrongly")
-        lines += self.size_notes()
+        lines += [note for note in (self.size_note(), *self.size_warnings()) if note]
         return "\n".join(lines)
 
-    def size_notes(self) -> list[str]:
-        """What to know of pools of different sizes, in words; nothing where all calibration pools have one size."""
+    def size_note(self) -> str:
+        """How many pools have how many paths, in words; blank where all have as many."""
         if len(self.sizes) == 1:
-            return []
+            return ""
         told = ", ".join(f"{size} ({pools})" for size, pools in self.sizes.items())
         if self.strata.by_chance:
-            return [f"paths per pool (pools): {told}; they vary by chance in use as here, so one threshold serves all"]
-        notes = [f"paths per pool (pools): {told}; each size has to pass its own threshold too"]
+            return f"Paths per pool (pools): {told}. They vary by chance in use as here, so one threshold serves all."
+        return f"Paths per pool (pools): {told}. Each size has to pass its own threshold too."
+
+    def size_warnings(self) -> list[str]:
+        """Which sizes are not answered, and why."""
+        notes = []
         for rule in self.points:
             needed, rare = rule.guarantee.n_needed(), [str(size) for size in self.sizes if not rule.takes(size)]
             if rare and rule.feasible:

@@ -34,6 +34,8 @@ class FieldChoice:
     """What becomes of pools with a path that has no score: see `voting.recipe.Unscored`."""
     among: tuple[str, ...] = ()
     """The relations, with their versions, that a policy's tasks had; where a file has no others, it is read alike."""
+    in_use: bool = False
+    """The choice is a policy's: pools that lack the score are read as it says, be they all."""
 
     def __post_init__(self) -> None:
         as_unscored(self.unscored)
@@ -75,7 +77,7 @@ class FieldChoice:
         alone = None if stage["relation"] == by_task(compared) else compared[0].partition("@")[0]
         unscored = as_unscored(description.score.get("unscored"))
         among = compared if alone is None else ()
-        return cls(stage["field"], score, tuple(stage["missing"]), alone, unscored, among)
+        return cls(stage["field"], score, tuple(stage["missing"]), alone, unscored, among, in_use=True)
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,9 @@ def read_table(pools: Sequence[Pool], fields: FieldChoice) -> PoolTable:
         key_of = {text: None if text is None or text in named else relation.key(text) for text in times}
         keys.append([key_of[surface] for surface in row])
         written.append(_spellings(key_of, times))
-    scores, unscored = (None, []) if fields.score is None else scores_or_dropped(pools, fields.score, fields.unscored)
+    scores, unscored = None, list[int]()
+    if fields.score is not None:
+        scores, unscored = scores_or_dropped(pools, fields.score, fields.unscored, in_use=fields.in_use)
     suspects = {text: n for text, n in counts.items() if _SUSPECT.fullmatch(text) and text not in named}
     unused = tuple(spelling for spelling in fields.missing if spelling.strip() not in counts)
     columns = (

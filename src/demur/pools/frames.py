@@ -11,7 +11,7 @@ from typing import Any
 
 from demur.errors import InvalidValue, PoolFileError
 from demur.files.strict_json import NotJson, parse
-from demur.records import Path, Pool, Problem
+from demur.records import ASKED_WITH, Path, Pool, Problem
 
 SCORE = "score."
 PROBLEM = ("id", "question", "gold", "cluster", "group", "problem_extra")
@@ -66,13 +66,15 @@ def pools_of_rows(rows: Iterable[Mapping[str, Any]], where: str) -> list[Pool]:
 
 def _problem(row: Mapping[str, Any], identity: str) -> Problem:
     cluster, group = (None if row.get(name) is None else str(row[name]) for name in ("cluster", "group"))
-    gold, extra = tuple(_list(row.get("gold"))), _object(row, "problem_extra")
+    beside = {name: row[name] for name in ASKED_WITH if row.get(name) is not None}
+    gold, extra = tuple(_list(row.get("gold"))), beside | _object(row, "problem_extra")
     return Problem(identity, _text(row, "question"), gold, cluster, group, extra)
 
 
 def _path(row: Mapping[str, Any]) -> Path:
     scores = {name.removeprefix(SCORE): row[name] for name in row if name.startswith(SCORE) and row[name] is not None}
-    others = {name: row[name] for name in row if name not in (*PROBLEM, *PATH) and not name.startswith(SCORE)}
+    known = (*PROBLEM, *PATH, *ASKED_WITH)
+    others = {name: row[name] for name in row if name not in known and not name.startswith(SCORE)}
     extra, has_answer = others | _object(row, "path_extra"), row.get("has_answer") is not False
     return Path(row["answer"], _text(row, "text"), scores, extra, has_answer)
 

@@ -33,14 +33,18 @@ def read_scores(pools: Sequence[Pool], name: str) -> list[list[float]]:
     return scores_or_dropped(pools, name, None)[0]
 
 
-def scores_or_dropped(pools: Sequence[Pool], name: str, unscored: Unscored) -> tuple[list[list[float]], list[int]]:
-    """The score of every path, and the rows of pools that are left out for want of one, whose scores are all 0."""
+def scores_or_dropped(
+    pools: Sequence[Pool], name: str, unscored: Unscored, *, in_use: bool = False
+) -> tuple[list[list[float]], list[int]]:
+    """The score of every path, and the rows of pools that are left out for want of one, whose scores are all 0.
+
+    Unless a policy is `in_use`, some path must have the score: a misspelt name is no gap.
+    """
     table = _with_gaps(pools, name)
     lacking = [row for row, scores in enumerate(table) if None in scores]
-    if lacking and unscored is None:
+    unknown = not in_use and all(score is None for scores in table for score in scores)
+    if (lacking and unscored is None) or unknown:
         raise _no_score(pools, [pools[row].problem.id for row in lacking], name)
-    if len(lacking) == len(pools):
-        raise _no_score(pools, [pool.problem.id for pool in pools], name)
     if unscored == DROP:
         for row in lacking:
             table[row] = [0.0] * len(table[row])
@@ -103,8 +107,8 @@ def _no_score(pools: Sequence[Pool], lacking: Sequence[str], name: str) -> PoolF
         few = ", ".join(repr(problem) for problem in lacking[:5]) + (", …" if len(lacking) > 5 else "")
         return PoolFileError(
             f"{len(lacking)} of {len(pools)} pools lack the score {name!r} in some path: {few}",
-            "score them with the `demur score` that scored the others; or calibrate with {drop_unscored}, which leaves "
-            "such pools out and abstains on them in use, or with {fill_unscored=VALUE}, which stands in for the score",
+            "score them with the `demur score` that scored the others; or calibrate with {unscored=drop}, which leaves "
+            "such pools out and abstains on them in use, or with {unscored=VALUE}, which stands in for the score",
         )
     paths = [path for pool in pools[:100] for path in pool.paths]
     names = sorted({score for path in paths for score in path.scores})

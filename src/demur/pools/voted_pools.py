@@ -25,7 +25,7 @@ from demur.voting.baselines import best_of_m, oracle, single_path
 from demur.voting.codes import taken
 from demur.voting.guards import refuse_mask
 from demur.voting.score_health import ScoreHealth
-from demur.voting.tie_breaks import Column
+from demur.voting.tie_breaks import NO_JITTER, Column, Jitter
 from demur.voting.votes import Votes, vote
 
 if TYPE_CHECKING:  # what reads pools compares answers, which arrays do not need
@@ -188,6 +188,15 @@ class VotedPools:
             raise CalibrationLeak(
                 f"a score, normaliser or tie-break was fitted on calibration problems ({shared!r}); fit it on a tune "
                 "split that calibration does not use"
+            )
+
+    def refuse_without_jitter(self) -> None:
+        """Raise if jitter is to break ties and some of these votes have none: others would pass them for that alone."""
+        lacking = 0 if self.votes.secondary is None else int((self.votes.secondary == NO_JITTER).sum())
+        if lacking and isinstance(self.votes.recipe.tie_break, Jitter):
+            raise InvalidValue(
+                f"{lacking} of {len(self)} calibration votes have neither a question nor an id to draw jitter from",
+                "give {questions} or {ids} when voting, or break ties otherwise",
             )
 
     def accuracies(self, rows: Rows) -> dict[str, float]:

@@ -59,7 +59,7 @@ def report_facts(
         "scores": scores,
         "baselines": {name.replace("_", " "): rate for name, rate in voted.accuracies(counted).items()},
         "unanimous": _unanimous(policy.evidence),
-        "warnings": [*voted.score_warnings(), *_doubts(scores, voted), *policy.size_notes(), *_per_question(policy)],
+        "warnings": [*voted.score_warnings(), *_doubts(scores, voted), *policy.size_warnings(), *_per_question(policy)],
         "questions": _questions(voted, policy, seen),
         "paths": _paths(source.pools, voted, texts=texts),
     }
@@ -121,7 +121,7 @@ def _observed(test: Strata, rule: Rule, policy: Policy, *, chosen: bool) -> dict
         "confident_error": wrong / test.n,
         "false_abstention": (test.n_right - right) / test.n,
         # Ties and scarce errors make errors fewer than the law without ties has them: only its upper end says anything.
-        "usual_at_most": rule.law.usual_at_most(test.n) / test.n,
+        "usual_at_most": law.usual_at_most(test.n) / test.n,
         "p_value": p_value,
         # A verdict is for alphas chosen beforehand; looking for one by moving the slider would find some by chance.
         "verdict": verdict_of(p_value, len(policy.points)) if chosen else None,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, func, select
 
 from demur.errors import StoreError
-from demur.store._tables import paths, runs, scorers, scores, texts
+from demur.store._tables import paths, runs, scores, texts
 from demur.store.connection import insert_new, writing
 from demur.store.patience import patient
 from demur.store.rows import PlacedPath, pack, path_row
@@ -25,7 +24,7 @@ class RunChanges(RunScores):
 
         Raises where a problem has more already: paths are never dropped.
         """
-        mine = paths.c.run == self.key
+        mine, of_pools = paths.c.run == self.key, self._scores_of_pools()
         with writing(self.engine, self.place, alone=True) as connection:
             most = connection.execute(select(func.max(paths.c.path)).where(mine)).scalar()
             if most is not None and most >= n_paths:
@@ -35,11 +34,12 @@ class RunChanges(RunScores):
                 )
             connection.execute(runs.update().where(runs.c.run == self.key).values(n_paths=n_paths))
             self.n_paths = n_paths
-            self._forget_scores_of_pools(connection, scores.c.number.not_in(self.whole_pools()))
+            self._forget(connection, of_pools, scores.c.number.not_in(self.whole_pools()))
 
     @patient
     def replace(self, batch: Sequence[PlacedPath]) -> None:
         """Put paths that were drawn again in place of those without log-probabilities, whose scores go with them."""
+        of_pools = self._scores_of_pools()
         with writing(self.engine, self.place) as connection:
             for number, place, path in batch:
                 key = {"run": self.key, "number": number, "path": place}
@@ -52,11 +52,13 @@ class RunChanges(RunScores):
                     connection.execute(texts.delete().where(*this(texts)))
                     insert_new(connection, texts, [key | {"text": pack(path.text or "")}])
                     connection.execute(scores.delete().where(*this(scores)))
-                    self._forget_scores_of_pools(connection, scores.c.number == number)
+                    self._forget(connection, of_pools, scores.c.number == number)
 
-    def _forget_scores_of_pools(self, connection: Connection, those: Any) -> None:
-        """Drop what may be another number in another pool: scores that no model gave path by path, and blank paths'."""
-        known = connection.execute(select(scorers.c.name, scorers.c.identity).where(scorers.c.run == self.key))
-        of_pools = [name for name, identity in known if "backend" not in json.loads(identity)]
+    def _scores_of_pools(self) -> list[str]:
+        """The scores that no model gave path by path: in another pool they may be other numbers."""
+        return [name for name, identity in self.scorers().items() if "backend" not in identity]
+
+    def _forget(self, connection: Connection, of_pools: Sequence[str], those: Any) -> None:
+        """Drop what may be another number in another pool: such scores, and those of blank paths."""
         stale = scores.c.name.in_(of_pools) | scores.c.flag.contains("empty")
         connection.execute(scores.delete().where(scores.c.run == self.key, those, stale))

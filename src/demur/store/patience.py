@@ -30,6 +30,7 @@ class Patience:
         self.trouble = ""
         """Why it waits, or waited last."""
         self._ended = threading.Event()
+        self._here = threading.local()
 
     def end(self) -> None:
         """Wait no longer, now and from now on: somebody wants to go."""
@@ -40,13 +41,23 @@ class Patience:
         self._ended.clear()
 
     def outlast(self, work: Callable[[], Result], *, only: str = "") -> Result:
-        """What work gives, done again as long as its server is away, and says `only` why."""
+        """What work gives, done again as long as its server is away, and says `only` why.
+
+        Within work that is outlasted already, it is done once: two patiences would add up.
+        """
+        if getattr(self._here, "outlasting", False):
+            return work()
+        self._here.outlasting = True
+        try:
+            return self._outlast(work, only)
+        finally:
+            self._here.outlasting = self.waiting = False
+
+    def _outlast(self, work: Callable[[], Result], only: str) -> Result:
         since, pause = None, _FIRST_PAUSE
         while True:
             try:
-                result = work()
-                self.waiting = False
-                return result
+                return work()
             except StoreUnreachable as error:
                 now = time.monotonic()
                 since = now if since is None else since

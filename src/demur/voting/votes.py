@@ -38,8 +38,8 @@ from demur.voting.tie_breaks import Column, Jitter, Sources, TieBreak, sources_o
 from demur.voting.weights import Exponential, Uniform, Weight
 
 _NO_JITTER = (
-    "{} pools have neither a question nor an id to draw jitter from, so their ties stay ties; give questions, or ids "
-    "that are the problems' own"
+    "{} pools have neither a question nor an id to draw jitter from: they come last among their equals, and cannot "
+    "calibrate; give questions, or ids that are the problems' own"
 )
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import select
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -23,7 +22,7 @@ from demur.errors import InvalidValue, MissingExtra
 from demur.files.atomic import atomic_file
 from demur.files.inputs import text_of
 from demur.files.strict_json import parse
-from demur.foreign_code import isolated_python, without_secrets
+from demur.foreign_code import is_readable, isolated_python, without_secrets
 
 _START_SECONDS = 60.0
 _TRIES = 3
@@ -136,8 +135,7 @@ class SlowPath:
     def _listen(self, worker: Popen[str], seconds: float) -> str | None:
         """A line of the child's, nothing where none came in time, or None where none will come."""
         assert worker.stdout is not None
-        ready, _, _ = select.select([worker.stdout], [], [], seconds)
-        if not ready:
+        if not is_readable(worker.stdout, seconds):
             return ""
         line = worker.stdout.readline()
         return line.strip() if line.endswith("\n") else None

@@ -55,7 +55,7 @@ class Perplexity:
                     f"path {position} of problem {pool.problem.id!r} has no token log-probabilities, which the "
                     f"score {self.name} needs",
                     "run the same `demur sample` again to have such paths drawn again (but none of a run sampled with "
-                    "{logprobs=False}), leave their problems out when calibrating ({drop_unscored}), have them scored "
+                    "{logprobs=False}), leave their problems out when calibrating ({unscored=drop}), have them scored "
                     "from their text (docs/scores.md), or choose another score",
                 )
         lowest = min((value for value in values if value is not None), default=0.0)
