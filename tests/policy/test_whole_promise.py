@@ -12,6 +12,7 @@ from demur.descriptions import digest
 from demur.errors import CalibrationLeak, PolicyFileError
 from demur.pools.voted_pools import VotedPools
 from demur.records import question_digest
+from demur.voting.weights import parse_weight
 
 
 def sizes(policy):
@@ -110,3 +111,26 @@ def test_ids_and_questions_with_half_a_surrogate_pair_are_split_and_jittered():
     votes = dm.vote([["a"]] * 3, ids=odd, tie_break=dm.jitter(0))
     assert len(set(votes.secondary.tolist())) == 3
     assert len(dm.split(odd, seed=1, test=0.4).test) == 1
+
+
+def test_the_file_says_what_was_held_out_and_the_threshold_of_each_size(tmp_path):
+    bag = [["a"] * 4] * 60 + [["a"] * 8] * 200
+    votes = dm.vote(bag, ids=range(260), tie_break=np.linspace(0, 1, 260))
+    right = np.arange(260) % 3 > 0
+    policy = dm.calibrate(votes, right, alpha=0.1, hold_out=0.3)
+    policy.save(tmp_path / "p.json")
+    document = json.loads((tmp_path / "p.json").read_text())
+    rule = policy.point()
+    assert document["calibration"]["hold_out"] == dm.Policy.load(tmp_path / "p.json").seen.hold_out == 0.3
+    assert document["points"][0]["by_size"] == {str(size): list(key) for size, key in rule.by_size.items()}
+    assert len(rule.by_size) == 1
+
+
+@pytest.mark.parametrize("weight", [dm.uniform(), dm.linear(), dm.exponential(), dm.exponential(2.5)])
+def test_a_policy_votes_again_with_its_own_weight(tmp_path, weight):
+    answers, scores = [["a", "b", "b"]] * 30, [[0.9, 0.2, 0.1]] * 30
+    votes = dm.vote(answers, scores, weight=weight, normaliser=dm.normalisers.pool_minmax)
+    policy = dm.calibrate(votes, [True] * 30, alpha=0.1)
+    policy.save(tmp_path / "p.json")
+    assert dm.Policy.load(tmp_path / "p.json").decide(answers[0], scores[0]).confidence == votes.confidence[0]
+    assert dm.exponential().spec == parse_weight("exponential").spec == "exponential:1.0"
