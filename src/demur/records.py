@@ -31,7 +31,19 @@ class Problem:
         return question_digest(self.question, self.extra)
 
 
-ASKED_WITH = ("options", "choices", "passage", "passages", "context", "contexts", "documents", "messages")
+ASKED_WITH = (
+    "options", "choices", "passage", "passages", "paragraph", "paragraphs", "context", "contexts", "document",
+    "documents", "article", "story", "premise", "hypothesis", "table", "image", "images", "messages",
+)  # fmt: skip
+"""Fields that are part of what is asked."""
+
+
+def is_nothing(value: Any) -> bool:
+    """None, NaN, and whatever a table's library has for nothing, which is not even equal to itself."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # nothing of pandas has no truth value; nor have arrays, which are something
+        return type(value).__name__ in ("NAType", "NaTType")
 
 
 def question_digest(question: Any, fields: Mapping[str, Any] | None = None) -> str | None:
@@ -40,12 +52,20 @@ def question_digest(question: Any, fields: Mapping[str, Any] | None = None) -> s
     Problems of the same text with other options are other problems. None for blank text without messages, and for
     what tables have in place of text.
     """
-    text = "" if question is None or question != question else " ".join(str(question).split())
-    beside = {name: fields[name] for name in ASKED_WITH if fields and fields.get(name)}
+    text = "" if is_nothing(question) else " ".join(str(question).split())
+    beside = {name: value for name in ASKED_WITH if fields and _says_something(value := fields.get(name))}
     if not text and "messages" not in beside:
         return None
-    asked = json.dumps([text, beside], sort_keys=True, default=str) if beside else text
+    asked = json.dumps([text, beside], sort_keys=True, default=_plain) if beside else text
     return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _says_something(value: Any) -> bool:
+    return not is_nothing(value) and (not hasattr(value, "__len__") or len(value) > 0)
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +90,8 @@ class Pool:
 
 _LABEL_NAMES = re.compile(
     r"(?i)(is_?)?(in)?correct(ness)?(_(src|source|label|gold|answer))?|(gold|true)?_?labels?|gold(_.*)?|(ground_?)?truth"
-    r"|is_?(right|wrong|true|false)"
+    r"|is_?(right|wrong|true|false)|(was|were)_?(correct|right|wrong)|y_?true|passed|right|wrong|exact_?match"
+    r"|solutions?|answer_?key|reference(_?answer)?s?|targets?|reward_?label"
 )
 
 
@@ -140,3 +161,12 @@ class Decision:
     @property
     def abstained(self) -> bool:
         return self.answer is None
+
+    def written_as(self, spelling: Mapping[Any, str]) -> Decision:
+        """The same, answers as they are written in place of their keys."""
+        return replace(
+            self,
+            answer=None if self.answer is None else spelling[self.answer],
+            support={spelling[key]: paths for key, paths in self.support.items()},
+            shares={spelling[key]: share for key, share in self.shares.items()},
+        )

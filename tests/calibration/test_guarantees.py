@@ -302,3 +302,8 @@ def test_alphas_of_any_size_that_is_taken_can_be_stored_and_others_are_refused(t
         assert dm.Policy.load(tmp_path / "p.json").point().guarantee == policy.point().guarantee
     with pytest.raises(InvalidValue, match="of moderate size"):
         Marginal(Fraction(1, 10**40 + 1))
+
+
+def test_alphas_of_an_array_are_what_they_print_as():
+    policy = dm.calibrate(dm.vote([["a"]] * 30), [True] * 30, alpha=np.array([0.1, 0.25], dtype=np.float32))
+    assert [rule.guarantee.level for rule in policy.points] == [Fraction(1, 10), Fraction(1, 4)]

@@ -12,6 +12,7 @@ import textwrap
 import time
 from functools import partial
 
+import numpy as np
 import pytest
 
 from demur.descriptions import Description
@@ -20,6 +21,7 @@ from demur.errors import LogprobsMissing, ScoringError, StoreError
 from demur.records import Path, Pool, Problem
 from demur.scoring import ModelScorer, OwnScore, Perplexity, SelfConsistency
 from demur.scoring.model_scorer import Item, Value
+from demur.scoring.protocol import checked
 from demur.store import PlacedPath, Store
 
 
@@ -362,3 +364,10 @@ def test_a_killed_scoring_goes_on_and_what_was_stored_is_not_asked_for_again(tmp
     assert stored_before
     score(run, Lengths())
     assert all(path.scores["lengths"] == len(path.text) for pool in run.pools(with_texts=True) for path in pool.paths)
+
+
+@pytest.mark.parametrize("labels", [np.array([True, False]), [np.True_, np.False_]])
+def test_true_and_false_of_arrays_are_no_scores_either(labels):
+    two = Pool(Problem("q", "?"), (Path("a"), Path("b")))
+    with pytest.raises(ScoringError, match="a score is a finite number"):
+        checked(labels, two, "mine")

@@ -94,3 +94,31 @@ def test_questions_given_without_clusters_count_once_and_are_remembered():
     with pytest.raises(CalibrationLeak, match="1 of 1 problems"):
         policy.refuse_seen(["new"], ["Question 3"])
     policy.refuse_seen(["new"], ["Question 31"])
+
+
+def test_repeated_splits_with_too_few_clusters_have_no_errors_of_either_kind(documents):
+    votes, right, clusters = documents
+    keys = dm.vote([["a", "a"]] * len(votes), ids=votes.ids, tie_break=np.linspace(0, 1, len(votes)))
+    few = dm.evaluate(VotedPools.of(keys, right, clusters=clusters), alpha=0.05, n_cal=10).points[0]
+    assert not few.feasible
+    assert few.confident_error_per_question.mean == few.confident_error.mean == 0
+
+
+def test_a_question_that_stands_twice_in_a_cluster_counts_once_among_all_questions(documents):
+    votes, right, clusters = documents
+    twice = dm.vote([["a", "a"]] * 2 * len(votes), ids=range(2 * len(votes)))
+    questions = [f"Question {row}" for row in range(len(votes))] * 2
+    labels = np.concatenate([right, right])
+    policy = dm.calibrate(twice, labels, alpha=0.5, clusters=[*clusters, *clusters], questions=questions)
+    assert (policy.n, policy.every_question.n) == (60, 100)
+    assert policy.forecast_per_question().confident_error == (~right).mean()
+
+
+def test_questions_that_were_voted_on_are_known_to_calibrate():
+    questions = [f"Question {row % 30}" for row in range(60)]
+    votes = dm.vote([["a", "a"]] * 60, ids=range(60), questions=questions)
+    policy = dm.calibrate(votes, [True] * 60, alpha=0.1)
+    assert policy.n == 30
+    again = dm.vote([["a", "a"]] * 2, ids=["x", "y"], questions=["Question 3", "Other"])
+    with pytest.raises(CalibrationLeak, match="1 of 2"):
+        dm.audit_policy(policy, again, [True, True])

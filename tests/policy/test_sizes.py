@@ -258,3 +258,11 @@ def test_the_report_and_the_audit_expect_the_same_of_pools_of_different_sizes():
     observed = next(p for p in report_facts(source, voted, policy, title="t")["points"] if p["chosen"])["observed"]
     assert observed["usual_at_most"] == audit.usual_at_most
     assert (observed["p_value"], observed["errors"]) == (audit.p_value, audit.errors)
+
+
+def test_sizes_that_are_not_answered_make_no_errors_whatever_the_draw_of_a_smoothed_rank():
+    votes = dm.vote([["a"] * 2] * 3 + [["a"] * 4] * 200)
+    for seed in range(40):
+        policy = dm.calibrate(votes, [True] * 203, guarantee=dm.Smoothed(0.1, seed=seed))
+        law = policy.law_on(policy.point(), {2: 50, 4: 100})
+        assert law.counts(150)[101:].sum() == 0

@@ -99,3 +99,25 @@ def test_options_and_passages_belong_to_the_problem_and_tell_it_from_others():
     (first, *_) = dm.PoolSource.of_frame(rows).pools
     assert first.problem.extra == {"options": ["0", "9"]}
     assert first.paths[0].extra == {}
+
+
+def test_a_column_task_says_how_answers_are_compared_and_a_number_of_the_problem_breaks_ties():
+    rows = [
+        {"id": f"q{row}", "task": "math", "answer": answer, "gold": "1/2", "margin": row / 7}
+        for row in range(30)
+        for answer in ("0.5", "1/2")
+    ]
+    source = dm.PoolSource.of_frame(rows)
+    voted = dm.vote_pools(source, dm.FieldChoice(), source.recipe(tie_break="column:margin"))
+    assert voted.labelled.all()
+    assert voted.votes.secondary.tolist() == [row / 7 for row in range(30)]
+    assert voted.votes.upstream.answers["relation"] == "by-task(mathematics@1)"
+
+
+def test_what_tables_have_for_nothing_is_no_question_and_no_cluster():
+    pandas = pytest.importorskip("pandas")
+    nothing = pandas.array(["a", None, "a"], dtype="string")
+    votes = dm.vote([["a"]] * 30, ids=range(30))
+    policy = dm.calibrate(votes, [True] * 30, alpha=0.1, clusters=[*nothing, *[pandas.NA] * 27])
+    assert (policy.n, policy.unit) == (29, "cluster")
+    assert dm.calibrate(votes, [True] * 30, alpha=0.1, questions=[*nothing, *[pandas.NA] * 27]).n == 29

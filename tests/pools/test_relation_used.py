@@ -70,3 +70,19 @@ def test_policies_that_name_all_relations_still_read_any_file():
     other = before.description.updated(type(before.description)(answers={"relation": "by-task(mathematics@9)"}))
     with pytest.raises(InvalidValue, match=r"mathematics@9.*calibrate again"):
         dm.FieldChoice.of(other)
+
+
+def test_one_pool_is_read_and_compared_as_the_files_of_its_policy_were():
+    policy = dm.calibrate(dm.vote_pools(source("math"), dm.FieldChoice(missing=("No answer!",))), alpha=0.3)
+    decision = policy.decide(["0.5", r"\frac12"])
+    assert (decision.answer, decision.confidence, decision.support) == ("0.5", 1.0, {"0.5": 2})
+    assert policy.decide(["No answer!", " No answer! "]).abstained
+    assert policy.decide(["", None]).confidence == 0
+    assert policy.decide([0.5, "1/2"]).confidence == 1
+    mixed = policy_of("math", "qa")
+    with pytest.raises(InvalidValue, match=r"by the task of each question \(mathematics@1, text@1\)"):
+        mixed.decide(["0.5", "1/2"])
+    assert mixed.decide(["0.5", "1/2"], question=Problem("q", "?", extra={"task": "math"})).confidence == 1
+    assert mixed.decide(["0.5", "1/2"], question=Problem("q", "?", extra={"task": "qa"})).confidence == 0.5
+    with pytest.raises(PipelineMismatch, match="'choice@1' here"):
+        mixed.decide(["A", "A"], question=Problem("q", "?", extra={"task": "mc"}))

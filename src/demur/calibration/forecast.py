@@ -37,7 +37,8 @@ def forecast(evidence: Evidence | Strata, rule: Rule, *, delta: float = 0.05) ->
     """Predict the rates of a rule."""
     n, (right, wrong) = evidence.n, rule.answered(evidence)
     answered = right + wrong
-    margin = math.sqrt(math.log(2 / delta) / (2 * n))
+    thresholds = 1 + len(rule.by_size)  # each was set by the data, and the bound must hold for all of them
+    margin = thresholds * math.sqrt(math.log(2 * thresholds / delta) / (2 * n))
     accuracy = right / answered if answered else math.nan
     expected = _expected(evidence, rule)
     return Forecast(

@@ -12,6 +12,7 @@ import demur
 from demur.cli import output
 from demur.cli.options import (
     Correct,
+    GuaranteeName,
     Json,
     KeyFile,
     OneAlpha,
@@ -46,6 +47,7 @@ def run(
     errors: Annotated[int | None, typer.Option("--errors", min=0, help="Questions answered wrongly.")] = None,
     of: Annotated[int | None, typer.Option("--of", min=1, help="Questions asked, the unanswered ones too.")] = None,
     alpha: OneAlpha = None,
+    guarantee: GuaranteeName = None,
     correct: Correct = None,
     run_name: RunName = None,
     partial: Partial = False,
@@ -56,11 +58,13 @@ def run(
     if errors is not None and of is not None:
         if policy is not None or correct is not None or run_name is not None:
             raise InvalidValue("with --errors and --of, name the policy alone: demur audit POLICY --errors 13 --of 500")
-        facts = _check(load_policy(file, key_file), errors, of, alpha)
+        facts = _check(load_policy(file, key_file), errors, of, alpha, guarantee)
     elif policy is None:
         raise InvalidValue("name the policy with --policy, or give --errors and --of")
-    elif alpha is not None:
-        raise InvalidValue("--alpha is for --errors and --of: pools are audited at every alpha of the policy")
+    elif alpha is not None or guarantee is not None:
+        raise InvalidValue(
+            "--alpha and --guarantee are for --errors and --of: pools are audited at every operating point"
+        )
     else:
         loaded = load_policy(policy, key_file)
         facts = _audit(loaded, vote_by_policy(file, run_name, loaded, labelled=True, correct=correct, partial=partial))
@@ -72,11 +76,16 @@ def run(
         _show_audit(facts)
 
 
-def _check(policy: demur.Policy, errors: int, of: int, alpha: float | None) -> dict[str, Any]:
+def _check(policy: demur.Policy, errors: int, of: int, alpha: Any, guarantee: str | None) -> dict[str, Any]:
     """Two bare numbers against every operating point, or against the one that is named."""
     from demur.evaluation.audit import Consistency
 
-    rules = policy.points if alpha is None else (policy.point(alpha),)
+    if len(policy.sizes) > 1 and not policy.strata.by_chance:
+        raise InvalidValue(
+            "this policy has a threshold for each number of paths, so two numbers do not tell whether it holds; audit "
+            "the pools themselves: demur audit POOLS --policy POLICY"
+        )
+    rules = policy.points if alpha is None and guarantee is None else (policy.point(alpha, guarantee),)
     checks = [Consistency.of(rule, errors, of, points=len(rules)) for rule in rules]
     return {"n": of, "unit": policy.unit, "points": [check.document() for check in checks]}
 
@@ -122,6 +131,8 @@ def _show_audit(facts: dict[str, Any]) -> None:
         "right, withheld": rate("false_abstention"),
         "p-value": lambda point: output.number(point["p_value"]),
     }
+    if len({point["alpha"] for point in points}) < len(points):
+        columns = {"guarantee": lambda point: point["guarantee"].replace("_", " "), **columns}
     if facts["unit"] == "cluster":
         columns = {**columns, f"of all {facts['questions']} questions wrongly": rate("confident_error_per_question")}
     output.table_of("Audit", points, columns)

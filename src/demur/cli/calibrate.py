@@ -140,7 +140,8 @@ def _bound(point: dict[str, Any]) -> str:
     """What must be exceeded: the confidence, and behind it the secondary key where there is one."""
     if not point["feasible"]:
         return "abstains always"
-    return " / ".join(f"{bound:.4f}" for bound in point["threshold_key"] if math.isfinite(bound))
+    bound = " / ".join(f"{bound:.4f}" for bound in point["threshold_key"] if math.isfinite(bound))
+    return f"{bound} or more, by paths" if "by_size" in point else bound
 
 
 def _show(facts: dict[str, Any]) -> None:

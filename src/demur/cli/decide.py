@@ -44,11 +44,14 @@ def run(
     rule, n_answered = decided.rule, int(decided.answered.sum())
     if json:
         how = {"alpha": rule.alpha, "threshold": rule.threshold, "guarantee": rule.guarantee.name}
+        how |= {"by_size": {size: list(rule.threshold_of(size)) for size in loaded.sizes}} if rule.by_size else {}
         counts = {"problems": len(lines), "n_answered": n_answered, "answered": n_answered / len(lines)}
         counts |= {"of_rare_size": int(decided.of_rare_size.sum()), "unscored": int(decided.unscored.sum())}
         output.emit({**how, "promise": rule.promise, **counts, "decisions": lines})
         return
     title = f"Decisions at alpha {rule.alpha:g}, answering above {rule.threshold:.4f}"
+    if rule.by_size:
+        title += " (more for some numbers of paths)"
     secondary: output.Columns = {}
     if len(rule.threshold_key) > 1:
         title += f" or, at that confidence, above {rule.threshold_key[1]:.4g} in the secondary key"

@@ -110,7 +110,9 @@ def _show(facts: dict[str, Any]) -> None:
     plot_frontier(facts["frontier"], means)
     output.warn(facts["warnings"])
     for alpha in (point["alpha"] for point in points if not point["feasible"]):
-        output.say(f"alpha {alpha:g}: {facts['n_cal']} calibration questions are too few, so it abstains always.")
+        output.say(
+            f"alpha {alpha:g}: {facts['n_cal']} calibration {facts['unit']}s are too few, so it abstains always."
+        )
     output.say(
         f"Confidence ranks a right vote above a wrong one {output.percent(facts['auroc'])} of the time; frontier AUC "
         f"{output.number(facts['frontier_auc'])} ({output.number(facts['frontier_auc_normalised'])} over its width), "

@@ -134,6 +134,9 @@ class VoteFlags:
         weight, tie_break = self.weight or said.get("weight"), self.tie_break or said.get("tie_break")
         recipe = source.recipe(score, normaliser, weight, tie_break)
         fitted_on = [] if self.fitted_on is None else read_ids(self.fitted_on)
+        known = {pool.problem.id for pool in source.pools}
+        if self.fitted_on is not None and known.isdisjoint(fitted_on):
+            mention(f"note: none of the {len(fitted_on)} ids in {self.fitted_on} is that of a problem in {place}")
         voted = demur.vote_pools(source, fields, recipe, correct=correct, fitted_on=fitted_on, say=mention)
         return source, voted
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from demur.calibration import CLUSTER, QUESTION, Rule, forecast
 from demur.errors import CalibrationLeak, InvalidValue
@@ -89,12 +89,21 @@ class Audit(Consistency):
     false_abstention: float
     of_rare_size: int
     """Questions that were not answered because too few calibration pools have as many paths."""
+    unscored: int
+    """Questions that were not answered because a path has no score."""
     confident_error_per_question: float
     """Over all questions, where clusters are counted; else the rate itself. No promise is about it."""
 
     def document(self) -> dict[str, Any]:
         """As plain values."""
-        rates = ("expected_confident_error", "answered", "selective_accuracy", "false_abstention", "of_rare_size")
+        rates = (
+            "expected_confident_error",
+            "answered",
+            "selective_accuracy",
+            "false_abstention",
+            "of_rare_size",
+            "unscored",
+        )
         known = {name: getattr(self, name) for name in (*rates, "confident_error_per_question")}
         return {**super().document(), **known}
 
@@ -152,16 +161,16 @@ def audit_policy(
     if not len(fresh):
         raise CalibrationLeak(f"all {len(voted)} problems calibrated this policy", "give other problems")
     left_out, n = int(seen.sum()), len(fresh)
-    unit = CLUSTER if voted.clustered else QUESTION
-    points = [_audit(policy, rule, voted, fresh, ~seen, unit) for rule in policy.points]
+    unit, new = CLUSTER if voted.clustered else QUESTION, voted.distinct[~seen[voted.distinct]]
+    points = [_audit(policy, rule, voted, fresh, new, unit) for rule in policy.points]
     frontier = Frontier.of(Evidence.of(voted.votes.key[fresh], labels[fresh]))
     duplicates = len(voted) - left_out - n
-    every = n + duplicates if voted.clustered else n
+    every = int((~seen[voted.distinct]).sum()) if voted.clustered else n
     return PolicyAudit(len(voted), left_out, duplicates, n, unit, every, frontier, points)
 
 
-def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: NDArray[np.bool_], unit: str) -> Audit:
-    """One rule on the rows that count, `fresh`, and on all that are `new`, where clusters have several."""
+def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: Rows, unit: str) -> Audit:
+    """One rule on the rows that count, `fresh`, and on all questions that are `new`, where clusters have several."""
     decided = policy.decide_votes(voted.votes, alpha=rule.alpha, guarantee=rule.guarantee.name)
     every_error = decided.answered & ~voted.labelled
     is_answered, labels, sizes = decided.answered[fresh], voted.labelled[fresh], voted.votes.n_paths[fresh]
@@ -174,6 +183,7 @@ def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: NDAr
         selective_accuracy=(given - errors) / given if given else float("nan"),
         false_abstention=int((~is_answered & labels).sum()) / n,
         of_rare_size=int(decided.of_rare_size[fresh].sum()),
+        unscored=int(decided.unscored[fresh].sum()),
         confident_error_per_question=float(every_error[new].mean()) if voted.clustered else errors / n,
     )
 

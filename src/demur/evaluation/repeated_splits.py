@@ -208,9 +208,11 @@ def _evaluate(
     (splits, n_cal), size = calibration.shape, test.shape[1]
     wrong = np.sort(np.where(labels, 0, rank)[calibration], axis=1)
     test_rank, test_right = rank[test], labels[test]
+    never = np.full(splits, 1 + len(evidence.levels))  # above what other questions of a cluster may have, too
     results = []
     for guarantee in guarantees:
         threshold = guarantee.settle_many(wrong, len(evidence.levels))
+        infeasible = not guarantee.law(n_cal).answers
         is_answered = test_rank > threshold[:, None]
         answered = is_answered.sum(axis=1)
         right = (is_answered & test_right).sum(axis=1)
@@ -230,7 +232,7 @@ def _evaluate(
                 threshold=Summary.of(np.where(guarantee.law(n_cal).answers, confidence_of[threshold], 1.0)),
                 empty_splits=int((~some).sum()),
                 law=guarantee.law_over_splits(evidence, n_cal),
-                confident_error_per_question=_per_question(voted, evidence, threshold, test),
+                confident_error_per_question=_per_question(voted, evidence, never if infeasible else threshold, test),
             )
         )
     return results
@@ -249,7 +251,8 @@ def _per_question(voted: VotedPools, evidence: Evidence, threshold: NDArray[Any]
     place[voted.units[voted.in_order]] = np.arange(len(voted.in_order))
     is_tested = np.zeros((len(test), len(voted.in_order)), dtype=np.bool_)
     np.put_along_axis(is_tested, test, True, axis=1)
-    tested = is_tested[:, place[voted.units]]
-    rank = np.where(voted.labelled, 0, _ranks(evidence, voted.votes.key))
+    rows = voted.distinct
+    tested = is_tested[:, place[voted.units[rows]]]
+    rank = np.where(voted.labelled[rows], 0, _ranks(evidence, voted.votes.key[rows]))
     errors = (tested & (rank[None, :] > threshold[:, None])).sum(axis=1)
     return Summary.of(errors / tested.sum(axis=1))

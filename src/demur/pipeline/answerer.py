@@ -95,7 +95,7 @@ class Answerer:
         calibrated = self.policy.upstream.answers["relation"]
         if (compared := self._fields.describe([pool.problem])["relation"]) != calibrated:
             raise PipelineMismatch([f"answers.relation is {calibrated!r} in the policy, {compared!r} here"])
-        decision = self.policy.decide(
+        decision = self.policy.decide_keys(
             table.answers[0],
             scores,
             alpha=alpha,

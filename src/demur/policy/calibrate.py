@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from demur.calibration import CLUSTER, QUESTION, Guarantee, Level, Marginal, settle_by_size
@@ -55,8 +55,9 @@ def calibrate(
     unit, every = QUESTION, None
     evidence = Strata.of(*voted.counted_keys, by_chance=sizes_by_chance)
     if voted.clustered:
-        unit, votes = CLUSTER, voted.votes
-        every = Strata.of(votes.key, voted.labelled, votes.n_paths, by_chance=sizes_by_chance)
+        unit, votes, rows = CLUSTER, voted.votes, voted.distinct
+        columns = votes.key[rows], voted.labelled[rows], votes.n_paths[rows]
+        every = Strata.of(*columns, by_chance=sizes_by_chance)
     points = tuple(settle_by_size(one, evidence, unit) for one in guarantees)
     for rule in points:
         if not rule.feasible:
@@ -81,7 +82,8 @@ def as_guarantees(alpha: Alphas | None, guarantee: Guarantees | None) -> list[Gu
                 f"guarantee must be Marginal, Smoothed or HighProbability objects, got {guarantee!r:.60}"
             )
     else:
-        wanted = [Marginal(level) for level in np.atleast_1d(np.asarray(alpha, dtype=object)).tolist()]
+        levels: list[Any] = [alpha] if isinstance(alpha, str) or not isinstance(alpha, Iterable) else list(alpha)
+        wanted = [Marginal(level) for level in levels]
     if not wanted:
         raise InvalidValue("give at least one alpha")
     wanted.sort(key=lambda one: (one.alpha, one.name))

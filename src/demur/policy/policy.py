@@ -14,7 +14,7 @@ import numpy as np
 from demur.calibration import Forecast, Level, Rule, exact_alpha, forecast
 from demur.errors import CalibrationLeak, InvalidValue, PipelineMismatch, PolicyFileError
 from demur.evidence.counts import Floats
-from demur.evidence.laws import CountLaw, SumLaw
+from demur.evidence.laws import CountLaw, ErrorLaw, SumLaw
 from demur.policy import file
 from demur.policy.decisions import Decisions, decision_on
 from demur.policy.document import PolicyParts, from_document, to_document, upgraded
@@ -106,8 +106,31 @@ class Policy(PolicyParts):
     ) -> Decision:
         """Vote on one pool the way the policy was calibrated, and answer or abstain.
 
-        Jitter is drawn from the question, or where none is given from the id, which must be the problem's own.
+        Jitter is drawn from the question, or where none is given from the id, which must be the problem's own. Where
+        the policy comes from a file or a run, answers are read and compared as they were there: as they are written,
+        and by the task that a `Problem` names, if there were several.
         """
+        known: dict[str, Any] = {"alpha": alpha, "guarantee": guarantee, "tie_break": tie_break}
+        known |= {"id": id, "question": question}
+        if "relation" not in self.upstream.answers:
+            return self.decide_keys(answers, scores, **known)
+        from demur.pools.fields import FieldChoice  # arrays do without what reads and compares answers
+
+        keys, written = FieldChoice.of(self.description).read(answers, question)
+        return self.decide_keys(keys, scores, **known).written_as(written)
+
+    def decide_keys(
+        self,
+        answers: Any,
+        scores: Any = None,
+        *,
+        alpha: Level | None = None,
+        guarantee: str | None = None,
+        tie_break: float | None = None,
+        id: str | None = None,  # noqa: A002
+        question: str | Problem | None = None,
+    ) -> Decision:
+        """`decide`, of answers that are keys already: equal where they are the same answer."""
         rule = self.point(alpha, guarantee)
         if not self.recipe.coded and isinstance(answers, np.ndarray) and np.issubdtype(answers.dtype, np.integer):
             raise PipelineMismatch(["vote.answers is 'keys' in the policy, 'codes' here"])
@@ -133,7 +156,7 @@ class Policy(PolicyParts):
         say: Callable[[str], None] = lambda _: None,
     ) -> VotedPools:
         """Vote on the pools of a file or a run the way the policy was calibrated."""
-        from demur.pools.fields import FieldChoice  # arrays do without what reads and compares answers
+        from demur.pools.fields import FieldChoice
         from demur.pools.source import vote_pools
 
         how = FieldChoice.of(self.description), self.recipe
@@ -185,8 +208,9 @@ class Policy(PolicyParts):
         """The law of a rule's errors on new votes, so many of each size: of each apart where each has to pass apart."""
         if self.strata.by_chance or len(self.sizes) == 1:
             return rule.law
-        taken = {size: self.sizes[size] if rule.takes(size) else 0 for size in sizes}
-        return SumLaw(tuple((rule.guarantee.law(seen), sizes[size]) for size, seen in taken.items()))
+        never = ErrorLaw(0, 0)
+        laws = {size: rule.guarantee.law(self.sizes[size]) if rule.takes(size) else never for size in sizes}
+        return SumLaw(tuple((law, sizes[size]) for size, law in laws.items()))
 
     def refuse_seen(self, ids: Sequence[str], questions: Texts | None = None, clusters: Texts | None = None) -> None:
         """Raise CalibrationLeak if any of these problems calibrated this policy: by id, question text or cluster."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from demur.pools.splits import Texts
+from demur.records import is_nothing
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,14 @@ class Seen:
         return [row for row, problem in enumerate(zip(*known, strict=True)) if self._includes(*problem)]
 
     def _includes(self, name: str, question: str | None, cluster: str | None) -> bool:
-        return name in self.ids or question in self.questions or (cluster is not None and str(cluster) in self.clusters)
+        return (
+            name in self.ids
+            or question in self.questions
+            or (not is_nothing(cluster) and str(cluster) in self.clusters)
+        )
 
 
 def _named(column: Texts | None) -> list[str]:
-    """The entries that name something: neither None, nor NaN as tables have it, nor empty."""
+    """The entries that name something."""
     entries = () if column is None else column
-    return [str(entry) for entry in entries if entry is not None and entry == entry and entry != ""]
+    return [str(entry) for entry in entries if not is_nothing(entry) and entry != ""]

@@ -11,7 +11,7 @@ from typing import Any
 
 from demur.answers.relations import Relation, as_written, relation_named
 from demur.descriptions import Description
-from demur.errors import InvalidValue, PoolFileError
+from demur.errors import InvalidValue, PipelineMismatch, PoolFileError
 from demur.pools.scores import ABSENT, as_unscored, field_of, refuse_label_name, scores_or_dropped
 from demur.records import Pool, Problem
 from demur.tasks import by_task, known_relations, relations_of, task_of
@@ -45,6 +45,31 @@ class FieldChoice:
     def relation_of(self, problem: Problem) -> Relation:
         """When two answers to this problem are the same."""
         return task_of(problem).relation if self.relation is None else relation_named(self.relation)
+
+    def read(self, answers: Iterable[Any], asked: Any = None) -> tuple[list[str | None], dict[str, str]]:
+        """The keys of one pool's answers as they are written, and how the answer behind each key is written."""
+        relation = self._relation_here(asked)
+        texts = [None if (raw := as_written(answer)) is None else raw.strip() or None for answer in answers]
+        named = {spelling.strip() for spelling in self.missing}
+        key_of = {text: None if text is None or text in named else relation.key(text) for text in texts}
+        return [key_of[text] for text in texts], _spellings(key_of, Counter(texts))
+
+    def _relation_here(self, asked: Any) -> Relation:
+        """How the answers to one question are compared, which may be a problem that names its task."""
+        if self.relation is not None:
+            return relation_named(self.relation)
+        if isinstance(asked, Problem) and "task" in asked.extra:
+            relation = task_of(asked).relation
+            if relation.spec not in self.among:
+                calibrated = by_task(self.among)
+                raise PipelineMismatch([f"answers.relation is {calibrated!r} in the policy, {relation.spec!r} here"])
+            return relation
+        if len(self.among) != 1:
+            raise InvalidValue(
+                f"this policy compares answers by the task of each question ({', '.join(self.among)})",
+                "give {question} as a Problem whose extra names the task",
+            )
+        return relation_named(self.among[0].partition("@")[0])
 
     def describe(self, problems: Iterable[Problem]) -> dict[str, Any]:
         """Its part of the stage `answers` of a description, for these problems; `of` reads it back."""

@@ -11,10 +11,12 @@ from typing import Any
 
 from demur.errors import InvalidValue, PoolFileError
 from demur.files.strict_json import NotJson, parse
-from demur.records import ASKED_WITH, Path, Pool, Problem
+from demur.records import ASKED_WITH, Path, Pool, Problem, is_nothing
 
 SCORE = "score."
 PROBLEM = ("id", "question", "gold", "cluster", "group", "problem_extra")
+OF_PROBLEM = ("task", "dataset", "model", "temperature", *ASKED_WITH)
+"""Further columns that tell of the problem; others tell of the path."""
 PATH = ("path", "answer", "has_answer", "text", "path_extra")
 
 
@@ -43,7 +45,7 @@ def pools_of_rows(rows: Iterable[Mapping[str, Any]], where: str) -> list[Pool]:
     """Pools from one row per path; those of one `id` belong together, wherever they stand."""
     grouped: dict[str, tuple[Problem, list[tuple[int, Path]]]] = {}
     for number, cells in enumerate(rows):
-        row: dict[str, Any] = {name: None if _is_missing(value) else value for name, value in cells.items()}
+        row: dict[str, Any] = {name: None if is_nothing(value) else value for name, value in cells.items()}
         for name in ("id", "answer"):
             if name not in row:
                 raise PoolFileError(f"{where} has no column {name!r}; expected one row per path")
@@ -66,14 +68,14 @@ def pools_of_rows(rows: Iterable[Mapping[str, Any]], where: str) -> list[Pool]:
 
 def _problem(row: Mapping[str, Any], identity: str) -> Problem:
     cluster, group = (None if row.get(name) is None else str(row[name]) for name in ("cluster", "group"))
-    beside = {name: row[name] for name in ASKED_WITH if row.get(name) is not None}
+    beside = {name: row[name] for name in OF_PROBLEM if row.get(name) is not None}
     gold, extra = tuple(_list(row.get("gold"))), beside | _object(row, "problem_extra")
     return Problem(identity, _text(row, "question"), gold, cluster, group, extra)
 
 
 def _path(row: Mapping[str, Any]) -> Path:
     scores = {name.removeprefix(SCORE): row[name] for name in row if name.startswith(SCORE) and row[name] is not None}
-    known = (*PROBLEM, *PATH, *ASKED_WITH)
+    known = (*PROBLEM, *PATH, *OF_PROBLEM)
     others = {name: row[name] for name in row if name not in known and not name.startswith(SCORE)}
     extra, has_answer = others | _object(row, "path_extra"), row.get("has_answer") is not False
     return Path(row["answer"], _text(row, "text"), scores, extra, has_answer)
@@ -84,14 +86,6 @@ def _text(row: Mapping[str, Any], name: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise TypeError(f"{name!r} must be a text, got {value!r:.40}")
     return value
-
-
-def _is_missing(value: Any) -> bool:
-    """None, NaN, and whatever a library has for nothing, which is not even equal to itself."""
-    try:
-        return value is None or bool(value != value)
-    except (TypeError, ValueError):  # nothing of pandas has no truth value; nor have arrays, which are something
-        return type(value).__name__ in ("NAType", "NaTType")
 
 
 def _object(row: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -19,6 +19,9 @@ def read_column(pools: Sequence[Pool], name: str) -> list[float]:
     column = []
     for pool in pools:
         value = pool.problem.extra.get(name, ABSENT)
+        of_paths = {repr(path.extra.get(name)): path.extra.get(name) for path in pool.paths}
+        if value is ABSENT and len(of_paths) == 1:  # tables have one row per path, which all say it
+            value = next(iter(of_paths.values())) if name in pool.paths[0].extra else ABSENT
         if not _is_number(value):
             shown = "nothing" if value is ABSENT else repr(value)
             raise PoolFileError(
@@ -50,6 +53,11 @@ def scores_or_dropped(
             table[row] = [0.0] * len(table[row])
         return table, lacking  # type: ignore[return-value]
     return [[unscored if score is None else score for score in row] for row in table], []  # type: ignore[misc]
+
+
+def count_gaps(pools: Sequence[Pool], name: str) -> int:
+    """How many paths have no score of that name."""
+    return sum(score is None for scores in _with_gaps(pools, name) for score in scores)
 
 
 def as_unscored(value: Any) -> Unscored:

@@ -11,11 +11,11 @@ from demur.errors import InvalidValue
 from demur.pools.fields import FieldChoice, PoolTable, named_sampling, read_table
 from demur.pools.frames import pools_of_frame
 from demur.pools.labels import read_labels, refuse_labels_as_score
-from demur.pools.scores import read_column
+from demur.pools.scores import count_gaps, read_column
 from demur.pools.voted_pools import VotedPools, refuse_labels
 from demur.records import Pool
 from demur.voting.normalisers import parse_normaliser
-from demur.voting.recipe import Recipe
+from demur.voting.recipe import DROP, Recipe
 from demur.voting.tie_breaks import Column, parse_tie_break
 from demur.voting.votes import vote_again
 from demur.voting.weights import parse_weight
@@ -109,6 +109,9 @@ def vote_pools(
     if table.unscored:
         lacking = f"{len(table.unscored)} of {len(pools)} pools"
         say(f"note: {lacking} have a path without the score {fields.score!r}, and cast no vote")
+    filled = 0 if table.scores is None or fields.unscored in (None, DROP) else count_gaps(pools, str(fields.score))
+    if filled:
+        say(f"note: {fields.unscored} stands in for the score {fields.score!r} of {filled} paths that have none")
     labels = right = None
     if labelled:
         labels = read_labels(pools, table, correct)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.errors import InvalidValue
+from demur.records import is_nothing
 
 Rows = NDArray[np.intp]
 Texts = Sequence[str | None]
@@ -46,7 +47,7 @@ def units(ids: Sequence[str], clusters: Texts | None = None, questions: Texts | 
     first: dict[tuple[str, str], int] = {}
     for kind, column in (("cluster", clusters), ("question", questions)):
         for row, value in enumerate(() if column is None else column):
-            if value is None or value != value:  # tables have NaN for nothing
+            if is_nothing(value):
                 continue
             text = str(value) if kind == "cluster" else " ".join(str(value).split())
             if text:

@@ -78,7 +78,7 @@ class VotedPools:
             raise InvalidValue(f"vote {unanswered[0]} has no answer, so it cannot be labelled correct")
         if labels is not None:
             refuse_labels(votes, labels)
-        digests = None if questions is None else [question_digest(question) for question in questions]
+        digests = votes.questions if questions is None else [question_digest(question) for question in questions]
         return cls(votes, labels, digests, clusters)
 
     def __len__(self) -> int:
@@ -146,6 +146,15 @@ class VotedPools:
     def scored(self) -> VotedPools:
         """Without the pools that cast no vote for want of a score: what calibrates."""
         return self if self.votes.unscored is None else self.take(~self.votes.unscored)
+
+    def voting(self, rows: Rows) -> Rows:
+        """Those of some rows that cast a vote."""
+        return rows if self.votes.unscored is None else rows[~self.votes.unscored[rows]]
+
+    @cached_property
+    def distinct(self) -> Rows:
+        """One row of each question, whatever cluster it is in."""
+        return one_per_unit(self.ids, units(self.ids, None, self.questions))
 
     def take(self, rows: NDArray[Any]) -> VotedPools:
         """Some of the rows, in that order."""

@@ -53,10 +53,11 @@ function paintStatus(point) {
 
 function promiseSentence(point) {
   if (!point.feasible) return `At ${atAlpha(point)}, the policy ${needs(point)}. It has ${facts.n}.`;
-  const sets = `for all but a share ${point.delta} of calibration sets like the ${facts.n} questions used`;
+  const aNew = facts.unit === "cluster" ? "one question of each new cluster" : "new questions";
+  const sets = `for all but a share ${point.delta} of calibration sets like the ${facts.n} ${facts.unit}s used`;
   const promised = point.delta
-    ? `${sets}, the rate of wrong answers on new questions`
-    : `on new questions like the ${facts.n} it was calibrated on, the chance that a question is answered wrongly`;
+    ? `${sets}, the rate of wrong answers on ${aNew}`
+    : `on ${aNew} like the ${facts.n} it was calibrated on, the chance that ${facts.unit === "cluster" ? "it" : "a question"} is answered wrongly`;
   return `At ${atAlpha(point)}, ${promised} is at most ${plainPercent(point.alpha)}.`;
 }
 function smallPrint(point) {
@@ -77,7 +78,7 @@ function thresholdSentence(point) {
   if (!point.feasible) return `${needs(point)}.`;
   const origin =
     point.threshold[0] > 0
-      ? `Set by rank ${point.k} among the wrong votes of ${facts.n} questions.`
+      ? `Set by rank ${point.k} among the wrong votes of ${facts.n} ${facts.unit}s.`
       : `Fewer than ${point.k} of ${facts.n} votes are wrong, so all are answered.`;
   return `Answers if the confidence is greater. ${origin}`;
 }
@@ -143,8 +144,8 @@ function setUpFooter() {
     "Ties broken by": tie_break,
     "Answers compared by": relation,
     "Paths per question": low === high ? low : `${low} to ${high}`,
-    "Calibration questions": facts.n,
-    "Unseen labelled questions": facts.n_test,
+    [`Calibration ${facts.unit}s`]: facts.n,
+    [`Unseen labelled ${facts.unit}s`]: facts.n_test,
   };
   for (const [name, value] of Object.entries(settings)) {
     const shown = value === null ? "not stated" : short(value, 300);

@@ -56,7 +56,7 @@ const capital = (words) => words.charAt(0).toUpperCase() + words.slice(1);
 /* An operating point in words. */
 
 const atAlpha = (point) => `alpha = ${level(point.alpha)}`;
-const needs = (point) => `needs ${point.n_needed} calibration questions; abstains always`;
+const needs = (point) => `needs ${point.n_needed} calibration ${facts.unit}s; abstains always`;
 // Ties and scarce errors make errors fewer, so the law of their number is only a ceiling.
 const usual = (observed) => `usually at most ${percent(observed.usual_at_most)} (95\u00a0%)`;
 function thresholdText({ feasible, threshold: [first, second] }) {

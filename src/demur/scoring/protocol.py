@@ -69,7 +69,8 @@ def checked(values: Sequence[float], pool: Pool, scorer: str) -> list[float]:
         )
     for position, value in enumerate(numbers):
         try:
-            fits = not isinstance(value, bool) and math.isfinite(value)
+            # Also those of arrays: true and false are labels, and no scores.
+            fits = not isinstance(value, bool) and type(value).__name__ != "bool" and math.isfinite(value)
         except (TypeError, OverflowError):
             fits = False
         if not fits:

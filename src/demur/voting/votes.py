@@ -63,6 +63,8 @@ class Votes:
     _answers: CodedAnswers = field(repr=False)
     _scores: Floats | None = field(repr=False)
     _fitted_on: frozenset[str] = field(default=frozenset(), repr=False)
+    questions: Sources | None = field(default=None, repr=False)
+    """Digests of what was asked, where that is known."""
     unscored: NDArray[np.bool_] | None = field(default=None, repr=False)
     """Pools that cast no vote because a path of theirs has no score; None where there are none."""
 
@@ -141,7 +143,7 @@ class Votes:
         """The votes of some rows, in that order."""
         index = np.asarray(rows)
         index = np.flatnonzero(index) if index.dtype == np.bool_ else index.astype(np.intp)
-        columns = ("answer", "confidence", "unanimous", "secondary", "ids", "_scores", "unscored")
+        columns = ("answer", "confidence", "unanimous", "secondary", "ids", "_scores", "questions", "unscored")
         kept: dict[str, Any] = {name: taken(getattr(self, name), index) for name in columns}
         return replace(self, _answers=self._answers.take(index), **kept)
 
@@ -267,7 +269,9 @@ def _hold(
         if isinstance(recipe.tie_break, Jitter) and None in sources:
             warnings.warn(_NO_JITTER.format(sum(source is None for source in sources)), NoJitterWarning, stacklevel=3)
     kept = None if uniform else scores  # the majority vote needs none for its tallies
-    return Votes(table.keys_of(winner), confidence, unanimous, secondary, ids, recipe, upstream, table, kept)
+    return Votes(
+        table.keys_of(winner), confidence, unanimous, secondary, ids, recipe, upstream, table, kept, questions=questions
+    )
 
 
 def settle(table: CodedAnswers, rows: Rows, outcome: Outcome) -> NDArray[np.int64]:
