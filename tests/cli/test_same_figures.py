@@ -106,11 +106,14 @@ def test_audit(demur, file, source, voted):
             assert told[name] == getattr(audit, name)
         assert told["auroc"] == audit.frontier.auroc
     # The same from arrays, where clusters and questions are given apart.
-    arrays = dm.audit_policy(policy, voted.votes, voted.correct, questions=voted.questions, clusters=voted.clusters)
+    arrays = dm.audit_policy(policy, voted.votes, voted.correct, clusters=voted.clusters)
     assert [point.document() for point in arrays] == [point.document() for point in audit]
+    apart = demur("audit", "p.json", "--errors", 13, "--of", 300)  # pools differ in size, and the law with them
+    assert (apart.code, "a threshold for each number of paths" in apart.err) == (2, True)
+    demur("calibrate", file, *FLAGS, *ALPHAS, "--hold-out", 0.5, "--sizes-by-chance", "-o", "p.json")
     two = demur("audit", "p.json", "--errors", 13, "--of", 300, "--json").json
     checks = [Consistency.of(rule, 13, 300, points=2) for rule in policy.points]
-    assert two["points"] == plain([check.document() for check in checks])
+    assert [point["p_value"] for point in two["points"]] == [check.p_value for check in checks]
 
 
 def test_decide(demur, file, source, voted, tmp_path):
