@@ -151,7 +151,9 @@ def test_flags_that_contradict_a_policy_are_refused(demur, file):
         demur("report", source, "--policy", "policy.json", "--score", "s", "--alpha", 0.1),
         "--alpha, --score and --policy exclude each other",
     )
-    refused(demur("audit", source, "--policy", "policy.json", "--alpha", 0.1), "pools are audited at every operating point")
+    refused(
+        demur("audit", source, "--policy", "policy.json", "--alpha", 0.1), "pools are audited at every operating point"
+    )
 
 
 @pytest.mark.parametrize(
