@@ -50,7 +50,7 @@ class Strata:
     def n_right(self) -> int:
         return self.pooled.n_right
 
-    @property
+    @cached_property
     def sizes(self) -> dict[int, int]:
         """How many votes there are of each size."""
         return {size: evidence.n for size, evidence in self.by_size.items()}
@@ -65,10 +65,9 @@ class Strata:
 
         Takes one size, or many at once.
         """
-        known = np.array(list(self.by_size))
         if self.by_chance:
-            return (known.min() <= size) & (size <= known.max())
-        return np.isin(size, known)
+            return (min(self.by_size) <= size) & (size <= max(self.by_size))
+        return size in self.by_size if isinstance(size, int) else np.isin(size, list(self.by_size))
 
     def p_value(self, key: Floats, n_paths: Sizes) -> Floats:
         """The conformal p-value of each vote: the larger of that among all votes and that among those of its size."""
