@@ -84,11 +84,42 @@ def test_silence_is_counted_for_the_server_not_for_each_request(server):
     assert len(sample(backend)) == 2
 
 
-def test_a_question_that_always_breaks_the_server_is_only_its_own_failure(server):
-    server.behave = lambda *_: error(500, "cannot do this one")
+def test_a_question_that_breaks_the_server_alone_is_its_own_failure_and_the_next_ends_the_run(server):
+    server.behave = lambda n, body, r: obliging(n, body, r) if n == 0 else error(500, "cannot do this one")
+    backend = OpenAI(server.url, "m", patience=0.5)
+    assert len(sample(backend)) == 2
     with pytest.raises(BackendError, match="gave up after") as caught:
-        sample(OpenAI(server.url, "m", patience=0.5))
+        sample(backend)
     assert not isinstance(caught.value, EndpointSilent)
+    asked = len(server.requests)
+    with pytest.raises(EndpointSilent, match="answered 500"):
+        sample(backend)
+    assert len(server.requests) == asked + 1  # nothing useful came in between: no second patience
+
+
+@pytest.mark.parametrize("broken", ["error", "no JSON", "no choices", "cut"])
+def test_a_server_that_answers_nobody_usefully_is_given_up_on_after_one_patience(server, broken):
+    def behave(number, body, request):
+        if number == 0:
+            return obliging(number, body, request)
+        if broken == "cut":
+            request.transport.abort()
+        return error(500) if broken == "error" else web.Response(text="<html>" if broken == "no JSON" else "{}")
+
+    server.behave = behave
+    backend = OpenAI(server.url, "m", patience=1.0, largest_n=1)
+    assert len(sample(backend, n=1)) == 1
+
+    async def one(k):
+        return [path async for portion in backend.sample(CHAT, Settings(), [Wanted(k, k)]) for path in portion]
+
+    async def many():
+        try:
+            return await asyncio.gather(*(one(k) for k in range(6)), return_exceptions=True)
+        finally:
+            await backend.close()
+
+    assert all(isinstance(result, EndpointSilent) for result in asyncio.run(many()))
 
 
 def test_an_address_where_nothing_ever_answered_gets_no_long_patience():

@@ -79,3 +79,19 @@ def test_a_packed_policy_is_still_a_policy(demur, pools, things, tmp_path):
 
 def test_what_is_written_to_a_device_is_let_through(demur, pools):
     assert demur("calibrate", pools, "--score", "simulated", "--alpha", 0.1, "-o", "/dev/null").code == 0
+
+
+def test_results_of_a_study_take_the_place_of_no_store(demur, pools, tmp_path):
+    (tmp_path / "s.toml").write_text(
+        '[study]\nname = "s"\n\n[[cells]]\ndataset = "d"\nmodel = "m"\npools = "pools.jsonl"\n'
+    )
+    demur("import", pools, "-o", "run.db")
+    for place in ("results.md", "tables/grid.csv"):
+        target = tmp_path / "out" / place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes((tmp_path / "run.db").read_bytes())
+        ran = demur("study", "s.toml", "-o", "out", "--no-figures")
+        assert ran.code == 2
+        assert "a store of runs, which results would replace" in ran.err
+        assert target.read_bytes() == (tmp_path / "run.db").read_bytes()
+        target.unlink()

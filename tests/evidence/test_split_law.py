@@ -19,7 +19,7 @@ from scipy import stats
 from demur.calibration import HighProbability, Marginal, Smoothed
 from demur.errors import InvalidValue
 from demur.evidence import split_law
-from demur.evidence.counts import Evidence
+from demur.evidence.counts import Evidence, exceeds
 from demur.evidence.split_law import SplitLaw, hypergeometric_cdf
 
 
@@ -29,7 +29,7 @@ def of_every_split(keys, wrong, settle, n_cal):
     for chosen in combinations(sorted(rows), n_cal):
         rule = settle(Evidence.of(keys[list(chosen)], ~wrong[list(chosen)]))
         rest = sorted(rows - set(chosen))
-        errors.append(int((wrong[rest] & rule.answers(keys[rest])).sum()))
+        errors.append(int((wrong[rest] & exceeds(keys[rest], rule.threshold_key)).sum()))
     rates = [Fraction(count, len(rows) - n_cal) for count in errors]
     mean = sum(rates) / len(rates)
     variance = sum((rate - mean) ** 2 for rate in rates) / len(rates)

@@ -23,6 +23,7 @@ from demur.errors import (
     PolicyFileError,
 )
 from demur.files import atomic
+from demur.policy import file
 from demur.records import question_digest
 
 
@@ -44,6 +45,10 @@ def reseal(path, change):
     document.pop("digest", None)
     document["digest"] = digest(document)
     path.write_text(json.dumps(document))
+
+
+def seal(document):
+    document["fingerprint"] = digest(document["pipeline"])
 
 
 def edit(stage, **changes):
@@ -356,6 +361,9 @@ def test_the_evidence_is_inside(policy, tmp_path):
         (lambda d: d["points"][0].update(k=99), "does not follow from its evidence"),
         (lambda d: d["points"][0].update(alpha=0.5), "does not follow from its evidence"),
         (lambda d: d["points"][0].update(guarantee="magic"), "must name one of marginal"),
+        (lambda d: d["points"][0].update(guarantee=[]), "must name one of marginal"),
+        (lambda d: d["pipeline"].update(answers={"task": [[]]}) or seal(d), "answers.task must be a string"),
+        (lambda d: d["pipeline"].update(answers={"missing": [[]]}) or seal(d), "answers.missing must hold strings"),
         (lambda d: d["points"][0].update(alpha="1/10"), "does not follow from its evidence"),
         (lambda d: d["points"][0].update(alpha="1e-99999999"), "must be numbers"),
         (lambda d: d["points"][0].update(alpha=[0.1]), "must be numbers"),
@@ -447,13 +455,46 @@ def test_long_lists_of_problems_go_to_a_sidecar_that_is_checked(policy, tmp_path
     policy.save(path)
     assert "ids" not in json.loads(path.read_text())["calibration"]
     assert dm.Policy.load(path).seen == policy.seen
-    sidecar = tmp_path / "policy.json.calibration"
+    (sidecar,) = tmp_path.glob("policy.json.*.calibration")
     sidecar.write_text(sidecar.read_text().replace('"17"', '"1700"'))
     with pytest.raises(PolicyFileError, match="does not belong"):
         dm.Policy.load(path)
     sidecar.unlink()
     with pytest.raises(PolicyFileError, match="there is no file"):
         dm.Policy.load(path)
+
+
+def test_an_interrupted_rewrite_leaves_the_old_policy_and_its_sidecar_whole(policy, drawn, tmp_path, monkeypatch):
+    monkeypatch.setattr("demur.policy.file.INLINE_LIMIT", 100)
+    path = tmp_path / "policy.json"
+    policy.save(path)
+    other = dm.calibrate(dm.vote(drawn.answers, ids=[f"n{row}" for row in range(400)]), [False] * 400, alpha=0.1)
+    written = file._write_whole
+
+    def interrupted(place, text):
+        if place == path:
+            raise KeyboardInterrupt
+        written(place, text)
+
+    monkeypatch.setattr(file, "_write_whole", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        other.save(path)
+    assert dm.Policy.load(path).seen == policy.seen
+    monkeypatch.setattr(file, "_write_whole", written)
+    other.save(path)
+    assert dm.Policy.load(path).seen == other.seen
+    assert len(list(tmp_path.glob("policy.json.*"))) == 1  # the old one's is gone
+
+
+def test_a_sidecar_takes_the_place_of_nothing_else(policy, tmp_path, monkeypatch):
+    monkeypatch.setattr("demur.policy.file.INLINE_LIMIT", 100)
+    path = tmp_path / "policy.json"
+    policy.save(path)
+    (sidecar,) = tmp_path.glob("policy.json.*.calibration")
+    sidecar.write_text("a diary")
+    with pytest.raises(PolicyFileError, match="is there already and is something else"):
+        policy.save(path)
+    assert sidecar.read_text() == "a diary"
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "", "a\0b"])

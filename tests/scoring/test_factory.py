@@ -134,7 +134,7 @@ def test_a_prompt_of_ones_own_is_read_from_a_file_and_is_part_of_the_identity(tm
         ("judge", {"base_url": "http://localhost:1", "model": "m", "route": "post"}, "unknown route 'post'"),
         ("reward", {"model": "x.gguf"}, "a reward model runs on a server"),
         ("perplexity", {"model": "x.gguf"}, "does not say which prompt"),
-        ("judge", {"base_url": "ftp://x", "model": "m"}, "begins with http"),
+        ("judge", {"base_url": "ftp://x", "model": "m"}, "is no address of an endpoint"),
         ("nowhere.module:length", {}, "the score nowhere.module:length"),
         ("math:pi", {}, "is not a function"),
         ("self-consistency", {"model": "m"}, "the setting 'model' does nothing"),

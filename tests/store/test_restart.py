@@ -95,7 +95,7 @@ def test_sampling_goes_on_and_asks_for_no_path_twice(run, postgres_of_its_own):
     assert (progress.saved, progress.failed) == (PATHS * len(PROBLEMS), {})
     assert len(backend.asked) == len(PROBLEMS)
     assert run.summary()["paths"] == PATHS * len(PROBLEMS)
-    assert progress.retries > 0
+    assert progress.database_retries > 0
     assert "went away or cannot be reached" in progress.trouble
 
 

@@ -62,7 +62,9 @@ class Endpoint:
         if not address:
             raise BackendError("no endpoint is named", f"give {{base_url}} or set {name}_BASE_URL")
         if not is_web_address(address):
-            raise BackendError(f"an endpoint's address begins with http:// or https://, got {shown_address(address)}")
+            raise BackendError(
+                f"{shown_address(address)} is no address of an endpoint, such as http://localhost:8000/v1"
+            )
         self.base_url, self._login = without_login(address.rstrip("/"))
         self.shown = shown_address(self.base_url)
         """The address as it may be printed."""
@@ -83,7 +85,9 @@ class Endpoint:
         self._last_success: float | None = None
         self._silent_since: float | None = None
         """When it was first away or too busy, if nothing came since."""
-        self._ever_answered = False
+        self._ever_answered = self._gave_up = False
+        self._in_trouble = 0
+        """Requests that failed and are tried again."""
         self._patience_option = "patience" if name == "OPENAI" else f"{name.lower()}.patience"
 
     @property
@@ -104,25 +108,27 @@ class Endpoint:
         payload = json.dumps(body).encode()
         first_failure: float | None = None
         tries = 0
-        while True:
-            try:
-                async with self._pace:
-                    address = self._address(route, at_root=at_root)
-                    return await self._once(address, payload, self.answer_seconds or seconds)
-            except _Later as problem:
-                now = time.monotonic()
-                first_failure = first_failure or now
-                tries += not problem.too_much  # being told to wait is no failure
-                self._refuse_silence(problem, now)
-                # A server that answers others but never this one will not change its mind.
-                others = self._last_success is not None and self._last_success > first_failure
-                failing = now - max(first_failure, self._last_success or 0)
-                if (others and tries >= _MOST_TRIES) or (not problem.is_silence and failing >= self._patience):
-                    raise BackendError(f"gave up after {tries} tries: {problem}") from None
-                self.retries, self.trouble = self.retries + 1, str(problem)
-                if not problem.too_much:  # else the pace holds everybody off
-                    wait = min(_LONGEST_WAIT, 0.25 * 2**tries) * random.uniform(0.5, 1.0)
-                    await asyncio.sleep(max(wait, problem.retry_after))
+        try:
+            while True:
+                try:
+                    async with self._pace:
+                        address = self._address(route, at_root=at_root)
+                        return await self._once(address, payload, self.answer_seconds or seconds)
+                except _Later as problem:
+                    now = time.monotonic()
+                    if first_failure is None:
+                        first_failure, self._in_trouble = now, self._in_trouble + 1
+                    tries += not problem.too_much  # being told to wait is no failure
+                    self._refuse_silence(problem, now, tries)
+                    # A server that answers others but never this one will not change its mind.
+                    if tries >= _MOST_TRIES and self._last_success is not None and self._last_success > first_failure:
+                        raise BackendError(f"gave up after {tries} tries: {problem}") from None
+                    self.retries, self.trouble = self.retries + 1, str(problem)
+                    if not problem.too_much:  # else the pace holds everybody off
+                        wait = min(_LONGEST_WAIT, 0.25 * 2**tries) * random.uniform(0.5, 1.0)
+                        await asyncio.sleep(max(wait, problem.retry_after))
+        finally:
+            self._in_trouble -= first_failure is not None
 
     @property
     def _patience(self) -> float:
@@ -130,18 +136,24 @@ class Endpoint:
             return self.patience
         return _PATIENCE if self._ever_answered else _FIRST_CONTACT
 
-    def _refuse_silence(self, problem: _Later, now: float) -> None:
-        """Raise where nobody could be answered for longer than the patience, or will be: that no request can change."""
+    def _refuse_silence(self, problem: _Later, now: float, tries: int) -> None:
+        """Raise where nobody was answered for longer than the patience, or will be: that no request can change.
+
+        One request that fails alone, after others did not, may itself be the reason: it fails first, by itself.
+        """
         if problem.retry_after > self._patience:
             wait = math.ceil(problem.retry_after)
             raise EndpointSilent(
                 f"{problem}; it asks for a wait of {wait} s, longer than the patience of {self._patience:g} s",
                 f"come back then, or have it waited for with {{{self._patience_option}={wait + 60}}}",
             ) from None
-        if not problem.is_silence:
-            return
         self._silent_since = now if self._silent_since is None else self._silent_since
         if now - self._silent_since >= self._patience:
+            alone = self._last_success is not None and self._in_trouble == 1 and not self._gave_up
+            if not problem.is_silence and (alone or not self._patience):
+                self._gave_up = True
+                raise BackendError(f"gave up after {tries} tries: {problem}") from None
+            self._gave_up = True
             ever = "" if self._ever_answered else ", and nothing ever has from there"
             raise EndpointSilent(
                 f"{problem} (for {now - self._silent_since:.0f} s nothing came{ever})",
@@ -154,7 +166,8 @@ class Endpoint:
         try:
             asking = session.get(self._address(route), allow_redirects=False)
             async with self._trouble_told(self.answer_seconds or _ANSWER_SECONDS), asking as response:
-                return response.status, _parsed(self._secrets.out_of_body(await _body(response)))
+                raw = self._secrets.out_of_body(await _body(response))
+                return response.status, self._secrets.out_of_value(_parsed(raw), raw)
         except _Later as problem:
             silent = problem.is_silence or isinstance(problem, _Overdue)
             raise (EndpointSilent if silent else BackendError)(str(problem)) from None
@@ -167,9 +180,9 @@ class Endpoint:
             status, retry_after = response.status, _seconds(response.headers.get("Retry-After"))
             elsewhere = response.headers.get("Location", "")
         self._ever_answered = True
-        if status not in _TOO_MUCH | _AWAY:
+        if status != 200 and status not in _LATER:  # a refusal is an answer too
             self._silent_since = None
-        document = _parsed(raw)
+        document = self._secrets.out_of_value(_parsed(raw), raw)
         if status == 200:
             if document is None:
                 raise _Later("the endpoint's answer is not JSON")
@@ -177,7 +190,7 @@ class Endpoint:
                 raise _Later(f"the endpoint answered with an error: {self._said(document, raw)}")
             if urlsplit(address).path.endswith("/completions") and not has_choices(document):
                 raise _Later("the endpoint's answer holds no choices")
-            self._last_success = time.monotonic()
+            self._last_success, self._silent_since, self._gave_up = time.monotonic(), None, False
             self._pace.succeeded()
             return document
         said = f"the endpoint answered {status}: {self._said(document, raw)}"
@@ -191,7 +204,7 @@ class Endpoint:
             if self._withheld:
                 unsent = f"{said}; {self._key_variable} was not sent, because a file names the address"
                 raise EndpointRefused(unsent, f"confirm it: {{trust_address={self.shown}}}")
-            raise EndpointRefused(f"{said}; {'set' if status == 401 else 'check'} {self._key_variable}")
+            raise EndpointRefused(f"{said}; {'check' if self._key else 'set'} {self._key_variable}")
         if 300 <= status < 400:
             target = f" to {self._secrets.out_of(shown_address(elsewhere))[:200]}" if elsewhere else ""
             moved = f"the endpoint {self.shown} answered {status}, a redirect{target}; demur follows none, for the key"
@@ -206,7 +219,7 @@ class Endpoint:
         try:
             async with asyncio.timeout(seconds):
                 yield
-        except (aiohttp.InvalidURL, aiohttp.ClientSSLError) as error:
+        except (aiohttp.InvalidURL, aiohttp.ClientSSLError, UnicodeError) as error:  # a name no host can have
             raise EndpointRefused(
                 f"the endpoint {self.shown} cannot be used: {self._secrets.out_of(str(error))}"
             ) from None
@@ -307,7 +320,7 @@ async def _body(response: Any) -> bytes:
 
 def _parsed(raw: bytes) -> Any:
     try:
-        return json.loads(raw)
+        return json.loads(raw.decode())  # UTF-8 alone: what is spelt otherwise could not be freed of secrets
     except (ValueError, RecursionError):
         return None
 

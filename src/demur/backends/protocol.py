@@ -92,6 +92,9 @@ def read_choices(document: Any, wanted: Sequence[Wanted], latency: float) -> lis
     if not has_choices(document):
         raise ValueError("the answer holds no choices")
     choices = document["choices"]
+    places = [choice.get("index") for choice in choices]
+    if sorted(places, key=str) == sorted(range(len(choices)), key=str):  # the k-th has the k-th seed
+        choices = sorted(choices, key=lambda choice: choice["index"])
     usage = document.get("usage")
     counted = usage.get("completion_tokens") if isinstance(usage, dict) and len(choices) == 1 else None
     tokens = counted if type(counted) is int and 0 <= counted < 2**31 else None

@@ -10,6 +10,7 @@ import base64
 import json
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
 
 HIDDEN = "[secret]"
@@ -46,6 +47,21 @@ class Secrets:
             if spelling in raw:
                 raw = raw.replace(spelling, HIDDEN.encode())
         return raw
+
+    def out_of_value(self, value: Any, raw: bytes) -> Any:
+        """A parsed answer without them, where its text may have spelt them with escapes."""
+        return self._cleaned(value) if self._long and b"\\u" in raw else value
+
+    def _cleaned(self, value: Any) -> Any:
+        if isinstance(value, str):
+            for spelling in self._long:
+                value = value.replace(spelling.decode(), HIDDEN)
+            return value
+        if isinstance(value, list):
+            return [self._cleaned(entry) for entry in value]
+        if isinstance(value, dict):
+            return {self._cleaned(key): self._cleaned(entry) for key, entry in value.items()}
+        return value
 
 
 def redacted(text: str) -> str:

@@ -80,6 +80,10 @@ def run(
     chosen = read_config(config, trust_address or ()).override(**given, answer_seconds=answer_seconds)
     if chosen.model is None and isinstance(sampling.get("model"), str):
         chosen = chosen.override(model=sampling["model"])
+        if sampling.get("backend") == "openai" and chosen.embedded:
+            raise InvalidValue(
+                "this policy was calibrated on a model of an endpoint", "give {base_url}, or set OPENAI_BASE_URL"
+            )
         weights.refuse_unnamed(sampling["model"], "this policy", "model", loaded_here=chosen.embedded)
     longest = sampling.get("max_tokens")
     chosen = chosen.override(paths=loaded.n_paths, max_tokens=longest if isinstance(longest, int) else None)

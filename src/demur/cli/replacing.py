@@ -10,7 +10,7 @@ from pathlib import Path
 from demur.errors import InvalidValue
 
 POLICY, POOLS, LINES, PARQUET, PAGE = "a policy", "pools", "JSON lines", "a Parquet file", "a web page"
-_OTHER = "something else"
+STORE, _OTHER = "a store of runs", "something else"
 _HEAD = 4096
 
 
@@ -29,6 +29,13 @@ def refuse_overwriting(out: Path | None, *inputs: str | Path | None, by: str) ->
         )
 
 
+def refuse_foreign(place: Path) -> None:
+    """Raise where a table or figure would take the place of a store, a policy or pools."""
+    there = kind_of(place) if place.is_file() else None
+    if there in (STORE, POLICY, POOLS, PARQUET):
+        raise InvalidValue(f"{place} holds {there}, which results would replace; choose another folder")
+
+
 def kind_of(path: Path) -> str | None:
     """What a file holds, by its first bytes; None where it is empty."""
     with path.open("rb") as file:
@@ -39,7 +46,7 @@ def kind_of(path: Path) -> str | None:
             head = packed.read(_HEAD)
         head = head or b"\0"  # damaged, or nothing that can be told
     if head.startswith(b"SQLite format 3\0"):
-        return "a store of runs"
+        return STORE
     if head.startswith(b"PAR1"):
         return PARQUET
     text = head.decode(errors="replace").removeprefix("\ufeff").lstrip()

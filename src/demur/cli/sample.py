@@ -116,6 +116,8 @@ def run(
                 f"  {progress.retries} requests had to be tried again, and may have been paid for twice; the last: "
                 f"{output.visible(progress.trouble, 200)}"
             )
+        if progress.database_retries:
+            output.say(f"  The database was away, and asked {progress.database_retries} times until it was back.")
         if progress.saved and progress.without_answer == progress.saved:
             output.say("  No path has an answer: look at some with `demur export`, and at --prompt and --extract.")
         if sampled.unscored:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from demur.cli import output
+from demur.cli import output, replacing
 from demur.cli.options import Json, Partial, argument, mention, option
 from demur.cli.progress import Meter, stop_on_sigterm
 from demur.cli.sampling_options import TrustAddress
@@ -58,6 +58,8 @@ def run(
     target = out or (Path(study.out) if study.out else None)
     if target is not None and target.exists() and not target.is_dir():
         raise InvalidValue(f"{target} is a file; name a folder for the results")
+    for place in () if target is None else (target / "results.md", *target.glob("tables/*"), *target.glob("figures/*")):
+        replacing.refuse_foreign(place)
     try:
         with Meter(quiet=json) as meter, stop_on_sigterm():
             results = run_study(study, say=mention, watch=meter, figures=kinds, out=out)

@@ -16,6 +16,8 @@ class Progress:
     saved: int = 0
     failed: dict[str, str] = field(default_factory=dict)
     retries: int = 0
+    database_retries: int = 0
+    """How often a database that was away was asked again: nothing is paid for twice by that."""
     trouble: str = ""
     """Why the last request that had to be tried again had to."""
     started: float = field(default_factory=time.monotonic)

@@ -124,7 +124,7 @@ class WorkQueue(Generic[Work, Result]):
 
     def _look(self) -> None:
         patience, trouble = self.patience, getattr(self.source, "trouble", "")
-        self.progress.retries = getattr(self.source, "retries", 0) + patience.retries
+        self.progress.retries, self.progress.database_retries = getattr(self.source, "retries", 0), patience.retries
         self.progress.trouble = patience.trouble if patience.waiting or not trouble else trouble
 
 

@@ -24,7 +24,7 @@ _NOT_TEXT = {
     b"\x1f\x8b": "it is gzipped; give it a name that ends in .gz",
     b"PAR1": "it is a Parquet file, which `demur import` reads",
     b"PK\x03\x04": "it is a ZIP archive or a spreadsheet; save it as JSON lines or CSV",
-    b"SQLite format 3\x00": "it is a database; name it .db where a run is meant",
+    b"SQLite format 3\x00": "it is a database: where a run is not taken, `demur export` makes a pool file of it",
 }
 
 Refusal = type[DemurError]

@@ -87,6 +87,11 @@ def from_document(document: Document) -> PolicyParts:
     if not isinstance(description.score.get("name"), (str, type(None))):
         raise ValueError(f"score.name must be a string or null, got {description.score.get('name')!r}")
     as_unscored(description.score.get("unscored"))
+    for name in ("task", "field", "relation", "extract"):
+        if not isinstance(description.answers.get(name), (str, type(None))):
+            raise ValueError(f"answers.{name} must be a string, got {description.answers[name]!r:.60}")
+    if not all(isinstance(spelling, str) for spelling in description.answers.get("missing", ())):
+        raise ValueError("answers.missing must hold strings")
     recipe = Recipe.of(description.vote)
     by_chance, unit = document.get("sizes_by_chance"), document.get("unit")
     if not isinstance(by_chance, bool) or unit not in (QUESTION, CLUSTER):
@@ -167,7 +172,7 @@ def _evidence(rows: Any, *, width: int) -> Evidence:
 
 
 def _point(stored: Any, evidence: Strata, unit: str) -> Rule:
-    if not isinstance(stored, dict) or stored.get("guarantee") not in GUARANTEES:
+    if not isinstance(stored, dict) or str(stored.get("guarantee")) not in GUARANTEES:
         raise ValueError(f"an operating point must name one of {', '.join(GUARANTEES)}, got {stored!r:.60}")
     parameters = {name: value for name, value in stored.items() if name not in _SETTLED}
     if not all(_is_number(value) or _is_fraction(value) for value in parameters.values()):

@@ -6,10 +6,12 @@ accidents; against forgers a policy is signed with a key.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +36,16 @@ def write(document: Document, path: str | os.PathLike[str], key: Key | None = No
         checked_key(key)  # before a sidecar is written
     sealed: Document = {"format": FORMAT, "schema": SCHEMA, **document}
     if len(sealed["calibration"]["ids"]) > INLINE_LIMIT:
-        sidecar = sidecar_of(target)
         text = json.dumps(sealed["calibration"])
-        _write_whole(sidecar, text)
-        sealed["calibration"] = {"file": sidecar.name, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+        sha256 = hashlib.sha256(text.encode()).hexdigest()
+        sidecar = target.with_name(f"{target.name}.{sha256[:12]}.calibration")
+        _write_sidecar(sidecar, text)
+        sealed["calibration"] = {"file": sidecar.name, "sha256": sha256}
     sealed["digest"] = digest(sealed)
     if key is not None:
         sealed["signature"] = signature_of(sealed, key)
     _write_whole(target, json.dumps(sealed, indent=1, allow_nan=False) + "\n")
+    _remove_others(target, sealed["calibration"].get("file"))
 
 
 def read(path: str | os.PathLike[str], key: Key | None = None) -> Document:
@@ -84,8 +88,20 @@ def read(path: str | os.PathLike[str], key: Key | None = None) -> Document:
     return document
 
 
-def sidecar_of(policy: Path) -> Path:
-    return policy.with_name(policy.name + ".calibration")
+def _write_sidecar(sidecar: Path, text: str) -> None:
+    """Beside the one that the policy has so far, which is not touched: until the policy is written, that one counts."""
+    if sidecar.exists() and not (sidecar.is_file() and sidecar.read_bytes() == text.encode()):
+        raise PolicyFileError(f"{sidecar} is there already and is something else", "remove it, or choose another name")
+    _write_whole(sidecar, text)
+
+
+def _remove_others(policy: Path, kept: str | None) -> None:
+    """Let go of the sidecars of policies that this one replaced."""
+    mine = re.compile(re.escape(policy.name) + r"\.[0-9a-f]{12}\.calibration")
+    with contextlib.suppress(OSError):  # what stays behind does no harm
+        for other in policy.parent.iterdir():
+            if mine.fullmatch(other.name) and other.name != kept:
+                other.unlink()
 
 
 def _read_sidecar(policy: Path, reference: Document) -> Any:

@@ -13,7 +13,7 @@ from demur.errors import StoreError
 from demur.records import Problem
 from demur.store._tables import paths, problems, runs, sessions, texts
 from demur.store.changes import RunChanges
-from demur.store.connection import insert_new, reading, writing
+from demur.store.connection import damaged, insert_new, reading, writing
 from demur.store.patience import Patience, patient
 from demur.store.rows import PlacedPath, pack, path_row, plain, problem_row, text, what_is_asked
 
@@ -53,7 +53,7 @@ class Run(RunChanges):
                 rows[problem.id] = row
                 before = there.get(problem.id)
                 asked_before = None if before is None or before.number not in sampled else before._mapping
-                if asked_before is not None and what_is_asked(row) != what_is_asked(asked_before):
+                if asked_before is not None and what_is_asked(row) != self._asked(asked_before):
                     raise StoreError(
                         f"problem {problem.id!r} is another question in this run", "choose another {run}, or file"
                     )
@@ -67,6 +67,12 @@ class Run(RunChanges):
                     this = (problems.c.run == self.key) & (problems.c.number == before.number)
                     connection.execute(problems.update().where(this).values(row))
         return len(new)
+
+    def _asked(self, row: Any) -> tuple[Any, ...]:
+        try:
+            return what_is_asked(row)
+        except (ValueError, AttributeError) as error:
+            raise damaged(self.place, str(error)) from None
 
     @patient
     def save(self, batch: Sequence[PlacedPath]) -> None:
