@@ -188,3 +188,15 @@ def test_a_server_without_log_probabilities_is_paid_for_three_paths(demur, serve
     assert sum(body.get("n", 1) for body in server.requests) == 3
     server.behave = sums
     assert "3 paths had come without log-probabilities" in demur(*SAMPLE, "-m", 16, "--base-url", server.url).out
+
+
+@pytest.mark.parametrize("status", [401, 500])
+def test_doctor_draws_no_conclusions_from_a_server_that_serves_nothing(demur, server, status):
+    server.behave = lambda *_: error(status, "no entry")
+    ran = demur("doctor", "--base-url", server.url, "--model", "m")
+    assert ran.code == 1
+    for conclusion in ("one by one", "seeds", "re-scored", "cannot judge"):
+        assert conclusion not in ran.out
+    if status == 401:
+        assert ran.out.count("no entry") == 1
+        assert len(server.requests) <= 2

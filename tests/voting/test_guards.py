@@ -1,5 +1,7 @@
 """Labels that come in by accident are refused, in whatever they are held and through whichever door."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -157,3 +159,15 @@ def test_fitted_votes_need_names():
         dm.calibrate(dm.vote(POOLS, tie_break=np.linspace(0, 1, 60), fitted_on=["t"]), RIGHT, alpha=0.2)
     with pytest.raises(InvalidValue, match="fitted_on must hold the ids"):
         dm.vote(POOLS, fitted_on="q7")
+
+
+@pytest.mark.parametrize("kind", [int, float, Fraction, str])
+def test_labels_of_paths_as_numbers_are_no_scores_on_arrays_either(kind):
+    rng = np.random.default_rng(3)
+    right = rng.random((60, 4)) < 0.5
+    answers = np.where(right, "a", "b").tolist()
+    votes = dm.vote(answers, [[kind(int(label)) for label in row] for row in right.tolist()])
+    with pytest.raises(InvalidValue, match="the scores are the labels"):
+        dm.calibrate(votes, votes.answer == "a", alpha=0.1)
+    coarse = dm.vote(answers, (rng.random((60, 4)) < 0.5).astype(float))  # two values, which are no labels
+    dm.calibrate(coarse, coarse.answer == "a", alpha=0.1)

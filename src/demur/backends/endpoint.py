@@ -97,6 +97,11 @@ class Endpoint:
             return self.shown
         return f"{self.shown}, which a file names: {self._key_variable} is not sent there unless you name it too"
 
+    @property
+    def never_served(self) -> bool:
+        """Whether no request has had the answer it asked for yet."""
+        return self._last_success is None
+
     async def post(
         self, route: str, body: dict[str, Any], *, at_root: bool = False, seconds: float = _ANSWER_SECONDS
     ) -> Any:

@@ -9,7 +9,7 @@ import typer
 from demur.cli import output
 from demur.cli.options import Config, Json, mention
 from demur.cli.sampling_options import BaseUrl, Model, TrustAddress
-from demur.errors import BackendError, DemurError, EndpointRefused
+from demur.errors import BackendError, DemurError, EndpointRefused, NoSuchRoute
 
 if TYPE_CHECKING:
     from demur.backends.openai import OpenAI
@@ -85,11 +85,12 @@ class _Probes:
                 told["chat"] = await self._post(_CHAT, chat, "chat prompts")
             told["completions"] = await self._post(_COMPLETIONS, plain, "few-shot prompts")
             route, body = (_CHAT, chat) if told["chat"]["works"] else (_COMPLETIONS, plain)
-            told["n"] = await self._several(route, body)
-            told["logprobs"] = await self._logprobs(route, body)
-            told["seeds"] = await self._seeds(route, body)
-            told["judge"] = await self._judge(chat)
-            told["prompt_logprobs"] = await self._prompt_logprobs(chat)
+            if told["chat"]["works"] or told["completions"]["works"]:  # else nothing could be found out of these
+                told["n"] = await self._several(route, body)
+                told["logprobs"] = await self._logprobs(route, body)
+                told["seeds"] = await self._seeds(route, body)
+                told["judge"] = await self._judge(chat)
+                told["prompt_logprobs"] = await self._prompt_logprobs(chat)
             told["reward_classify"] = await self._reward("classify", {})
             told["reward_pooling"] = await self._reward("pooling", {"task": "classify"})
             return told
@@ -103,6 +104,9 @@ class _Probes:
         try:
             return await self.backend.endpoint.post(route, body, at_root=at_root), ""
         except (DemurError, Refused) as error:
+            refused = isinstance(error, EndpointRefused) and not isinstance(error, NoSuchRoute)
+            if refused and self.backend.endpoint.never_served:  # nor will it answer anything else
+                raise
             return None, output.visible(str(error), 80)
 
     async def _models(self) -> Told:

@@ -243,6 +243,10 @@ def refuse_labels(votes: Votes, correct: NDArray[np.bool_]) -> None:
     A handful may fall that way by chance, so few votes are let through.
     """
     answered = votes.has_answer
+    if answered.sum() >= _ENOUGH_VOTES and votes.scores_are(correct):
+        raise InvalidValue(
+            "the scores are the labels: one value wherever the vote is right, another wherever it is not"
+        )
     if not isinstance(votes.recipe.tie_break, Column) or votes.secondary is None or answered.sum() < _ENOUGH_VOTES:
         return
     column, labels = votes.secondary[answered], correct[answered]

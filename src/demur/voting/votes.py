@@ -139,6 +139,20 @@ class Votes:
             return [1.0] * width
         return self.recipe.weights(self._scores[row : row + 1, :width], slice(row, row + 1))[0].tolist()  # type: ignore[no-any-return]
 
+    def scores_are(self, labels: NDArray[np.bool_]) -> bool:
+        """Whether scores take two values only, and those of the winning paths are one where a label is true, the other
+        where it is not."""
+        scores = self._scores
+        if scores is None or len(np.unique(scores[:100])) > 2 or len(np.unique(scores)) != 2:
+            return False
+        by_label: dict[bool, set[float]] = {True: set(), False: set()}
+        for row in np.flatnonzero(self.has_answer).tolist():
+            width = int(self.n_paths[row])
+            pool = self._answers.codes[row, :width] if self._answers.pools is None else self._answers.pools[row]
+            won = [score for key, score in zip(pool, scores[row, :width], strict=True) if key == self.answer[row]]
+            by_label[bool(labels[row])].update(map(float, won))
+        return len(by_label[True]) == len(by_label[False]) == 1 and by_label[True] != by_label[False]
+
     def take(self, rows: ArrayLike) -> Votes:
         """The votes of some rows, in that order."""
         index = np.asarray(rows)
