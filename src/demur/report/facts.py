@@ -69,13 +69,15 @@ def report_facts(
 def _points(policy: Policy, test: Strata | None, sizes: Sequence[int]) -> list[dict[str, Any]]:
     """Operating points on the grid and at the calibrated alphas, with what is expected and what happened."""
     calibrated = {rule.alpha: rule.guarantee for rule in policy.points}
-    evidence, margin = policy.strata, math.sqrt(math.log(4 / 0.05) / (2 * policy.n))
+    evidence = policy.strata
     points = []
     for alpha in sorted({*GRID, *calibrated}):
         guarantee: Any = calibrated.get(alpha) or replace(policy.points[0].guarantee, alpha=alpha)  # type: ignore[type-var]
         rule = settle_by_size(guarantee, evidence, policy.unit)
         expected = forecast(evidence, rule)
         right, wrong = rule.answered(evidence)
+        thresholds = 1 + len(rule.by_size)  # each was set by the data: the band must hold for all of them
+        margin = thresholds * math.sqrt(math.log(4 * thresholds / 0.05) / (2 * policy.n))
         half = margin / expected.answered if expected.answered else math.nan
         accuracy = expected.selective_accuracy
         chosen = alpha in calibrated
