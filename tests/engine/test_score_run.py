@@ -22,7 +22,7 @@ from demur.records import Path, Pool, Problem
 from demur.scoring import ModelScorer, OwnScore, Perplexity, SelfConsistency
 from demur.scoring.model_scorer import Item, Value
 from demur.scoring.protocol import checked
-from demur.store import PlacedPath, Store
+from demur.store import PathScore, PlacedPath, Store
 
 
 @pytest.fixture
@@ -242,6 +242,26 @@ def test_two_scorers_of_one_name_at_once_get_a_name_each(place, filled):
 
     assert {progress.name for progress in asyncio.run(both())} == {"lengths", "lengths-2"}
     assert all(len(path.scores) == 2 for pool in run.pools() for path in pool.paths)
+
+
+def test_no_path_is_passed_over_because_another_scorer_took_the_name_meanwhile(place, filled, monkeypatch):
+    run = filled(place)
+    other = [PathScore(0, 0, 1.0), PathScore(3, 2, 1.0)]
+
+    def after_it_was_taken(read):
+        def taken_first(*given):
+            run.save_scores("lengths", {"scorer": "another"}, other)
+            return read(*given)
+
+        return taken_first
+
+    for method in ("lacking", "unscored"):
+        with monkeypatch.context() as patched:
+            patched.setattr(run, method, after_it_was_taken(getattr(run, method)))
+            progress = score(run, Lengths())
+        assert (progress.name, progress.saved) == ("lengths-2", 18)
+        run.forget_score("lengths")
+        run.forget_score("lengths-2")
 
 
 def test_a_score_can_be_forgotten(place, filled):

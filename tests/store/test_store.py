@@ -101,7 +101,7 @@ def test_a_run_goes_on_only_if_it_is_made_the_same_way(place, run):
 def test_scores_belong_to_an_identity(run):
     run.save([path(0, 0), path(0, 1), path(1, 0), path(1, 1)])
     run.save_scores("judge", {"model": "a"}, [PathScore(0, 0, 0.5), PathScore(0, 1, -1.0)])
-    assert [each.pool.problem.id for each in run.unscored("judge")] == ["q1"]
+    assert [each.pool.problem.id for each in run.unscored("judge", run.lacking("judge"))] == ["q1"]
     run.save_scores("judge", {"model": "a"}, [PathScore(0, 0, 9.0), PathScore(1, 0, 2.0), PathScore(1, 1, 3.0)])
     assert [[each.scores["judge"] for each in pool.paths] for pool in run.pools()] == [[0.5, -1.0], [2.0, 3.0]]
     with pytest.raises(StoreError, match="another scorer"):

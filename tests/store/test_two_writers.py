@@ -65,7 +65,7 @@ def test_a_pool_that_two_writers_complete_at_the_same_moment_is_whole(place, run
     assert at_once(lambda: write(0), lambda: write(1)) == []
     assert [pool.problem.id for pool in run.pools()] == ["q0"]
     assert run.summary()["pools"] == 1
-    assert [unscored.number for unscored in run.unscored("judge")] == [0]
+    assert list(run.lacking("judge")) == [0]
     assert "q0" not in [pending.problem.id for pending in run.pending()]
 
 

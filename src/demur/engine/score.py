@@ -85,8 +85,7 @@ async def _unless_stopped(work: Any, stop: asyncio.Event) -> bool:
 
 async def _score(run: Run, scorer: Scorer, progress: ScoringProgress, watch: Watch, stop: asyncio.Event) -> None:
     identity = full_identity(scorer)
-    progress.name = await asyncio.to_thread(_name_for, run, scorer.name, identity)
-    lacking = await asyncio.to_thread(run.lacking, progress.name)
+    progress.name, lacking = await asyncio.to_thread(_what_is_lacking, run, scorer.name, identity)
     progress.wanted, progress.problems = sum(map(len, lacking.values())), len(lacking)
 
     def take(outcome: Outcome) -> None:
@@ -112,14 +111,15 @@ async def _score(run: Run, scorer: Scorer, progress: ScoringProgress, watch: Wat
                 queue.emit(PathScore(unscored.number, place, values[place], flag))
 
     async def save(scores: list[PathScore]) -> None:
-        try:
-            await asyncio.to_thread(run.save_scores, progress.name, identity, scores)
-        except StoreError:
-            name = await asyncio.to_thread(_name_for, run, progress.name, identity)
-            if name == progress.name:
-                raise
-            progress.name = name  # another scorer was quicker to take it
-            await asyncio.to_thread(run.save_scores, name, identity, scores)
+        while True:
+            try:
+                await asyncio.to_thread(run.save_scores, progress.name, identity, scores)
+                break
+            except StoreError:
+                name = await asyncio.to_thread(_name_for, run, scorer.name, identity)
+                if name == progress.name:
+                    raise
+                progress.name = name  # another scorer was quicker to take it
         progress.saved += len(scores)
         progress.flagged.update(score.flag for score in scores if score.flag is not None)
 
@@ -134,7 +134,16 @@ async def _score(run: Run, scorer: Scorer, progress: ScoringProgress, watch: Wat
         source=scorer,
         every=0.0 if isinstance(scorer, ModelScorer) else _SECONDS,
     )
-    await queue.work_through(_blocks(run.unscored(progress.name), getattr(scorer, "pools_at_once", 1)))
+    await queue.work_through(_blocks(run.unscored(progress.name, lacking), getattr(scorer, "pools_at_once", 1)))
+
+
+def _what_is_lacking(run: Run, wanted: str, identity: dict[str, Any]) -> tuple[str, dict[int, tuple[int, ...]]]:
+    """The name of a score, and the paths that lack it: none is passed over because another scorer had the name first."""
+    while True:
+        name = _name_for(run, wanted, identity)
+        lacking = run.lacking(name)
+        if name == _name_for(run, wanted, identity):  # still free, so what was read is no other's
+            return name, lacking
 
 
 def _name_for(run: Run, wanted: str, identity: dict[str, Any]) -> str:

@@ -46,9 +46,8 @@ class RunScores(RunReader):
             missing.setdefault(number, []).append(path)
         return {number: tuple(places) for number, places in missing.items()}
 
-    def unscored(self, name: str) -> Iterator[Unscored]:
-        """Whole pools some of whose paths lack a score, with texts and without gold; read some at a time."""
-        lacking = self.lacking(name)
+    def unscored(self, name: str, lacking: Mapping[int, tuple[int, ...]]) -> Iterator[Unscored]:
+        """The pools of the paths that lack a score, with texts and without gold; read some at a time."""
         order = sorted(lacking)
         for start in range(0, len(order), _POOLS_AT_ONCE):
             block = order[start : start + _POOLS_AT_ONCE]
@@ -56,8 +55,9 @@ class RunScores(RunReader):
             if len(pools) < len(block):
                 raise damaged(self.place, "it holds paths without their problems")
             for number, pool in zip(block, pools, strict=True):
-                known = {at: path.scores[name] for at, path in enumerate(pool.paths) if name in path.scores}
-                yield Unscored(number, blinded(pool), lacking[number], known)
+                missing, scored = lacking[number], [path.scores for path in pool.paths]
+                known = {at: has[name] for at, has in enumerate(scored) if name in has and at not in missing}
+                yield Unscored(number, blinded(pool), missing, known)
 
     @patient
     def save_scores(self, name: str, identity: Mapping[str, Any], values: Sequence[PathScore]) -> None:
