@@ -143,7 +143,11 @@ def test_a_writer_that_fails_while_paths_pour_in_ends_the_run(tmp_path, monkeypa
 def test_nothing_that_samples_or_scores_sees_gold(run):
     assert all(each.problem.gold == () for each in run.pending())
     go(run)
-    assert all(pool.problem.gold == () for each in run.unscored("perplexity", run.lacking("perplexity")) for pool in [each.pool])
+    assert all(
+        pool.problem.gold == ()
+        for each in run.unscored("perplexity", run.lacking("perplexity"))
+        for pool in [each.pool]
+    )
     assert run.pools()[0].problem.gold == ("1",)
 
 

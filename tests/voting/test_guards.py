@@ -9,6 +9,7 @@ import demur as dm
 from demur.errors import CalibrationLeak, InvalidValue
 from demur.pools.fields import FieldChoice
 from demur.pools.source import PoolSource, vote_pools
+from demur.pools.voted_pools import VotedPools
 from demur.records import Path, Pool, Problem
 from demur.voting.recipe import Recipe
 from demur.voting.tie_breaks import Column
@@ -171,3 +172,49 @@ def test_labels_of_paths_as_numbers_are_no_scores_on_arrays_either(kind):
         dm.calibrate(votes, votes.answer == "a", alpha=0.1)
     coarse = dm.vote(answers, (rng.random((60, 4)) < 0.5).astype(float))  # two values, which are no labels
     dm.calibrate(coarse, coarse.answer == "a", alpha=0.1)
+
+
+class Told:
+    """A tie-break of one's own that gives what it was told."""
+
+    spec = "told@1"
+
+    def __init__(self, values):
+        self.values = values
+
+    def of(self, table, scores, winner, sources):
+        return self.values
+
+
+def test_a_tie_break_of_ones_own_gives_no_labels():
+    answers = np.tile([0, 0, 1], (40, 1))
+    correct = np.arange(40) % 3 > 0
+    for held in (correct, correct.tolist(), correct.astype(object)):
+        with pytest.raises(InvalidValue, match="tie_break must be numbers, got booleans"):
+            dm.vote(answers, tie_break=Told(held))
+    votes = dm.vote(answers, tie_break=Told(correct * 1.0))
+    with pytest.raises(InvalidValue, match="the tie-break told@1 is the label itself"):
+        VotedPools.of(votes, correct)
+    for wrong in (np.zeros(39), np.zeros((40, 1)), np.where(correct, np.nan, 1.0)):
+        with pytest.raises(InvalidValue, match="one number per pool, 40 of them"):
+            dm.vote(answers, tie_break=Told(wrong))
+    assert dm.vote(answers, tie_break=Told(np.arange(40))).secondary.tolist() == list(range(40))
+
+
+def test_the_bare_constructor_of_voted_pools_has_the_same_guards():
+    answers = np.tile([0, 0, 1], (40, 1))
+    correct = np.arange(40) % 3 > 0
+    with pytest.raises(InvalidValue, match="is the label itself"):
+        VotedPools(dm.vote(answers, tie_break=correct * 1.0), correct)
+    with pytest.raises(InvalidValue, match="the scores are the labels"):
+        VotedPools(dm.vote(answers, np.repeat(correct * 1.0, 3).reshape(40, 3)), correct)
+    with pytest.raises(InvalidValue, match="one label per vote"):
+        VotedPools(dm.vote(answers), correct[1:])
+    with pytest.raises(InvalidValue, match="correct must hold booleans"):
+        VotedPools(dm.vote(answers), correct * 1)
+    with pytest.raises(InvalidValue, match="clusters must hold one entry per vote"):
+        VotedPools(dm.vote(answers), correct, clusters=["a"])
+    empty = answers.copy()
+    empty[7] = -1
+    with pytest.raises(InvalidValue, match="vote 7 has no answer"):
+        VotedPools(dm.vote(empty), np.ones(40, dtype=bool))

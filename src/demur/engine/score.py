@@ -138,7 +138,7 @@ async def _score(run: Run, scorer: Scorer, progress: ScoringProgress, watch: Wat
 
 
 def _what_is_lacking(run: Run, wanted: str, identity: dict[str, Any]) -> tuple[str, dict[int, tuple[int, ...]]]:
-    """The name of a score, and the paths that lack it: none is passed over because another scorer had the name first."""
+    """The name of a score, and the paths that lack it; none is passed over because another scorer was quicker."""
     while True:
         name = _name_for(run, wanted, identity)
         lacking = run.lacking(name)

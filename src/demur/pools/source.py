@@ -12,7 +12,7 @@ from demur.pools.fields import FieldChoice, PoolTable, named_sampling, read_tabl
 from demur.pools.frames import pools_of_frame
 from demur.pools.labels import read_labels, refuse_labels_as_score
 from demur.pools.scores import count_gaps, read_column
-from demur.pools.voted_pools import VotedPools, refuse_labels
+from demur.pools.voted_pools import VotedPools
 from demur.records import Pool
 from demur.voting.normalisers import parse_normaliser
 from demur.voting.recipe import DROP, Recipe
@@ -117,7 +117,6 @@ def vote_pools(
         labels = read_labels(pools, table, correct)
         right = labels.of_votes(votes)
         refuse_labels_as_score(table, labels)
-        refuse_labels(votes, right)
         if labels.conflicts:
             say(f"warning: in {labels.conflicts} problems one answer has both labels; it counts as wrong")
     flags = source.flags.get(fields.score or "", {})

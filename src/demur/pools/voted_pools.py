@@ -56,6 +56,17 @@ class VotedPools:
     flags: Mapping[str, int] = field(default_factory=dict)
     """How many values of the score are not quite what they should be, by flag."""
 
+    def __post_init__(self) -> None:
+        for name, column in (("clusters", self.clusters), ("questions", self.questions)):
+            if column is not None and len(column) != len(self):
+                raise InvalidValue(f"{name} must hold one entry per vote, {len(self)} of them, got {len(column)}")
+        if self.correct is not None:
+            labels = as_labels(self.correct, len(self))
+            if (unanswered := np.flatnonzero(labels & ~self.votes.has_answer)).size:
+                raise InvalidValue(f"vote {unanswered[0]} has no answer, so it cannot be labelled correct")
+            refuse_labels(self.votes, labels)
+            object.__setattr__(self, "correct", labels)
+
     @classmethod
     def of(
         cls,
@@ -70,14 +81,7 @@ class VotedPools:
             if correct is not None or questions is not None or clusters is not None:
                 raise InvalidValue("voted pools have labels, questions and clusters of their own; give no others")
             return votes
-        for name, column in (("clusters", clusters), ("questions", questions)):
-            if column is not None and len(column) != len(votes):
-                raise InvalidValue(f"{name} must hold one entry per vote, {len(votes)} of them, got {len(column)}")
         labels = None if correct is None else as_labels(correct, len(votes))
-        if labels is not None and (unanswered := np.flatnonzero(labels & ~votes.has_answer)).size:
-            raise InvalidValue(f"vote {unanswered[0]} has no answer, so it cannot be labelled correct")
-        if labels is not None:
-            refuse_labels(votes, labels)
         digests = votes.questions if questions is None else [question_digest(question) for question in questions]
         return cls(votes, labels, digests, clusters)
 
@@ -238,7 +242,7 @@ class VotedPools:
 
 
 def refuse_labels(votes: Votes, correct: NDArray[np.bool_]) -> None:
-    """Raise if a tie-breaking column takes two values only and they are the labels.
+    """Raise if what breaks ties takes two values only and they are the labels, or if the scores do.
 
     A handful may fall that way by chance, so few votes are let through.
     """
@@ -247,12 +251,14 @@ def refuse_labels(votes: Votes, correct: NDArray[np.bool_]) -> None:
         raise InvalidValue(
             "the scores are the labels: one value wherever the vote is right, another wherever it is not"
         )
-    if not isinstance(votes.recipe.tie_break, Column) or votes.secondary is None or answered.sum() < _ENOUGH_VOTES:
+    tie_break = votes.recipe.tie_break
+    if tie_break is None or votes.secondary is None or answered.sum() < _ENOUGH_VOTES:
         return
     column, labels = votes.secondary[answered], correct[answered]
     right, wrong = np.unique(column[labels]), np.unique(column[~labels])
     if len(right) == len(wrong) == 1 and right[0] != wrong[0]:
-        raise InvalidValue(f"the field {votes.recipe.tie_break.name!r} is the label itself; labels cannot break ties")
+        what = f"the field {tie_break.name!r}" if isinstance(tie_break, Column) else f"the tie-break {tie_break.spec}"
+        raise InvalidValue(f"{what} is the label itself; labels cannot break ties")
 
 
 def as_labels(correct: ArrayLike, rows: int) -> NDArray[np.bool_]:

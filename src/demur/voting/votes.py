@@ -279,13 +279,22 @@ def _hold(
     secondary = None
     if recipe.tie_break is not None:
         sources = sources_of(len(table), questions, ids)
-        secondary = recipe.tie_break.of(table, scores, winner, sources)
+        secondary = _as_secondary(recipe.tie_break.of(table, scores, winner, sources), len(table))
         if isinstance(recipe.tie_break, Jitter) and None in sources:
             warnings.warn(_NO_JITTER.format(sum(source is None for source in sources)), NoJitterWarning, stacklevel=3)
     kept = None if uniform else scores  # the majority vote needs none for its tallies
     return Votes(
         table.keys_of(winner), confidence, unanimous, secondary, ids, recipe, upstream, table, kept, questions=questions
     )
+
+
+def _as_secondary(values: Any, rows: int) -> Floats:
+    """What a tie-break gave, which may be anybody's: one number per pool, none of them a label."""
+    refuse_booleans(values, "tie_break")
+    secondary = np.asarray(values, dtype=np.float64)
+    if secondary.shape != (rows,) or np.isnan(secondary).any():
+        raise InvalidValue(f"tie_break must give one number per pool, {rows} of them, got shape {secondary.shape}")
+    return secondary
 
 
 def settle(table: CodedAnswers, rows: Rows, outcome: Outcome) -> NDArray[np.int64]:
