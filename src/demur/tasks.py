@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from demur.answers.asked import NOTHING_SAID, Asked
 from demur.answers.extraction import Extraction
 from demur.answers.relations import RELATIONS, Relation, choice, mathematics, plain, text
 from demur.errors import DatasetError, InvalidValue
@@ -37,8 +38,6 @@ class Task:
     with_options: JudgePrompt | None = None
     """How a judge is asked where a question has options."""
     aliases: tuple[str, ...] = ()
-    chooses: bool = False
-    """Whether answers are options, by their letters."""
     origin: str = "demur"
     """The package that registered it."""
 
@@ -58,8 +57,15 @@ class Task:
 
     def read(self, problem: Problem, text: str, *, truncated: bool = False) -> Extraction:
         """The answer that a path ends in."""
-        known = {"options": problem.extra.get("options")} if self.chooses else {}
-        return self.relation.extract(text, truncated=truncated, **known)
+        return self.relation.extract(text, asked_by(problem), truncated=truncated)
+
+
+def asked_by(problem: Problem, labels: Sequence[str] = (), markers: Sequence[str] = ()) -> Asked:
+    """What a problem says of how its answers are written, beside what was said of all problems."""
+    known = problem.extra
+    if not (known or labels or markers):
+        return NOTHING_SAID
+    return Asked.of(known.get("options", known.get("choices")), labels, known.get("language"), markers)
 
 
 _TASKS: dict[str, Task] = {}
@@ -100,7 +106,6 @@ MC = Task(
     templates.MULTIPLE_CHOICE,
     with_options=judging.MULTIPLE_CHOICE,
     aliases=("choice", "multiple_choice"),
-    chooses=True,
 )
 PLAIN = Task("plain", plain)
 for _task in (MATH, QA, MC, PLAIN):

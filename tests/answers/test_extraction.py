@@ -6,6 +6,7 @@ import pytest
 
 from demur import answers
 from demur.answers import choice, mathematics, text
+from demur.answers.asked import Asked
 from demur.answers.extraction import was_cut
 from demur.answers.extraction.custom import parse_extractor
 from demur.backends.protocol import Completion
@@ -75,8 +76,8 @@ def test_multiple_choice(path, answer):
 def test_an_option_may_be_named_by_its_text():
     from demur.answers.extraction.choice import extract
 
-    assert extract("It must be paris.", options=["Rome", "Paris"]).answer is None
-    assert extract("paris.", options=["Rome", "Paris"]).answer == "B"
+    assert extract("It must be paris.", asked=Asked(options=("Rome", "Paris"))).answer is None
+    assert extract("paris.", asked=Asked(options=("Rome", "Paris"))).answer == "B"
 
 
 def test_extraction_of_your_own(tmp_path, monkeypatch):

@@ -67,10 +67,10 @@ def test_the_slow_path_gives_an_answer_the_spelling_it_is_equal_to(demur, tmp_pa
 
 
 def test_two_answers_explained(demur):
-    assert "The same by mathematics@1" in demur("answers", "--explain", "1/2", "0.50").out
+    assert "The same by mathematics@2" in demur("answers", "--explain", "1/2", "0.50").out
     facts = demur("answers", "--explain", "4t", "4", "--json").json
     assert facts["same"] is False
-    assert "text@1" in demur("answers", "--explain", "The Beatles", "beatles", "--relation", "text").out
+    assert "text@2" in demur("answers", "--explain", "The Beatles", "beatles", "--relation", "text").out
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,10 @@ def policy_of(*tasks, **how):
 @pytest.mark.parametrize(
     ("tasks", "relation"),
     [
-        (("math",), "by-task(mathematics@1)"),
-        ((None,), "by-task(plain@1)"),
-        (("math", None), "by-task(mathematics@1,plain@1)"),
-        (("mc", "qa", "mathematics"), "by-task(choice@1,mathematics@1,text@1)"),
+        (("math",), "by-task(mathematics@2)"),
+        ((None,), "by-task(plain@2)"),
+        (("math", None), "by-task(mathematics@2,plain@2)"),
+        (("mc", "qa", "mathematics"), "by-task(choice@2,mathematics@2,text@2)"),
     ],
 )
 def test_the_relations_in_use_are_named(tasks, relation):
@@ -40,7 +40,7 @@ def test_a_file_with_tasks_and_one_without_have_different_fingerprints_and_exclu
     with_task, without = policy_of("math"), policy_of(None)
     assert with_task.fingerprint != without.fingerprint
     with pytest.raises(
-        PipelineMismatch, match=r"relation is 'by-task\(mathematics@1\)' in the policy, 'by-task\(plain"
+        PipelineMismatch, match=r"relation is 'by-task\(mathematics@2\)' in the policy, 'by-task\(plain"
     ):
         with_task.check(with_task.vote(source(None, start=100)).votes)
     with pytest.raises(PipelineMismatch, match="relation is"):
@@ -58,13 +58,13 @@ def test_a_policy_of_several_tasks_takes_files_with_some_of_them():
 
 def test_a_named_relation_compares_files_with_and_without_tasks_alike():
     named = policy_of("math", relation="mathematics")
-    assert named.pipeline["answers"]["relation"] == "mathematics@1"
+    assert named.pipeline["answers"]["relation"] == "mathematics@2"
     named.check(named.vote(source(None, start=100)).votes)
 
 
 def test_policies_that_name_all_relations_still_read_any_file():
     before = policy_of("math")
-    every = "by-task(choice@1,mathematics@1,plain@1,text@1)"
+    every = "by-task(choice@2,mathematics@2,plain@2,text@2)"
     choice = dm.FieldChoice.of(before.description.updated(type(before.description)(answers={"relation": every})))
     assert choice.describe([Problem("q", "Why?")])["relation"] == every
     other = before.description.updated(type(before.description)(answers={"relation": "by-task(mathematics@9)"}))
@@ -80,9 +80,9 @@ def test_one_pool_is_read_and_compared_as_the_files_of_its_policy_were():
     assert policy.decide(["", None]).confidence == 0
     assert policy.decide([0.5, "1/2"]).confidence == 1
     mixed = policy_of("math", "qa")
-    with pytest.raises(InvalidValue, match=r"by the task of each question \(mathematics@1, text@1\)"):
+    with pytest.raises(InvalidValue, match=r"by the task of each question \(mathematics@2, text@2\)"):
         mixed.decide(["0.5", "1/2"])
     assert mixed.decide(["0.5", "1/2"], question=Problem("q", "?", extra={"task": "math"})).confidence == 1
     assert mixed.decide(["0.5", "1/2"], question=Problem("q", "?", extra={"task": "qa"})).confidence == 0.5
-    with pytest.raises(PipelineMismatch, match="'choice@1' here"):
+    with pytest.raises(PipelineMismatch, match="'choice@2' here"):
         mixed.decide(["A", "A"], question=Problem("q", "?", extra={"task": "mc"}))

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from demur.answers.asked import NOTHING_SAID, Asked
+from demur.answers.characters import cleaned
 from demur.answers.equivalence import choice as choice_keys
 from demur.answers.equivalence import plain as plain_keys
 from demur.answers.equivalence import text as text_keys
@@ -21,6 +23,7 @@ from demur.answers.extraction import TRUNCATED, Extraction, whole_text
 from demur.answers.extraction import choice as choice_extraction
 from demur.answers.extraction import mathematics as mathematics_extraction
 from demur.answers.extraction import text as text_extraction
+from demur.answers.languages import with_points
 from demur.errors import InvalidValue
 
 
@@ -30,28 +33,33 @@ class Relation:
 
     name: str
     version: int
-    _key: Callable[[str], str | None] = field(repr=False)
-    _extract: Callable[..., Extraction] = field(repr=False)
+    _key: Callable[[str, Asked], str | None] = field(repr=False)
+    _extract: Callable[[str, Asked], Extraction] = field(repr=False)
 
     @property
     def spec(self) -> str:
         """Name and version, as a policy's fingerprint has it."""
         return f"{self.name}@{self.version}"
 
-    def key(self, answer: Any) -> str | None:
-        """What equal answers share; None for no answer (None, NaN, blank)."""
+    def key(self, answer: Any, asked: Asked = NOTHING_SAID) -> str | None:
+        """What equal answers to one question share; None for no answer (None, NaN, blank)."""
         written = as_written(answer)
-        return None if written is None else self._key(written)
+        return None if written is None else self._key(with_points(cleaned(written), asked.language), asked)
 
-    def extract(self, text: str, *, truncated: bool = False, **known: Any) -> Extraction:
-        """The answer that a path's text ends in, and the rule that found it; choices may know their `options`."""
-        return TRUNCATED if truncated else self._extract(text, **known)
+    def extract(self, text: str, asked: Asked = NOTHING_SAID, *, truncated: bool = False) -> Extraction:
+        """The answer that a path's text ends in, the rule that found it, and where."""
+        return TRUNCATED if truncated else self._extract(text, asked)
 
 
-mathematics = Relation("mathematics", 1, mathematics_keys.key, mathematics_extraction.extract)
-text = Relation("text", 1, text_keys.key, text_extraction.extract)
-choice = Relation("choice", 1, choice_keys.key, choice_extraction.extract)
-plain = Relation("plain", 1, plain_keys.key, whole_text)
+def _unasked(key: Callable[[str], str | None]) -> Callable[[str, Asked], str | None]:
+    """A key that depends on the answer alone, whatever the question says."""
+    return lambda answer, _: key(answer)
+
+
+mathematics = Relation("mathematics", 2, _unasked(mathematics_keys.key), mathematics_extraction.extract)
+text = Relation("text", 2, _unasked(text_keys.key), text_extraction.extract)
+choice = Relation("choice", 2, choice_keys.key, choice_extraction.extract)
+plain = Relation("plain", 2, _unasked(plain_keys.key), whole_text)
 
 RELATIONS = {relation.name: relation for relation in (mathematics, text, choice, plain)}
 

@@ -116,7 +116,8 @@ class _Tally:
         relation = self.fields.relation_of(pool.problem)
         read = [self._read(path, relation) for path in pool.paths]
         written = [extraction.answer for extraction in read]
-        surfaces, keys = written, [relation.key(surface) for surface in written]
+        key_of = self.fields.key_of(pool.problem)
+        surfaces, keys = written, [key_of(surface) for surface in written]
         self.methods.update(extraction.method for extraction in read)
         if slow is not None and relation.name == "mathematics":
             merged = slow.merge(keys, surfaces)

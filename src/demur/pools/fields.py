@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from demur.descriptions import Description
 from demur.errors import InvalidValue, PipelineMismatch, PoolFileError
 from demur.pools.scores import ABSENT, as_unscored, field_of, refuse_label_name, scores_or_dropped
 from demur.records import Pool, Problem
-from demur.tasks import by_task, known_relations, relations_of, task_of
+from demur.tasks import asked_by, by_task, known_relations, relations_of, task_of
 from demur.voting.recipe import Unscored
 
 _SUSPECT = re.compile(r"(?i)none|null|nan|n/?a|no[ _-]?answer[.!]?|unknown|\?+|_+|-+|\[?invalid\]?")
@@ -32,6 +32,10 @@ class FieldChoice:
     """The name of the relation that says when two answers are the same; None: by each problem's task."""
     unscored: Unscored = None
     """What becomes of pools with a path that has no score: see `voting.recipe.Unscored`."""
+    labels: tuple[str, ...] = ()
+    """Names that are chosen, where options have no letters: yes, no."""
+    markers: tuple[str, ...] = ()
+    """Words behind which texts have their answer, where the prompt asked for them."""
     among: tuple[str, ...] = ()
     """The relations, with their versions, that a policy's tasks had; where a file has no others, it is read alike."""
     in_use: bool = False
@@ -46,12 +50,18 @@ class FieldChoice:
         """When two answers to this problem are the same."""
         return task_of(problem).relation if self.relation is None else relation_named(self.relation)
 
+    def key_of(self, problem: Problem) -> Callable[[Any], str | None]:
+        """What an answer to this problem shares with all that are the same."""
+        relation, asked = self.relation_of(problem), asked_by(problem, self.labels, self.markers)
+        return lambda answer: relation.key(answer, asked)
+
     def read(self, answers: Iterable[Any], asked: Any = None) -> tuple[list[str | None], dict[str, str]]:
         """The keys of one pool's answers as they are written, and how the answer behind each key is written."""
         relation = self._relation_here(asked)
+        said = asked_by(asked if isinstance(asked, Problem) else Problem(""), self.labels, self.markers)
         texts = [None if (raw := as_written(answer)) is None else raw.strip() or None for answer in answers]
         named = {spelling.strip() for spelling in self.missing}
-        key_of = {text: None if text is None or text in named else relation.key(text) for text in texts}
+        key_of = {text: None if text is None or text in named else relation.key(text, said) for text in texts}
         return [key_of[text] for text in texts], _spellings(key_of, Counter(texts))
 
     def _relation_here(self, asked: Any) -> Relation:
@@ -78,7 +88,9 @@ class FieldChoice:
             relation = by_task(self.among if used <= set(self.among) else used)
         else:
             relation = relation_named(self.relation).spec
-        return {"field": self.answer_field, "missing": sorted(self.missing), "relation": relation}
+        known = {"field": self.answer_field, "missing": sorted(self.missing), "relation": relation}
+        said = {"labels": list(self.labels), "markers": list(self.markers)}
+        return known | {name: value for name, value in said.items() if value}
 
     def describe_score(self) -> dict[str, Any]:
         """Its part of the stage `score`."""
@@ -102,7 +114,8 @@ class FieldChoice:
         alone = None if stage["relation"] == by_task(compared) else compared[0].partition("@")[0]
         unscored = as_unscored(description.score.get("unscored"))
         among = compared if alone is None else ()
-        return cls(stage["field"], score, tuple(stage["missing"]), alone, unscored, among, in_use=True)
+        labels, markers = (tuple(stage.get(name, ())) for name in ("labels", "markers"))
+        return cls(stage["field"], score, tuple(stage["missing"]), alone, unscored, labels, markers, among, in_use=True)
 
 
 @dataclass(frozen=True)
@@ -145,8 +158,8 @@ def read_table(pools: Sequence[Pool], fields: FieldChoice) -> PoolTable:
     named = {spelling.strip() for spelling in fields.missing}
     keys, written = [], []
     for pool, row in zip(pools, surfaces, strict=True):
-        relation, times = fields.relation_of(pool.problem), Counter(row)
-        key_of = {text: None if text is None or text in named else relation.key(text) for text in times}
+        key, times = fields.key_of(pool.problem), Counter(row)
+        key_of = {text: None if text is None or text in named else key(text) for text in times}
         keys.append([key_of[surface] for surface in row])
         written.append(_spellings(key_of, times))
     scores, unscored = None, list[int]()

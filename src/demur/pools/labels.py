@@ -85,8 +85,8 @@ def refuse_labels_as_score(table: PoolTable, labels: Labels) -> None:
 def _from_gold(pools: Sequence[Pool], table: PoolTable) -> Labels:
     gold = []
     for pool in pools:
-        relation = table.fields.relation_of(pool.problem)
-        keys = frozenset(key for entry in pool.problem.gold if (key := relation.key(entry)) is not None)
+        key_of = table.fields.key_of(pool.problem)
+        keys = frozenset(key for entry in pool.problem.gold if (key := key_of(entry)) is not None)
         if not keys:
             unlabelled = len(pools) - len(labelled_rows(pools))
             raise PoolFileError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from demur.answers.asked import NOTHING_SAID, Asked
 from demur.answers.equivalence import text
 
 LETTER = re.compile(r"(?:\\(?:text|textbf|mathrm|mathbf)\s*\{)?[\s($\[*]*([A-Za-z])[\s)$\].:*]*\}?[\s$.*]*")
@@ -12,7 +13,7 @@ _LETTER_AND_TEXT = re.compile(r"[\s($\[*]*([A-Z])[)\].:]+\s+\S.*", re.S)
 
 
 @lru_cache(maxsize=65_536)
-def key(answer: str) -> str | None:
+def key(answer: str, asked: Asked = NOTHING_SAID) -> str | None:
     """The letter, in upper case; the normalised text of anything else."""
     stripped = answer.strip()
     if not stripped:

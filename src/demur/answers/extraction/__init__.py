@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from demur.answers.asked import NOTHING_SAID, Asked
+
 TAIL = 20_000  # characters of a path's end that are looked at
 
 _BLANKS = re.compile(r"[^\S\n]+")
@@ -24,10 +26,12 @@ _REFUSAL = re.compile(
 
 @dataclass(frozen=True)
 class Extraction:
-    """An answer as written, and the rule that found it; no answer where the path has none."""
+    """An answer as written, the rule that found it, and where; no answer where the path has none."""
 
     answer: str | None
     method: str
+    span: tuple[int, int] | None = None
+    """Where in the text the words stand that it was taken from."""
 
 
 NOTHING = Extraction(None, "none")
@@ -65,6 +69,6 @@ def is_refusal(answer: str) -> bool:
     return len(answer) < 200 and _REFUSAL.fullmatch(answer.strip()) is not None
 
 
-def whole_text(text: str) -> Extraction:
+def whole_text(text: str, asked: Asked = NOTHING_SAID) -> Extraction:
     """For answers of no known task: all of the final part."""
     return settle(final_part(text), "whole text")

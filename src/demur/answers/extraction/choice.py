@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
+from demur.answers.asked import NOTHING_SAID, Asked
 from demur.answers.equivalence import text as text_keys
 from demur.answers.equivalence.choice import LETTER
 from demur.answers.extraction import NOTHING, Extraction, final_part, settle
@@ -18,15 +18,15 @@ _BOXED = re.compile(r"\\boxed\s*\{[^A-Za-z]*(?:\\text(?:bf)?\s*\{)?\s*\(?([A-Z])
 _LONE = re.compile(r"(?:^|\n)\s*[(*]*([A-Z])[).:*]*\s*(?=\n|$)")
 
 
-def extract(text: str, *, options: Sequence[str] | None = None) -> Extraction:
+def extract(text: str, asked: Asked = NOTHING_SAID) -> Extraction:
     """The last letter that is said to be the answer, or boxed, or stands alone; else an option's own text."""
     part = final_part(text)
     for pattern, method in ((_BOXED, "boxed"), (_SAID, "answer is"), (_LONE, "letter")):
         letters = pattern.findall(part)
         if letters and letters[-1].isupper():
             return settle(letters[-1], method)
-    wanted = {text_keys.key(option): chr(ord("A") + place) for place, option in enumerate(options or ())}
-    last = text_extraction.extract(part).answer if options else None
+    wanted = {text_keys.key(option): chr(ord("A") + place) for place, option in enumerate(asked.options)}
+    last = text_extraction.extract(part).answer if asked.options else None
     letter = wanted.get(text_keys.key(last)) if last else None
     if letter:
         return settle(letter, "option text")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from demur.answers.asked import NOTHING_SAID, Asked
 from demur.answers.extraction import NOTHING, Extraction, final_part, settle
 
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
@@ -17,7 +18,7 @@ _BOX_TRIES = 8
 _NUMBER_TAIL = 2000
 
 
-def extract(text: str) -> Extraction:
+def extract(text: str, asked: Asked = NOTHING_SAID) -> Extraction:
     """The answer of one path that came to its end."""
     part = final_part(text)
     boxed = last_boxed(part)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from demur.answers.asked import NOTHING_SAID, Asked
 from demur.answers.extraction import NOTHING, Extraction, final_part, settle
 
 _TAG = re.compile(r"<(/?)answer>", re.I)
@@ -11,7 +12,7 @@ _SENTENCE = re.compile(r"[^.!?\n]+")
 _SAID = re.compile(r"\s*(?:(?:so|thus|therefore|hence),? )?(?:the|my) (?:final )?answer (?:is|would be):? ?", re.I)
 
 
-def extract(text: str) -> Extraction:
+def extract(text: str, asked: Asked = NOTHING_SAID) -> Extraction:
     """The last `<answer>` span, else the last sentence, without a "the answer is" before it."""
     part = final_part(text)
     span = _last_span(part)
