@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from demur.answers.asked import NOTHING_SAID, Asked
+from demur.answers.asked import Asked
 from demur.answers.extraction import Extraction
 from demur.answers.relations import RELATIONS, Relation, choice, mathematics, plain, text
 from demur.errors import DatasetError, InvalidValue
@@ -63,9 +63,8 @@ class Task:
 def asked_by(problem: Problem, labels: Sequence[str] = (), markers: Sequence[str] = ()) -> Asked:
     """What a problem says of how its answers are written, beside what was said of all problems."""
     known = problem.extra
-    if not (known or labels or markers):
-        return NOTHING_SAID
-    return Asked.of(known.get("options", known.get("choices")), labels, known.get("language"), markers)
+    options = known.get("options", known.get("choices"))
+    return Asked.of(options, labels, known.get("language"), markers, problem.question)
 
 
 _TASKS: dict[str, Task] = {}

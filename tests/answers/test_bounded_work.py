@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from demur.answers import choice, mathematics, plain, text
-from demur.answers.extraction.text import _last_span
+from demur.answers.asked import NOTHING_SAID, Asked
+from demur.answers.extraction.marks import tagged
+from demur.answers.extraction.part import Part
 from demur.scoring.perplexity.server import _might_spell
 
 RELATIONS = {"mathematics": mathematics, "text": text, "choice": choice, "plain": plain}
@@ -29,6 +31,30 @@ HOSTILE = {
     "signs": lambda n: "-+" * (n // 2),
     "fractions": lambda n: "\\frac{" * (n // 6),
     "sentences": lambda n: "a." * (n // 2),
+    "sentences with blanks": lambda n: "Dr. " * (n // 4),
+    "answers": lambda n: "answer " * (n // 7),
+    "answers to questions": lambda n: "answer to " * (n // 10),
+    "keys of JSON": lambda n: '"answer": "' * (n // 11),
+    "unclosed strings": lambda n: '"answer": "' + "\\" * n,
+    "hashes": lambda n: "#" * n,
+    "lines of hashes": lambda n: "#### x\n" * (n // 7),
+    "dollars": lambda n: "$" * n,
+    "dollars apart": lambda n: "$ " * (n // 2),
+    "openings of formulas": lambda n: "\\[" * (n // 2),
+    "code": lambda n: "x = y\n" * (n // 6) + "print(x)",
+    "calls": lambda n: "f(" * (n // 2),
+    "fences": lambda n: "```\n" * (n // 4),
+    "number words": lambda n: "twenty " * (n // 7),
+    "compounds": lambda n: "5 hours " * (n // 8),
+    "verbs": lambda n: "5 is " * (n // 5),
+    "ranges": lambda n: "between " * (n // 8),
+    "dates": lambda n: "1/" * (n // 2),
+    "questions": lambda n: "\nQuestion:" * (n // 10),
+    "bold": lambda n: "**" * (n // 2),
+    "options": lambda n: "(A) " * (n // 4),
+    "capitals": lambda n: "B" * n,
+    "blank lines": lambda n: "\n" * n + "x",
+    "reasoning": lambda n: "<think>" * (n // 7) + "</think>" * (n // 8),
 }
 
 
@@ -44,7 +70,8 @@ def seconds(work, *arguments):
 @pytest.mark.parametrize("relation", RELATIONS.values(), ids=RELATIONS)
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
 def test_keys_and_extraction_grow_with_the_text(relation, hostile):
-    for work in (relation.key, relation.extract):
+    asked = Asked(options=("Paris", "Rome"), markers=("My answer",), question="When is the date?")
+    for work in (relation.key, relation.extract, lambda written: relation.extract(written, asked)):
         small, large = seconds(work, hostile(20_000)), seconds(work, hostile(160_000))
         assert large < 0.1 or large < 24 * small, (work, small, large)  # eight times the text; sixty-four if quadratic
 
@@ -65,7 +92,13 @@ def test_a_plain_key_is_what_the_old_pattern_made_it(answer):
 def test_the_last_span_is_what_the_old_pattern_found(parts):
     written = "".join(parts)
     spans = re.findall(r"<answer>(.*?)</answer>", written, re.I | re.S)
-    assert _last_span(written) == (spans[-1] if spans else None)
+    found = tagged(Part(written, 0, NOTHING_SAID))
+    if spans:
+        assert found.answer == spans[-1].strip(" \n")
+    else:  # one that never closes holds the rest
+        opened = re.search(r"<answer>", written, re.I)
+        rest = written[opened.end() :].strip() if opened else ""
+        assert (found.answer if found else "") == rest
 
 
 @given(st.lists(st.sampled_from(["a", "b", "ab", "\ufffd", "\ufffd\ufffd"]), max_size=6), st.text("abé", max_size=14))

@@ -20,11 +20,11 @@ from demur.errors import InvalidValue
         ("\\boxed{a \\{b\\} c}", "a \\{b\\} c", "boxed"),
         ("\\boxed{6} then a broken \\boxed{7", "6", "boxed"),
         ("The answer is 18", "18", "answer is"),
-        ("The answer is $\\frac{3}{4}$. Good.", "$\\frac{3}{4}$", "answer is"),
+        ("The answer is $\\frac{3}{4}$. Good.", "\\frac{3}{4}", "answer is"),
         ("The answer is 3.14", "3.14", "answer is"),
         ("The answer is 5. Wait. The final answer is: 6.", "6", "answer is"),
-        ("So 5 apples. Then 7 pears remain", "7", "trailing number"),
-        ("It costs $1,234.50 in all.", "$1,234.50", "trailing number"),
+        ("So 5 apples. Then 7 pears remain", "7", "closing number"),
+        ("It costs $1,234.50 in all.", "$1,234.50", "closing number"),
         ("no number here", None, "none"),
         ("", None, "none"),
         ("<think>it is \\boxed{3}</think>The answer is 4.", "4", "answer is"),
@@ -36,7 +36,9 @@ from demur.errors import InvalidValue
     ],
 )
 def test_mathematics(path, answer, method):
-    assert answers.extract(path) == answers.Extraction(answer, method)
+    found = answers.extract(path)
+    assert (found.answer, found.method) == (answer, method)
+    assert answer is None or path[slice(*found.span)] == answer
 
 
 def test_a_truncated_path_has_no_answer_whatever_it_says_so_far():
@@ -76,7 +78,7 @@ def test_multiple_choice(path, answer):
 def test_an_option_may_be_named_by_its_text():
     from demur.answers.extraction.choice import extract
 
-    assert extract("It must be paris.", asked=Asked(options=("Rome", "Paris"))).answer is None
+    assert extract("It must be paris.", asked=Asked(options=("Rome", "Paris"))).answer == "B"
     assert extract("paris.", asked=Asked(options=("Rome", "Paris"))).answer == "B"
 
 

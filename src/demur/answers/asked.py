@@ -22,13 +22,21 @@ class Asked:
     """How numbers are written: a code such as `de` or `pt-BR`; None: as in English."""
     markers: tuple[str, ...] = ()
     """Words behind which the prompt asked for the answer."""
+    question: str | None = None
+    """Its text; None where it is not known."""
 
     @classmethod
     def of(
-        cls, options: Any = None, labels: Sequence[str] = (), language: Any = None, markers: Sequence[str] = ()
+        cls,
+        options: Any = None,
+        labels: Sequence[str] = (),
+        language: Any = None,
+        markers: Sequence[str] = (),
+        question: str | None = None,
     ) -> Asked:
         """From the fields of a problem, and what was said of all problems; raises where that makes no sense."""
-        return cls(_texts(options, "options"), _texts(labels, "labels"), checked_language(language), _markers(markers))
+        chosen, named = _texts(options, "options"), _texts(labels, "labels")
+        return cls(chosen, named, checked_language(language), _markers(markers), question)
 
 
 NOTHING_SAID = Asked()

@@ -1,21 +1,18 @@
-"""What extraction yields, and what every task shares: final parts of reasoning, refusals, truncation.
+"""From a path's text to its answer: by evidence, the strongest first, one table per task.
 
-Extraction reads the last few thousand characters of a text, in linear passes; it never evaluates anything.
+Extraction reads the last few thousand characters of a text in linear passes, never evaluates anything, and says which
+rule found an answer, and where.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from demur.answers.asked import NOTHING_SAID, Asked
+from demur.answers.extraction.part import Found, Part, final_part
 
-TAIL = 20_000  # characters of a path's end that are looked at
-
-_BLANKS = re.compile(r"[^\S\n]+")
-_LINE_BREAKS = re.compile(r" ?\n[ \n]*")
-_REASONING = re.compile(r"</(?:think|thinking|reasoning|thought)>", re.I)
-_OPEN_REASONING = re.compile(r"<(?:think|thinking|reasoning|thought)>", re.I)
 _REFUSAL = re.compile(
     r"(?:i\s+(?:do\s+not|don't|don’t|cannot|can't|can’t)\s+(?:know|answer|determine|say|tell|solve)\b.{0,80}"
     r"|(?:it\s+is\s+)?(?:unknown|undetermined|cannot\s+be\s+determined|not\s+enough\s+information|insufficient\s+information)"
@@ -38,6 +35,12 @@ NOTHING = Extraction(None, "none")
 TRUNCATED = Extraction(None, "truncated")
 ABSTAINED = Extraction(None, "abstained")
 
+Rule = Callable[[Part], Found | None]
+Table = Sequence[tuple[str, Rule]]
+"""Methods, strongest first: a name, and what finds an answer in a part of a text or does not."""
+
+_WEAKEST = 2
+"""Rules at the end of every table that read sentences which do not speak of an answer."""
 _CUT = frozenset({"length", "max_tokens", "content_filter", "safety", "recitation", "abort", "cancelled", "error"})
 
 
@@ -46,22 +49,27 @@ def was_cut(finish_reason: object) -> bool:
     return isinstance(finish_reason, str) and finish_reason.strip().lower() in _CUT
 
 
-def final_part(text: str) -> str:
-    """What follows the last reasoning block; the whole text where there is none, nothing where it never closes."""
-    text = _LINE_BREAKS.sub("\n", _BLANKS.sub(" ", text[-TAIL:]))  # single blanks keep every search below linear
-    closed = list(_REASONING.finditer(text))
-    if closed:
-        rest = text[closed[-1].end() :]
-        return rest if rest.strip() else text[: closed[-1].start()]
-    return "" if _OPEN_REASONING.search(text) else text
+def by_evidence(table: Table, text: str, asked: Asked) -> Extraction:
+    """What the first rule of a table that finds anything finds."""
+    part = final_part(text, asked)
+    before = part.before_another_question()
+    for read, rules in ((before, table[:-_WEAKEST]), (part, table)) if before is not None else ((part, table),):
+        for method, find in rules:
+            found = find(read)
+            if found is not None:
+                return settle(found.answer, method, read.placed(found), asked)
+    return NOTHING
 
 
-def settle(answer: str, method: str) -> Extraction:
-    """An extracted answer, unless it is blank or says that the model does not know."""
+def settle(answer: str, method: str, span: tuple[int, int] | None = None, asked: Asked = NOTHING_SAID) -> Extraction:
+    """An extracted answer, unless it is blank or says that the model does not know, where that is no choice."""
     stripped = answer.strip()
     if not stripped:
         return NOTHING
-    return ABSTAINED if is_refusal(stripped) else Extraction(stripped, method)
+    may_be_chosen = {text.casefold() for text in (*asked.options, *asked.labels)}
+    if is_refusal(stripped) and stripped.rstrip(".!").casefold() not in may_be_chosen:
+        return Extraction(None, ABSTAINED.method, span)
+    return Extraction(stripped, method, span)
 
 
 def is_refusal(answer: str) -> bool:
@@ -70,5 +78,6 @@ def is_refusal(answer: str) -> bool:
 
 
 def whole_text(text: str, asked: Asked = NOTHING_SAID) -> Extraction:
-    """For answers of no known task: all of the final part."""
-    return settle(final_part(text), "whole text")
+    """All of the final part, for answers that are compared as they stand."""
+    part = final_part(text, asked)
+    return settle(part.text, "whole text", (part.start, part.start + len(part.text)))

@@ -1,34 +1,202 @@
-"""Multiple choice: the last letter that is said to be the answer, or boxed, or stands alone."""
+"""Choices: a letter or number in every usual dress, an option by its words, or a label without letters."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import lru_cache
 
 from demur.answers.asked import NOTHING_SAID, Asked
 from demur.answers.equivalence import text as text_keys
-from demur.answers.equivalence.choice import LETTER
-from demur.answers.extraction import NOTHING, Extraction, final_part, settle
-from demur.answers.extraction import text as text_extraction
+from demur.answers.extraction import Extraction, Rule, Table, by_evidence
+from demur.answers.extraction.marks import boxed, hashes, json_answer, tagged
+from demur.answers.extraction.part import Found, Part
+from demur.answers.extraction.said import behind_markers, said
 
-_SAID = re.compile(
-    r"(?:answer|choice|option)\s*(?:is|:|=)?\s*:?\s*[\s($\[*]*(?:\\(?:boxed|text|textbf)\s*\{\s*)*\(?([A-Z])(?![A-Za-z'])",
+_DRESS = r"[\s($\[{*_\"'“‘`<]{0,8}(?:\\(?:boxed|text|textbf|mathrm|mathbf)\s?\{[\s(*]{0,3}){0,3}"
+_NAMED = r"(?:(?:(?:the|answer|option|choice|letter|alternative|number)\s){0,3}|(?:option|choice|letter)[:\s]{0,3})"
+_BEGINS = re.compile(
+    rf"{_DRESS}(?i:{_NAMED}){_DRESS}"
+    r"(?:(?P<letter>[A-Za-z])|(?P<number>\d{1,2}))"
+    r"(?=[)\]}$*_\"'”’`>.,:;!?—–/-]|\s*\Z|\s*\n|\s+(?:because|since|as|for|which|is|with|due|\(|-|—|–)(?:\s|\b)|\s(?=[A-Z][a-z]))"
+    r"(?!['’](?:s|m|ve|ll|d|re|t)\b)(?!\s+(?:and|or|&)\s)(?!,\s?[A-Z](?:\W|\Z))(?!/[A-Za-z])(?!\.[A-Za-z\d])(?!-[A-Za-z])"
+)
+_LONE = re.compile(r"(?m)^[ \t]{0,8}[(\[*_\"'`]{0,4}([A-Za-z])[)\].:*_\"'`]{0,4}[ \t]{0,8}$")
+_LEADS = re.compile(r"[\s*_(\[]{0,6}([A-Z])(?:[)\].:][*_]{0,3}[ \t]+\S|(?<!I) (?=[A-Z][a-z]))")
+_POINTED = re.compile(
+    r"\b(?:option|choice|alternative|letter)s?\s{0,2}(?:is\s{1,2}|:\s{0,2})?[(\[*\"']{0,4}([A-Za-z])(?=[)\]*\"'.,:;!?]|\s|\Z)",
     re.I,
 )
-_BOXED = re.compile(r"\\boxed\s*\{[^A-Za-z]*(?:\\text(?:bf)?\s*\{)?\s*\(?([A-Z])\)?[^A-Za-z]*\}")
-_LONE = re.compile(r"(?:^|\n)\s*[(*]*([A-Z])[).:*]*\s*(?=\n|$)")
+_DRESSED = re.compile(r"(?<![\w\\])(?:\(([A-Za-z])\)|\[([A-Za-z])\]|\*\*\(?([A-Za-z])[).]?\*\*)(?!\w)")
+_ALONE = re.compile(r"(?<![\w'’.])([B-HJ-Z])(?![\w'’]|\.\w)")
+_NOT = re.compile(
+    r"\b(?:not|isn't|incorrect|wrong|false|eliminat\w+|rule[sd]? out|than|except)\b(?:(?!\bbut\b)[^.!?,;\n]){0,30}\Z",
+    re.I,
+)
+_EITHER = re.compile(
+    r"(?i:\b(?:either|both|neither)\b)|\b[A-Z][)\]]?(?:\s(?:and|or|&)\s|,\s?(?:and\s|or\s)?)[(\[]?[A-Z]\b"
+)
+_USUAL = ("yes", "no", "true", "false", "uncertain", "entailment", "neutral", "contradiction")
+"""Labels that answers may hold though nobody named them."""
+
+
+def _chosen(find: Rule) -> Rule:
+    """The choice that is made by the words that a rule finds."""
+
+    def choose(part: Part) -> Found | None:
+        found = find(part)
+        return _choice(part, found) if found is not None and found.answer else found
+
+    return choose
+
+
+def _said(part: Part) -> Found | None:
+    choices = (_choice(part, found, loud=behind_colon) for found, behind_colon in said(part))
+    return next((choice for choice in choices if choice is not None), None)
+
+
+def _choice(part: Part, found: Found, *, loud: bool = True) -> Found | None:
+    """The choice that these words make; `loud`, where they hold little else."""
+    words = Part(found.answer, 0, part.asked)
+    end = len(found.answer)
+    choice = _label(words, 0, end) or _letter(words) or _words(words, loud=loud)
+    if choice is None:
+        return None
+    verbatim = part.text.startswith(found.answer, found.start)
+    place = (found.start + choice.start, found.start + choice.end) if verbatim else (found.start, found.end)
+    return Found(choice.answer, *place)
+
+
+def _letter(part: Part) -> Found | None:
+    """The letter or number that the words begin with; a lower-case one must be dressed, or be all there is."""
+    text = part.text
+    if part.asked.labels and not part.asked.options:
+        return None
+    begins = _BEGINS.match(text)
+    if begins is None or _EITHER.match(text.lstrip(" ([*")):
+        return None
+    group = "letter" if begins.group("letter") else "number"
+    letter, following = begins.group(group), text[begins.end() : begins.end() + 1]
+    if group == "number" and text[begins.end() :].strip(" )]}$*_.\"'”`"):
+        return None
+    if letter == "I" and following in (" ", "'", "’"):
+        return None
+    if letter.islower() and following and following not in ")]}*$\"'”.:`" and text[: begins.start(group)].strip() == "":
+        return None
+    return Found(letter.upper(), begins.start(group), begins.end())
+
+
+def _words(part: Part, *, loud: bool) -> Found | None:
+    """An option by its own words, the only one that is named; or the only letter there is."""
+    text, asked = part.text, part.asked
+    named = _named(text, 0, len(text), _by_key(asked.options))
+    if named is not None:
+        return named
+    key = text_keys.key(text.rstrip(". "))
+    if not asked.options and not asked.labels and key is not None and key[2:] in _USUAL:
+        return Found(text, 0, len(text))
+    if (loud or text.count(" ") < 4) and not asked.labels and not _EITHER.search(text):
+        alone = list(_ALONE.finditer(text))
+        if len(alone) == 1 and not _NOT.search(text, 0, alone[0].start()):
+            return Found(alone[0].group(1), alone[0].start(), alone[0].end())
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _by_key(options: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Words that choose, and the letter of each; options that are written alike choose nothing."""
+    written = [" ".join(option.split()).rstrip(".").casefold() for option in options]
+    return tuple((text, chr(ord("A") + at)) for at, text in enumerate(written) if text and written.count(text) == 1)
+
+
+def _named(text: str, start: int, end: int, choices: Iterable[tuple[str, str]]) -> Found | None:
+    """The only choice that a stretch of text names, longer names before the shorter ones within them."""
+    choices = sorted(choices, key=lambda choice: -len(choice[0]))
+    if not choices or end - start > 2000:
+        return None
+    stretch = text[start:end].casefold()
+    if len(stretch) != end - start:  # some letters fold into two: places would be wrong
+        stretch = text[start:end].lower()
+    if len(stretch) != end - start:
+        return None
+    taken: list[tuple[int, int]] = []
+    chosen: dict[str, Found] = {}
+    for words, choice in choices:
+        place = stretch.find(words)
+        while place >= 0:
+            stop = place + len(words)
+            if _is_whole(stretch, place, stop) and not any(a < stop and place < b for a, b in taken):
+                taken.append((place, stop))
+                if not _NOT.search(text, max(start, start + place - 40), start + place):
+                    chosen[choice] = Found(choice, start + place, start + stop)
+            place = stretch.find(words, stop)
+            if len(taken) > 50:
+                return None
+    return next(iter(chosen.values())) if len(chosen) == 1 else None
+
+
+def _is_whole(text: str, start: int, end: int) -> bool:
+    """Whether words stand there whole, not within longer ones."""
+    before, after = text[start - 1 : start], text[end : end + 1]
+    inner = text[start:end]
+    return not ((before.isalnum() or before == "-") and inner[0].isalnum()) and not (
+        (after.isalnum() or (after == "-" and text[end + 1 : end + 2].isalnum())) and inner[-1].isalnum()
+    )
+
+
+def _label(part: Part, start: int, end: int) -> Found | None:
+    labels = part.asked.labels
+    return _named(part.text, start, end, [(label.casefold(), label) for label in labels]) if labels else None
+
+
+def _closing_label(part: Part) -> Found | None:
+    """The only label or option that the last sentence names."""
+    sentence = part.last_sentence()
+    if sentence is None:
+        return None
+    start, end = sentence
+    return _label(part, start, end) or _named(part.text, start, end, _by_key(part.asked.options))
+
+
+def _closing_letter(part: Part) -> Found | None:
+    """A letter that stands alone on a line, or dressed in the last sentence."""
+    if part.asked.labels and not part.asked.options:
+        return None
+    sentence = part.last_sentence()
+    if sentence is not None:
+        start, end = sentence[0], min(len(part.text), sentence[1] + 4)
+        for pattern in (_POINTED, _DRESSED):
+            marks = [
+                mark
+                for mark in pattern.finditer(part.text, start, end)
+                if not _NOT.search(part.text, max(start, mark.start() - 40), mark.start())
+            ]
+            letters = {next(filter(None, mark.groups())).upper() for mark in marks}
+            if len(letters) == 1:
+                return Found(letters.pop(), marks[-1].start(), marks[-1].end())
+    lone = None
+    for lone in _LONE.finditer(part.text):  # noqa: B007 - the last one
+        pass
+    if lone is not None:
+        return Found(lone.group(1).upper(), lone.start(1), lone.end(1))
+    leads = _LEADS.match(part.text) if len(part.text) < 400 else None
+    if leads is not None:
+        return Found(leads.group(1), *leads.span(1))
+    return _letter(part) if len(part.text.strip()) < 40 else None
+
+
+TABLE: Table = (
+    ("marker", _chosen(behind_markers)),
+    ("JSON", _chosen(json_answer)),
+    ("answer tag", _chosen(tagged)),
+    ("boxed", _chosen(boxed)),
+    ("####", _chosen(hashes)),
+    ("answer is", _said),
+    ("letter", _closing_letter),
+    ("option's words", _closing_label),
+)
 
 
 def extract(text: str, asked: Asked = NOTHING_SAID) -> Extraction:
-    """The last letter that is said to be the answer, or boxed, or stands alone; else an option's own text."""
-    part = final_part(text)
-    for pattern, method in ((_BOXED, "boxed"), (_SAID, "answer is"), (_LONE, "letter")):
-        letters = pattern.findall(part)
-        if letters and letters[-1].isupper():
-            return settle(letters[-1], method)
-    wanted = {text_keys.key(option): chr(ord("A") + place) for place, option in enumerate(asked.options)}
-    last = text_extraction.extract(part).answer if asked.options else None
-    letter = wanted.get(text_keys.key(last)) if last else None
-    if letter:
-        return settle(letter, "option text")
-    bare = LETTER.fullmatch(part.strip())
-    return settle(bare.group(1).upper(), "letter") if bare else NOTHING
+    """The option or label that a path chooses."""
+    return by_evidence(TABLE, text, asked)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from demur.answers.extraction import NOTHING, TAIL, TRUNCATED, Extraction, settle
+from demur.answers.extraction import NOTHING, TRUNCATED, Extraction, settle
+from demur.answers.extraction.part import TAIL
 from demur.errors import InvalidValue
 from demur.foreign_code import function_named, names_function
 

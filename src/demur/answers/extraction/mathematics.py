@@ -1,54 +1,48 @@
-"""Mathematics: the last balanced `\\boxed{…}`, else "the answer is …", else the trailing number."""
+"""Mathematics: what is marked as the answer, what is said to be it, or the number or formula that the text ends in."""
 
 from __future__ import annotations
 
-import re
-
 from demur.answers.asked import NOTHING_SAID, Asked
-from demur.answers.extraction import NOTHING, Extraction, final_part, settle
+from demur.answers.extraction import Extraction, Rule, Table, by_evidence
+from demur.answers.extraction.marks import boxed, hashes, json_answer, tagged
+from demur.answers.extraction.part import Found, Part
+from demur.answers.extraction.quantities import closing, closing_word, quantity, whole
+from demur.answers.extraction.said import behind_markers, said
 
-_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
-_BRACE = re.compile(r"\\.|[{}]", re.S)  # what a backslash escapes is none
-_BARE_BOX = re.compile(r"\\boxed\s+([^\s$.,;]+)")
-_SAID = re.compile(r"(?:final\s+answer|answer)\s*(?:is|are|:|=)\s*:?\s*", re.I)
-_SENTENCE_END = re.compile(r"\.(?=\s|$)|\n|(?<=\$)\s*[.,;](?=\s|$)")
-_NUMBER = re.compile(r"[-−+]?\$?\d[\d,]*(?:\.\d+)?(?:\s*/\s*\d+)?(?:[eE][-+]?\d+)?%?")
-_MAX_BOX = 5000
-_BOX_TRIES = 8
-_NUMBER_TAIL = 2000
+
+def _quantity(find: Rule) -> Rule:
+    """What mathematics can read of the words that a rule finds."""
+
+    def read(part: Part) -> Found | None:
+        found = find(part)
+        if found is None or not found.answer:
+            return found
+        if part.text.startswith(found.answer, found.start):
+            return quantity(part, found)
+        words = Part(found.answer, 0, part.asked)  # taken out of its quotes
+        inner = quantity(words, Found(found.answer, 0, len(found.answer)))
+        return None if inner is None else Found(inner.answer, found.start, found.end)
+
+    return read
+
+
+def _said(part: Part) -> Found | None:
+    return next((found for each, _ in said(part) if (found := quantity(part, each)) is not None), None)
+
+
+TABLE: Table = (
+    ("marker", _quantity(behind_markers)),
+    ("JSON", _quantity(json_answer)),
+    ("answer tag", _quantity(tagged)),
+    ("boxed", boxed),
+    ("####", hashes),
+    ("answer is", _said),
+    ("whole text", whole),
+    ("closing number", closing),
+    ("closing number word", closing_word),
+)
 
 
 def extract(text: str, asked: Asked = NOTHING_SAID) -> Extraction:
     """The answer of one path that came to its end."""
-    part = final_part(text)
-    boxed = last_boxed(part)
-    if boxed is not None:
-        return settle(boxed, "boxed")
-    said = [match.end() for match in _SAID.finditer(part)]
-    if said:
-        rest = part[said[-1] : said[-1] + 500]
-        end = _SENTENCE_END.search(rest)
-        answer = (rest if end is None else rest[: end.start()]).strip().strip("*:").strip()
-        if answer:
-            return settle(answer, "answer is")
-    numbers = _NUMBER.findall(part[-_NUMBER_TAIL:])
-    return settle(numbers[-1], "trailing number") if numbers else NOTHING
-
-
-def last_boxed(text: str) -> str | None:
-    """The inside of the last box whose braces balance."""
-    for box in list(_BOX.finditer(text))[-1 : -_BOX_TRIES - 1 : -1]:
-        inside = _balanced(text, box.end())
-        if inside is not None:
-            return inside
-    bare = _BARE_BOX.findall(text)
-    return bare[-1] if bare else None
-
-
-def _balanced(text: str, start: int) -> str | None:
-    depth = 1
-    for brace in _BRACE.finditer(text, start, start + _MAX_BOX):
-        depth += {"{": 1, "}": -1}.get(brace.group(), 0)
-        if depth == 0:
-            return text[start : brace.start()]
-    return None
+    return by_evidence(TABLE, text, asked)

@@ -1,0 +1,140 @@
+"""Evidence in words: "the answer is …", "Final Answer:", "ans =", or behind a prompt's own marker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from demur.answers.extraction.part import Found, Part
+
+_LONGEST = 500
+_TRIES = 12
+_WORD = re.compile(
+    r"(?:[Aa]nswers?|ANSWERS?|[Aa]ns|ANS|(?:[Ff]inal|FINAL|[Oo]verall)\s{1,3}(?:[Rr]esult|RESULT|[Ss]olution|[Vv]alue))(?![A-Za-z])"
+)
+_LETTER = re.compile(r"(?:^|\n)[ \t*>#]{0,6}A(?=[ \t]{0,2}:)")
+"""The letter A in front of an answer, as Q stands in front of a question."""
+_LEADING = re.compile(
+    r"""
+    (?:\s{0,3}\([^()\n]{1,60}\))? (?:\s{1,3}(?:to|of|for|in)\s[^.:=\n]{1,120}?)??  # (in dollars), to this question
+    (?:
+        [\s*_"'”]{0,6} (?:[:=]{1,2} | \.(?=\s\d) | -{1,2}> | => | → | ⇒ | — | – | -(?=\s))
+        | \s{1,3} (?P<copula>
+            (?:(?:would|should|will|must|could|can)\s{1,3}(?:(?:simply|then|thus|therefore|just)\s{1,3})?(?:be|equal)
+            | is | are | was | were | be | equals? | becomes | remains
+            | comes\s{1,3}(?:out\s{1,3})?(?:to(?:\s{1,3}be)?|as) | turns\s{1,3}out\s{1,3}to\s{1,3}be) \b
+          ) (?:\s{1,3}(?:simply|then|thus|therefore|hence|indeed|just|also|clearly|actually|exactly|equal\s{1,3}to)\b)?
+        | [ \t]{0,3}[*_]{1,3}[ \t]{0,3}(?=\n) | [ \t]{0,3}(?=\n)(?<=[Aa]nswer)  # a heading
+    )
+    [\s*_]{0,12} (?::|=(?!=))? (?:\s{0,12}```[a-z]{0,10}\n)? [\s*_>]{0,12}
+    """,
+    re.I | re.X,
+)
+_SPEAK_OF_IT = """
+    correct incorrect right wrong valid invalid reasonable consistent verified confirmed clear obvious found given shown
+    known unique below above here based obtained rounded expressed written supported justified complete already
+    therefore thus hence indeed that what which because since if when where independent dependent determined calculated
+    derived as\\s+(?:follows|above|below|shown|given|expected) in\\s+(?:the\\s+form|terms|fact|line|agreement)
+    in\\s+\\S{1,20}\\s+form(?:at)?
+"""
+_NO_CONTENT = re.compile(rf"(?:{'|'.join(_SPEAK_OF_IT.split())})\b", re.I)
+_NEGATED = re.compile(r"(?i)(?:not|n't|neither|never|no\s+longer|hardly|unlikely)\b")
+_CUT = re.compile(
+    r",?\s{1,3}(?:because|since|so that|which|rather than|instead of)\b|,\s{1,3}(?:not|as|where|but|it|and not|so)\b",
+    re.I,
+)
+"""What goes on to say why, or what it is not."""
+_PUNCTUATION = re.compile(r"[\W_]*")
+
+
+def said(part: Part) -> Iterator[tuple[Found, bool]]:
+    """What is said to be the answer, the last first; and whether it stands behind a colon or the like.
+
+    Words that only speak of the answer ("our answer is correct") and what it is said not to be are left out.
+    """
+    text = part.without_programs
+    words = [word for word in _WORD.finditer(text) if not text[word.start() - 1 : word.start()].isalpha()]
+    if "A:" in text or "A :" in text:
+        words = sorted([*words, *_LETTER.finditer(text)], key=re.Match.end)
+    for word in words[: -_TRIES - 1 : -1]:
+        leading = _LEADING.match(text, word.end(), word.end() + 400)
+        if leading is None:
+            continue
+        copula = leading.group("copula") is not None
+        found = content(part, leading.end())
+        if found is None or (copula and (_NEGATED.match(found.answer) or _NO_CONTENT.match(found.answer))):
+            continue
+        yield found, not copula
+
+
+def content(part: Part, start: int) -> Found | None:
+    """What stands behind a marker: the formula there, or the rest of the sentence or line."""
+    text = part.text
+    while start < len(text) and text[start].isspace():
+        start += 1
+    formula = formula_at(text, start)
+    if formula is not None:
+        return formula
+    end = part.sentence_end(start, _LONGEST)
+    cut = _CUT.search(text, start + 1, end)
+    return worded(part.found(start, end if cut is None else cut.start()))
+
+
+def worded(found: Found | None) -> Found | None:
+    """What holds a letter, a digit or a sign that may be an answer; punctuation is none."""
+    return None if found is None or _PUNCTUATION.fullmatch(found.answer.replace("\\", "x")) else found
+
+
+_DISPLAY = {r"\[": r"\]", "$$": "$$", r"\(": r"\)", "$": "$"}
+_JOINT = re.compile(r"[\s*]{0,4}(?:,|;|and|or|&|,\s?and|,\s?or)[\s*]{1,4}(?=[$\\])", re.I)
+_MONEY = re.compile(r"\$\s?[\d.,]+(?:\s|[.,;:!?)]|\Z)(?![^$\n]{0,30}\$(?:[\s.,;:!?)]|\Z))")
+
+
+def formula_at(text: str, start: int) -> Found | None:
+    """The formula that begins here, or the formulas with nothing but "and" between; None where none does."""
+    first = one = _one_formula(text, start)
+    if first is None or one is None:
+        return None
+    while joint := _JOINT.match(text, one[2]):
+        following = _one_formula(text, joint.end())
+        if following is None:
+            break
+        one = following
+    if one is first:
+        return Found(text[first[0] : first[1]].strip(), first[0], first[1])
+    return Found(text[start : one[2]], start, one[2])
+
+
+def _one_formula(text: str, start: int) -> tuple[int, int, int] | None:
+    """Where the inside of a formula begins and ends, and where its closing mark ends."""
+    opening = next((mark for mark in _DISPLAY if text.startswith(mark, start)), None)
+    if opening is None or (opening == "$" and _MONEY.match(text, start)):
+        return None
+    begin = start + len(opening)
+    end = text.find(_DISPLAY[opening], begin, begin + _LONGEST)
+    if end < 0 or (opening == "$" and "\n\n" in text[begin:end]) or not text[begin:end].strip():
+        return None
+    return begin, end, end + len(opening)
+
+
+def behind_markers(part: Part) -> Found | None:
+    """What stands behind the last of the markers that the prompt asked for."""
+    if not part.asked.markers:
+        return None
+    for marker in list(_marker_pattern(part.asked.markers).finditer(part.text))[: -_TRIES - 1 : -1]:
+        found = content(part, marker.end())
+        if found is not None:
+            return found
+    return None
+
+
+def holds_marker(text: str, markers: tuple[str, ...]) -> bool:
+    """Whether a text has one of these markers."""
+    return _marker_pattern(markers).search(text) is not None
+
+
+@lru_cache(maxsize=64)
+def _marker_pattern(markers: tuple[str, ...]) -> re.Pattern[str]:
+    spelt = (r"\s{1,4}".join(map(re.escape, marker.split())) for marker in sorted(markers, key=len, reverse=True))
+    return re.compile(f"(?:{'|'.join(spelt)})" + r"[\s*_]{0,6}[:=]?[\s*_]{0,6}", re.I)
