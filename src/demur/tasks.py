@@ -2,10 +2,12 @@
 
     math    mathematics               a boxed answer, compared by value
     qa      open questions            a short text, perhaps from passages
-    mc      multiple choice           the letter of an option
-    plain   anything else             compared as it stands; no prompt of its own
+    mc      multiple choice           the letter of an option, or a label
+    auto    where no task is said     mathematics where an answer is that beyond doubt, else a text; no prompt of its own
+    plain   where that is said        compared as it stands; no prompt of its own
 
-`register` adds one of yours. A problem names its task in its field `task`; the names are aliases of one object.
+`register` adds one of yours. A problem names its task in its field `task`, or the data set that it is from; the names
+are aliases of one object. A name that nobody knows is an error.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any
 
 from demur.answers.asked import Asked
 from demur.answers.extraction import Extraction
-from demur.answers.relations import RELATIONS, Relation, choice, mathematics, plain, text
+from demur.answers.relations import RELATIONS, Relation, auto, choice, mathematics, plain, text
 from demur.errors import DatasetError, InvalidValue
 from demur.prompts import JudgePrompt, Template, judging, templates
 from demur.records import Problem
@@ -73,14 +75,24 @@ _TASKS: dict[str, Task] = {}
 def register(task: Task) -> Task:
     """Add a task; its name and aliases must be free."""
     for name in (task.name, *task.aliases):
-        taken = _TASKS.get(name.lower())
+        taken = _TASKS.get(_plain_name(name))
         if taken is not None and taken != task:
             raise InvalidValue(
                 f"the task name {name!r} is registered twice, by {taken.origin} and by {task.origin}",
                 "uninstall one of the two, or give the task another name",
             )
-    _TASKS.update(dict.fromkeys((name.lower() for name in (task.name, *task.aliases)), task))
+    _TASKS.update(dict.fromkeys(map(_plain_name, (task.name, *task.aliases)), task))
     return task
+
+
+def _plain_name(name: str) -> str:
+    """A task's name as it is looked up: `openai/GSM8K` and `multiple_choice` are written in many ways."""
+    return name.strip().rpartition("/")[2].lower().replace("_", "-").replace(" ", "-")
+
+
+def _sets(names: str) -> tuple[str, ...]:
+    """Data sets whose questions are of one task."""
+    return tuple(names.split())
 
 
 MATH = Task(
@@ -89,7 +101,7 @@ MATH = Task(
     templates.MATHEMATICS,
     few_shot=templates.FEW_SHOT_MATHEMATICS,
     judge_prompt=judging.MATHEMATICS,
-    aliases=("mathematics",),
+    aliases=("mathematics", *_sets("maths gsm8k math500 math-500 svamp asdiv mawps multiarith aime minerva olympiadbench")),
 )
 QA = Task(
     "qa",
@@ -97,17 +109,23 @@ QA = Task(
     templates.OPEN_QUESTION,
     few_shot=templates.FEW_SHOT_FACTS,
     with_passages=templates.QUESTION_ANSWERING,
-    aliases=("text", "open"),
+    aliases=("text", "open", *_sets("hotpotqa triviaqa nq naturalquestions squad simpleqa musique popqa 2wikimultihopqa")),
 )
 MC = Task(
     "mc",
     choice,
     templates.MULTIPLE_CHOICE,
     with_options=judging.MULTIPLE_CHOICE,
-    aliases=("choice", "multiple_choice"),
+    aliases=(
+        "choice",
+        "multiple_choice",
+        *_sets("mmlu mmlu-pro arc arc-challenge arc-easy gpqa medqa medmcqa hellaswag openbookqa commonsenseqa race"),
+        *_sets("sciq aqua logiqa winogrande boolq strategyqa proofwriter folio anli mnli"),
+    ),
 )
+AUTO = Task("auto", auto)
 PLAIN = Task("plain", plain)
-for _task in (MATH, QA, MC, PLAIN):
+for _task in (MATH, QA, MC, AUTO, PLAIN):
     register(_task)
 
 
@@ -127,8 +145,19 @@ def known_relations() -> set[str]:
 
 
 def task_named(name: Any) -> Task:
-    """The task of that name or alias; the plain one where it is not known."""
-    return _TASKS.get(name.lower(), PLAIN) if isinstance(name, str) else PLAIN
+    """The task of that name or alias; `auto` where none is named."""
+    if name is None or name == "":
+        return AUTO
+    task = _TASKS.get(_plain_name(name)) if isinstance(name, str) else None
+    if task is None:
+        raise InvalidValue(f"the task {name!r:.60} is not known; known are {_known()}", "name one as {task}")
+    return task
+
+
+def _known() -> str:
+    """All tasks, each with its other names."""
+    tasks = dict.fromkeys(_TASKS.values())
+    return "; ".join(f"{task.name} ({', '.join(task.aliases)})" if task.aliases else task.name for task in tasks)
 
 
 def task_of(problem: Problem) -> Task:

@@ -87,11 +87,12 @@ def from_document(document: Document) -> PolicyParts:
     if not isinstance(description.score.get("name"), (str, type(None))):
         raise ValueError(f"score.name must be a string or null, got {description.score.get('name')!r}")
     as_unscored(description.score.get("unscored"))
-    for name in ("task", "field", "relation", "extract"):
+    for name in ("task", "field", "relation", "extract", "read_as"):
         if not isinstance(description.answers.get(name), (str, type(None))):
             raise ValueError(f"answers.{name} must be a string, got {description.answers[name]!r:.60}")
-    if not all(isinstance(spelling, str) for spelling in description.answers.get("missing", ())):
-        raise ValueError("answers.missing must hold strings")
+    for name in ("missing", "labels", "markers"):
+        if not all(isinstance(spelling, str) for spelling in description.answers.get(name, ())):
+            raise ValueError(f"answers.{name} must hold strings")
     recipe = Recipe.of(description.vote)
     by_chance, unit = document.get("sizes_by_chance"), document.get("unit")
     if not isinstance(by_chance, bool) or unit not in (QUESTION, CLUSTER):

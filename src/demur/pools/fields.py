@@ -14,7 +14,7 @@ from demur.descriptions import Description
 from demur.errors import InvalidValue, PipelineMismatch, PoolFileError
 from demur.pools.scores import ABSENT, as_unscored, field_of, refuse_label_name, scores_or_dropped
 from demur.records import Pool, Problem
-from demur.tasks import asked_by, by_task, known_relations, relations_of, task_of
+from demur.tasks import asked_by, by_task, known_relations, relations_of, task_named, task_of
 from demur.voting.recipe import Unscored
 
 _SUSPECT = re.compile(r"(?i)none|null|nan|n/?a|no[ _-]?answer[.!]?|unknown|\?+|_+|-+|\[?invalid\]?")
@@ -32,6 +32,8 @@ class FieldChoice:
     """The name of the relation that says when two answers are the same; None: by each problem's task."""
     unscored: Unscored = None
     """What becomes of pools with a path that has no score: see `voting.recipe.Unscored`."""
+    task: str | None = None
+    """The task of all problems, whatever they name."""
     labels: tuple[str, ...] = ()
     """Names that are chosen, where options have no letters: yes, no."""
     markers: tuple[str, ...] = ()
@@ -45,10 +47,14 @@ class FieldChoice:
         as_unscored(self.unscored)
         if self.relation is not None:
             relation_named(self.relation)
+        if self.task is not None:
+            task_named(self.task)
 
     def relation_of(self, problem: Problem) -> Relation:
         """When two answers to this problem are the same."""
-        return task_of(problem).relation if self.relation is None else relation_named(self.relation)
+        if self.relation is not None:
+            return relation_named(self.relation)
+        return (task_of(problem) if self.task is None else task_named(self.task)).relation
 
     def key_of(self, problem: Problem) -> Callable[[Any], str | None]:
         """What an answer to this problem shares with all that are the same."""
@@ -68,6 +74,8 @@ class FieldChoice:
         """How the answers to one question are compared, which may be a problem that names its task."""
         if self.relation is not None:
             return relation_named(self.relation)
+        if self.task is not None:
+            return task_named(self.task).relation
         if isinstance(asked, Problem) and "task" in asked.extra:
             relation = task_of(asked).relation
             if relation.spec not in self.among:
@@ -84,12 +92,12 @@ class FieldChoice:
     def describe(self, problems: Iterable[Problem]) -> dict[str, Any]:
         """Its part of the stage `answers` of a description, for these problems; `of` reads it back."""
         if self.relation is None:
-            used = {task_of(problem).relation.spec for problem in problems}
+            used = {self.relation_of(problem).spec for problem in problems}
             relation = by_task(self.among if used <= set(self.among) else used)
         else:
             relation = relation_named(self.relation).spec
         known = {"field": self.answer_field, "missing": sorted(self.missing), "relation": relation}
-        said = {"labels": list(self.labels), "markers": list(self.markers)}
+        said = {"read_as": self.task, "labels": list(self.labels), "markers": list(self.markers)}
         return known | {name: value for name, value in said.items() if value}
 
     def describe_score(self) -> dict[str, Any]:
@@ -115,7 +123,8 @@ class FieldChoice:
         unscored = as_unscored(description.score.get("unscored"))
         among = compared if alone is None else ()
         labels, markers = (tuple(stage.get(name, ())) for name in ("labels", "markers"))
-        return cls(stage["field"], score, tuple(stage["missing"]), alone, unscored, labels, markers, among, in_use=True)
+        known = (stage["field"], score, tuple(stage["missing"]), alone, unscored, stage.get("read_as"))
+        return cls(*known, labels, markers, among, in_use=True)
 
 
 @dataclass(frozen=True)
