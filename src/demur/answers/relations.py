@@ -15,6 +15,7 @@ from typing import Any
 
 from demur.answers.asked import NOTHING_SAID, Asked
 from demur.answers.characters import cleaned
+from demur.answers.equivalence import auto as auto_keys
 from demur.answers.equivalence import choice as choice_keys
 from demur.answers.equivalence import plain as plain_keys
 from demur.answers.equivalence import text as text_keys
@@ -60,8 +61,9 @@ mathematics = Relation("mathematics", 2, _unasked(mathematics_keys.key), mathema
 text = Relation("text", 2, _unasked(text_keys.key), text_extraction.extract)
 choice = Relation("choice", 2, choice_keys.key, choice_extraction.extract)
 plain = Relation("plain", 2, _unasked(plain_keys.key), whole_text)
+auto = Relation("auto", 1, _unasked(auto_keys.key), whole_text)
 
-RELATIONS = {relation.name: relation for relation in (mathematics, text, choice, plain)}
+RELATIONS = {relation.name: relation for relation in (mathematics, text, choice, plain, auto)}
 
 
 def relation_named(name: str) -> Relation:
