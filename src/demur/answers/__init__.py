@@ -10,13 +10,14 @@ from typing import Any
 
 from demur.answers.equivalence.slow import SlowPath
 from demur.answers.extraction import Extraction
-from demur.answers.relations import RELATIONS, Relation, choice, mathematics, plain, relation_named, text
+from demur.answers.relations import RELATIONS, Relation, auto, choice, mathematics, plain, relation_named, text
 
 __all__ = [
     "RELATIONS",
     "Extraction",
     "Relation",
     "SlowPath",
+    "auto",
     "choice",
     "classes",
     "equivalent",
@@ -69,7 +70,7 @@ def explain(a: Any, b: Any, relation: Relation = mathematics) -> str:
 
 _KIND_NAMES = (
     "n the number|c the constant|e the expression with values|q the equation|i the pair or interval|u the union|"
-    "t the tuple|m the matrix|a the assignments|b the number in a base|r the ratio or time|w the word|d the date|"
+    "t the tuple|m the matrix|a the assignments|b the number in a base|r the ratio or time|w the word|p the phrase|d the date|"
     "o the option|s text that is compared as it stands,"
 )
 _KINDS = dict(name.split(" ", 1) for name in _KIND_NAMES.split("|"))

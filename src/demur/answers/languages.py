@@ -1,4 +1,14 @@
-"""How numbers are written in a language: decimal comma or point, and what groups thousands. Said, never guessed."""
+"""How numbers are written in a language: decimal comma or point, and what groups thousands. Said, never guessed.
+
+    decimals  thousands        languages                  written      read as
+    ,         . or blank or '  de, es, it, nl, pt, tr …   1.234,5      1234.5
+    ,         blank or '       fr, ru, pl, cs, sv …       1 234,5      1234.5
+    .         ,                en, ja, sw, th, zh …       1,234.5      as it stands
+    .         , by twos        hi, bn, ta, en-IN …        1,00,000     100000
+    .         '                de-CH, de-LI, it-CH …      1'234.5      1234.5
+
+A number that the language does not write so is left as it stands: 1.5 and 0.125 in German, dates, versions, lists.
+"""
 
 from __future__ import annotations
 
@@ -7,40 +17,88 @@ from typing import Any
 
 from demur.errors import InvalidValue
 
-_COMMA = """
-    af az be bg bs ca cs da de el es et eu fi fo fr gl hr hu hy id is it ka kk ky lb lt lv mk mn nb nl nn no pl pt ro
-    ru sk sl sq sr sv tg tr uk uz vi
+_COMMA_AND_POINT = """
+    ast az bs ca da de dsb el es eu fo fy gl hr hsb id is it jv kl km lb lo mk nl pt ro rw sc sl sr su tr vi wo
 """
-_POINT = "am ar bn cy en fa fil ga gu ha he hi ig ja kn ko lo ml mr ms my ne or pa si so sw ta te th tl ur yo zh zu"
-_COMMA_LANGUAGES, _POINT_LANGUAGES = frozenset(_COMMA.split()), frozenset(_POINT.split())
-_POINT_REGIONS = frozenset(("ch", "li", "mx", "us", "pr", "gt", "hn", "ni", "pa", "pe", "sv", "do"))
-"""Where languages of the comma take the point: Switzerland, much of Central America."""
-_NUMBER = re.compile(r"(?<![\w.,])(\d{1,3}(?:[. '’]\d{3})+|\d+)(?:,(\d+))?(?![\w,.]\d|\w)")
+_COMMA_AND_BLANK = """
+    af ba be bg br cs eo et fi fr hu hy ka kk ky ln lt lv nb nn no oc pl ru se sk sq sv tg tk tt uk uz
+"""
+_INDIAN = "as bn gu hi kn ml mr ne or pa sa ta te"
+_POINT = """
+    am ar ceb cy en fa fil ga gd gsw ha he ig ilo ja ko lg mg mi mn ms mt my ny om ps rm sd si sm sn so st sw th ti tl
+    tn ts ug ur xh yi yo zh zu
+"""
+_POINTS, _BLANKS = frozenset(_COMMA_AND_POINT.split()), frozenset(_COMMA_AND_BLANK.split())
+_BY_TWOS = frozenset(_INDIAN.split())
+_KNOWN = _POINTS | _BLANKS | _BY_TWOS | frozenset(_POINT.split())
+_POINT_REGIONS = frozenset("mx us pr gt hn ni pa pe sv do".split())
+"""Where Spanish takes the point: the north and middle of America, and Peru."""
+_SWISS = frozenset("de-ch de-li it-ch rm-ch gsw-ch".split())
+_COMMA_REGIONS = frozenset("ar-dz ar-ma ar-tn ar-ly".split())
+_INDIAN_REGIONS = frozenset("en-in en-pk en-bd".split())
+
+_MOST_GROUPS = 12  # bounds the work on each number
+_ALONE = r"(?<![\w.,])"
+_END = r"(?![.,]?\d)"
+_APOSTROPHE = "['’]"
+_DECIMALS = r"(?:(?:,|\{,\})(\d++))?+"
+
+
+def _grouped(mark: str) -> str:
+    """Thousands with that mark between them; nothing that begins with a zero."""
+    return rf"[1-9]\d{{0,2}}(?:{mark}\d{{3}}){{1,{_MOST_GROUPS}}}+"
+
+
+_BY_POINT = re.compile(rf"{_ALONE}({_grouped('[.]')}|{_grouped(' ')}|{_grouped(_APOSTROPHE)}|\d++){_DECIMALS}{_END}")
+_BY_BLANK = re.compile(rf"{_ALONE}({_grouped(' ')}|{_grouped(_APOSTROPHE)}|\d++){_DECIMALS}{_END}")
+_BY_APOSTROPHE = re.compile(rf"{_ALONE}({_grouped(_APOSTROPHE)})(?:[.](\d++))?+{_END}")
+_TWOS = re.compile(rf"{_ALONE}([1-9]\d?(?:,\d\d){{1,{_MOST_GROUPS}}},\d{{3}})(?:[.](\d++))?+{_END}")
+_PAIR = re.compile(r"((?:\\\{|[(\[]|(?<![\w}^\\])\{)\s?[-+]?\d++,[-+]?\d++\s?(?=[)\]}]|\\\}|\\right))")
+"""Two numbers alone in brackets are a pair, as nobody puts brackets around one decimal; braces of LaTeX are none."""
 
 
 def checked_language(language: Any) -> str | None:
     """A language's code, in lower case; raises where nobody knows how it writes numbers."""
     if language is None or language == "":
         return None
-    code = str(language).lower().replace("_", "-")
-    if code.partition("-")[0] not in _COMMA_LANGUAGES | _POINT_LANGUAGES:
-        raise InvalidValue(f"the language {language!r} is not known", "give a code such as en, de, fr, pt-BR or hi")
+    code = str(language).strip().lower().replace("_", "-")
+    if code.partition("-")[0] not in _KNOWN:
+        raise InvalidValue(
+            f"the language {str(language)!r:.40} is not known", "give a code such as en, de, fr, pt-BR or hi"
+        )
     return code
 
 
 def takes_comma(code: str | None) -> bool:
     """Whether the decimals of a language stand behind a comma."""
-    if code is None:
-        return False
-    language, _, rest = code.partition("-")
-    return language in _COMMA_LANGUAGES and not _POINT_REGIONS & set(rest.split("-"))
+    return _pattern(code) in (_BY_POINT, _BY_BLANK)
 
 
 def with_points(text: str, code: str | None) -> str:
     """A text of that language with its numbers as English writes them."""
-    if not takes_comma(code):
+    pattern = _pattern(code)
+    if pattern is None:
         return text
-    return _NUMBER.sub(_with_point, text)
+    if pattern not in (_BY_POINT, _BY_BLANK):
+        return pattern.sub(_with_point, text)
+    between = _PAIR.split(text)  # every other part is a pair, which stays
+    between[::2] = [pattern.sub(_with_point, part) for part in between[::2]]
+    return "".join(between)
+
+
+def _pattern(code: str | None) -> re.Pattern[str] | None:
+    """What a number looks like that English writes otherwise; None where there is none."""
+    if code is None:
+        return None
+    language, *rest = code.split("-")
+    place = f"{language}-{rest[-1]}" if rest else language
+    if place in _SWISS:
+        return _BY_APOSTROPHE
+    if language in _BY_TWOS or place in _INDIAN_REGIONS:
+        return _TWOS
+    if language in _POINTS | _BLANKS and _POINT_REGIONS.isdisjoint(rest):
+        return _BY_POINT if language in _POINTS else _BY_BLANK
+    return _BY_POINT if place in _COMMA_REGIONS else None
 
 
 def _with_point(number: re.Match[str]) -> str:

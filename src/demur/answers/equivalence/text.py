@@ -1,8 +1,13 @@
-"""Open questions: the usual normalisation of short answers, its accidents guarded, numbers and dates by value.
+"""Open questions: short answers compared word by word, their numbers, dates and clock times by value.
 
-Case, articles, punctuation and blank space do not count. Numbers are compared by value (`1,000` is `1000`, `3.5` is not
-`35`, `-5` is not `5`); number words up to twenty are numbers; dates are compared as dates when written with a month's
-name or as year-month-day. A key that would become empty is the lower-cased answer itself ("The The", "A").
+    does not count                                          counts
+    case, blank space, the marks that end or part           + # % $ @ / < > = ^ wherever they stand, - and : between
+    sentences, quotes, brackets around words                figures, ! behind a figure, ' and " behind a figure
+    "the"; "a" and "an" that begin an answer                A that ends one (Vitamin A), that is dotted, that is a note
+    dots of initials; a hyphen between words                accents, apostrophes within words, the order of words
+
+What no rule reads stays in the key. An answer of more than 2000 characters is compared as it stands, but for case and
+blanks; one without letter, figure or symbol is no answer.
 """
 
 from __future__ import annotations
@@ -11,59 +16,241 @@ import re
 import unicodedata
 from functools import lru_cache
 
-MAX_LENGTH = 2000
+from demur.answers.equivalence.dates import date_key, full_year, with_plain_times
+from demur.answers.equivalence.dress import undressed
+from demur.answers.equivalence.number_words import SCALES, read
 
-_FOLD = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-", "\u00a0": " "})
-_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
-_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?![\w])")
-_NUMBER_WORDS = """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
-    eighteen nineteen twenty
-"""
-_WORDS = {word: str(number) for number, word in enumerate(_NUMBER_WORDS.split())}
-_MONTH_NAMES = "january february march april may june july august september october november december"
-_MONTHS = {month: number for number, month in enumerate(_MONTH_NAMES.split(), start=1)}
-_MONTH = "|".join(f"{m}|{m[:3]}" for m in _MONTHS)
-_DAY_FIRST = re.compile(rf"(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m>{_MONTH})\.?,? (?P<y>\d{{4}})")
-_MONTH_FIRST = re.compile(rf"(?P<m>{_MONTH})\.? (?P<d>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<y>\d{{4}})")
-_ISO = re.compile(r"(?P<y>\d{4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})")
+MAX_LENGTH = 2000
+_LONGEST_FOLDED = 4 * MAX_LENGTH
+
+_LETTER = r"[^\W\d_]"
+_NUMBER = r"(?:\d+(?:\.\d+)?|\.\d+)"
+
+# --- characters ----------------------------------------------------------------------------------------------------
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f™®©℠]")
+_RAISED = re.compile("[⁰¹²³⁴-⁹⁺⁻ⁱⁿ]+")
+_LOWERED = re.compile("(?<=[^\\W\\d_])[₀-₉]+(?!\\d)|[₀-₉₊₋]+")
+_FRACTION = re.compile("(?<=\\d) ?(?=[¼-¾⅐-⅞↉])")
+_FOLD = str.maketrans({
+    **dict.fromkeys("’‘‛′`´", "'"), **dict.fromkeys("“”„«»″", '"'), **dict.fromkeys("–—―‒−‐‑", "-"),
+    **dict.fromkeys("⁄∕", "/"), "、": ", ", "،": ", ", "؛": "; ", "；": "; ", "•": " ",
+})  # fmt: skip
+_SAYS_NOTHING = re.compile(r"[\s_.,;:!?¡¿…·'\"()\[\]{}*`。।؟-]*")
+
+# --- marks ---------------------------------------------------------------------------------------------------------
+_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})([^*]+)\1(?![\w*])")
+_QUOTED = re.compile(r"""(?<![^\s(\[{])(["'])(?!\s)([^"']*)\1(?!\w)""")
+_BRACKETED = re.compile(r"""(?<![^\s"'])([(\[{])([^()\[\]{}]*)([)\]}])(?![^\s"'.,;:!?])""")
+_BRACKETS = {"(": ")", "[": "]", "{": "}"}
+_PARTS = re.compile(r"[,;]")
+_WORD = re.compile(rf"{_LETTER}{{2}}")
+_AND = re.compile(r"(?<![&\\])&(?!&)")
+_COMPARISON = re.compile(r" ?(<=|>=|!=|[=<>≤≥≠]) ?")
+_COMPARISONS = {"<=": "≤", ">=": "≥", "!=": "≠"}
+_SPACED_OPERATOR = re.compile(r"(?<=\S) ([+*/^×÷|]) (?=\S)")
+_SPACED_RATIO = re.compile(r"(?<=\d) : (?=\d)")
+_LONG_DASH = re.compile(r"(?<=\w)-{2,}(?=\w)")
+_DOTS = re.compile(r"\.{2,}")
+_GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w]|,\d)")
+_SPACED = re.compile(r"[-+$€£]?[1-9]\d{0,2}(?: \d{3}){1,8}+(?![^\s%°.!?]|\.\d| \d)")
+_HYPHEN = re.compile(rf"(?<={_LETTER}{{2}})-(?={_LETTER}{{2}}|\d)|(?<=\d)-(?={_LETTER}{{2}})")
+_GLUED = re.compile(
+    r"(?<![\w.])(\d+(?:\.\d+)?)"
+    rf"((?:km|cm|mm|kg|mg|lbs?|oz|ft|mph|[kmg]?hz|[kmgt]b|ml|[km]w|kwh|hrs?|mins?|secs?|{'|'.join(SCALES)})\b)", re.I
+)  # fmt: skip
+
+# --- words ---------------------------------------------------------------------------------------------------------
+_SENTENCE_MARKS = ".:!?…。।؟'\""
+_MEANT = re.compile(r"[!'\"]+")
+_INITIALS = re.compile(rf"({_LETTER}(?:\.{_LETTER})*)\.")
+_INITIALS_AND_NAME = re.compile(rf"((?:{_LETTER}\.)+)({_LETTER}{{2,}}.*)")
+_DEGREES = frozenset("ph.d m.sc b.sc m.ed b.ed ed.d d.phil m.phil ll.b ll.m ll.d".split())
+_SHORT_YEAR = re.compile(r"'(\d\d)(s?)\W*", re.A)
+_FIGURES = re.compile(rf"(-?[$€£¥]?)({_NUMBER})", re.A)
+_DECIMAL = re.compile(r"(?<![\w.])(\d*)\.(\d+)(?!\w|\.\d)", re.A)
+_CURRENCIES = {"dollars": "$", "euros": "€"}
+_CASED_UNITS = frozenset("m mw mhz mv mj mpa kb mb gb tb kbps mbps gbps".split())
+"""Units of two meanings by case, behind a number: metre and million, milliwatt and megawatt, bit and byte."""
+_GLUED_METRES = re.compile(r"\d[\d.]*m", re.I | re.A)
+_ARTICLES = ("a", "an", "the")
+_NO_ARTICLE_BEFORE = frozenset("""
+    and or nor but to is was are has in of on for with than not vs minor major flat sharp natural level levels star
+    positive negative plus minus priori posteriori fortiori cappella la few little
+""".split())  # fmt: skip
+"""Words before which a first "a" is a letter, a note or a grade, or changes what follows: A minor, a few."""
 
 
 @lru_cache(maxsize=65_536)
 def key(answer: str) -> str | None:
-    raw = unicodedata.normalize("NFKC", answer.replace("\x00", "").translate(_FOLD)).translate(_FOLD).strip().lower()
-    if not raw:
-        return None if not answer.strip() else "s:" + answer.strip()
-    if len(raw) > MAX_LENGTH:
-        return "s:" + " ".join(raw.split())
-    text = " ".join(raw.split()).rstrip(".!?")
-    for pattern in (_DAY_FIRST, _MONTH_FIRST, _ISO):
-        date = pattern.fullmatch(text)
-        if date:
-            return f"d:{int(date['y']):04d}-{_month(date['m']):02d}-{int(date['d']):02d}"
-    kept: list[str] = []
-
-    def keep(number: re.Match[str]) -> str:
-        kept.append(_number(number.group()))
-        return f" \x00{len(kept) - 1}\x00 "
-
-    text = _NUMBER.sub(keep, text)
-    text = "".join(c if c == "\x00" or not _is_punctuation(c) else "" for c in text)
-    text = _ARTICLE.sub(" ", text)
-    words = [kept[int(w.strip("\x00"))] if w.startswith("\x00") else _WORDS.get(w, w) for w in text.split()]
-    return "t:" + " ".join(words) if words else "s:" + raw
+    """What answers to an open question share that are the same; None where nothing is said."""
+    stripped = answer.strip()
+    if len(stripped) > MAX_LENGTH:
+        return "p:" + " ".join(stripped.lower().split())
+    text = _folded(undressed(stripped))
+    if _SAYS_NOTHING.fullmatch(text):
+        return None
+    if len(text) > _LONGEST_FOLDED:
+        return "p:" + text.lower()
+    return date_key(text.lower().strip(" '\"").rstrip(".!?")) or _words_key(text)
 
 
-def _month(text: str) -> int:
-    return int(text) if text.isdigit() else next(n for month, n in _MONTHS.items() if month.startswith(text[:3]))
+def _folded(text: str) -> str:
+    """One spelling of characters: NFKC, but x² is not x2, 10₂ is not 102 and 1½ is not 11/2."""
+    if not text.isascii():
+        text = _FRACTION.sub(" ", text)
+        text = _RAISED.sub(lambda raised: "^" + raised.group(), text)
+        text = _LOWERED.sub(lambda low: low.group() if _is_index(low) else "_" + low.group(), text)
+        text = unicodedata.normalize("NFKC", _CONTROLS.sub("", text).translate(_FOLD)).translate(_FOLD)
+    return " ".join(_CONTROLS.sub("", text).split())
 
 
-def _number(text: str) -> str:
-    sign = "-" if text.startswith("-") else ""
-    whole, _, fraction = text.lstrip("+-").replace(",", "").partition(".")
-    number = (whole.lstrip("0") or "0") + (f".{fraction.rstrip('0')}" if fraction.rstrip("0") else "")
-    return number if number == "0" else sign + number
+def _is_index(low: re.Match[str]) -> bool:
+    """Whether lowered digits only number a letter, as in H₂O."""
+    before, after = low.string[: low.start()][-1:], low.string[low.end() :][:1]
+    return before.isalpha() and not after.isdigit()
 
 
-def _is_punctuation(character: str) -> bool:
-    return unicodedata.category(character)[0] in "PS" or unicodedata.category(character) == "Cc"
+def _words_key(text: str) -> str | None:
+    tokens = _without_articles(_with_numbers(_joined_initials(_tokens(_unmarked(with_plain_times(text))))))
+    return "p:" + (" ".join(tokens) or text.lower())
+
+
+def _unmarked(text: str) -> str:
+    """Without emphasis, quotes, brackets around words; operators without blanks around them."""
+    text = _QUOTED.sub(r" \2 ", _EMPHASIS.sub(r"\2", text))
+    for _ in range(3):
+        text = _BRACKETED.sub(_without_brackets, text)
+    if not any(bracket in text for bracket in "([{"):
+        text = text.translate(dict.fromkeys(map(ord, ")]}"), " "))
+    elif not any(bracket in text for bracket in ")]}"):
+        text = text.translate(dict.fromkeys(map(ord, "([{"), " "))
+    text = _LONG_DASH.sub(" - ", _DOTS.sub(" ", _AND.sub(" and ", text)))
+    text = _COMPARISON.sub(lambda sign: _COMPARISONS.get(sign.group(1), sign.group(1)), " ".join(text.split()))
+    text = _SPACED_RATIO.sub(":", _SPACED_OPERATOR.sub(r"\1", text))
+    text = _GROUPED.sub(lambda number: number.group().replace(",", ""), text)
+    if spaced := _SPACED.match(text):
+        text = spaced.group().replace(" ", "") + text[spaced.end() :]
+    return _HYPHEN.sub(" ", _GLUED.sub(r"\1 \2", text))
+
+
+def _without_brackets(bracketed: re.Match[str]) -> str:
+    """Brackets say nothing around words or one thing; (0, 1) and [0, 1] are two."""
+    opening, content, closing = bracketed.groups()
+    is_list = _PARTS.search(content) and not _WORD.search(content)
+    return bracketed.group() if closing != _BRACKETS[opening] or is_list else f" {content} "
+
+
+def _tokens(text: str) -> list[str]:
+    """Words, figures and signs without the marks at their ends; commas apart; initials end in a dot."""
+    tokens: list[str] = []
+    for raw in _PARTS.sub(" , ", text).split():
+        if year := _SHORT_YEAR.fullmatch(raw):
+            tokens.append(f"{full_year(year.group(1)) or year.group(1)}{year.group(2)}")
+            continue
+        token = raw.lstrip("¡¿'\"")
+        bare = token.rstrip(_SENTENCE_MARKS)
+        tail = token[len(bare) :]
+        if bare.lower() in _DEGREES:
+            tokens.append(bare.replace(".", ""))
+        elif name := _INITIALS_AND_NAME.fullmatch(bare):
+            tokens += name.groups()
+        elif _INITIALS.fullmatch(bare + ".") and ("." in bare or tail.startswith(".")):
+            tokens.append(bare + ".")
+        elif bare.lower() == "no" and tail == ".":
+            tokens.append("no.")
+        elif bare:
+            meant = _MEANT.match(tail) if bare[-1].isdigit() or (len(bare) == 1 and bare.isalpha()) else None
+            tokens.append(bare + (meant.group() if meant else ""))
+    return tokens
+
+
+def _joined_initials(tokens: list[str]) -> list[str]:
+    """`J. R. R. Tolkien` as `JRR Tolkien`. A lone initial keeps its dot: it is no article."""
+    joined: list[str] = []
+    for place, token in enumerate(tokens):
+        is_initials = _INITIALS.fullmatch(token) is not None
+        if is_initials and place and _INITIALS.fullmatch(tokens[place - 1]):
+            joined[-1] += token
+        else:
+            joined.append(token)
+    return [token if len(token) == 2 or not _INITIALS.fullmatch(token) else token.replace(".", "") for token in joined]
+
+
+def _with_numbers(tokens: list[str]) -> list[str]:
+    """Number words as figures, figures in one spelling and with their scale, all else in lower case."""
+    words, result, place = [token.lower() for token in tokens], list[str](), 0
+    while place < len(words):
+        word, before = words[place], result[-1] if result else ""
+        if number := read(words, place):
+            value, place = number
+            place = _append_number(result, str(value), words, place)
+            continue
+        place += 1
+        following = words[place] if place < len(words) else ""
+        if word == "-":
+            place += _append_dash(result, tokens, place)
+        elif word == "no." or (word[0] == "#" and word[1:].isdigit()):
+            result += ["number" if following[:1].isdigit() else "no"] if word == "no." else ["number", word[1:]]
+        elif (word in ("%", "percent") or word[0] == "°") and before[-1:].isdigit():
+            result[-1] += "%" if word == "percent" else word
+        elif figures := _FIGURES.fullmatch(word.removeprefix("+")):
+            prefix, figure = figures.groups()
+            plain = figure if before.isalpha() and not prefix else _plain(figure)
+            place = _append_number(result, ("" if plain == "0" else prefix) + plain, words, place)
+        elif _GLUED_METRES.fullmatch(word) or (word in _CASED_UNITS and before[-1:].isdigit()):
+            result.append(tokens[place - 1])
+        else:
+            result.append(_DECIMAL.sub(lambda decimal: _plain(decimal.group()), word))
+    if len(result) > 1 and result[0] in ("minus", "negative") and _FIGURES.fullmatch(result[1]):
+        result[:2] = ["-" + result[1].removeprefix("-")]
+    return result
+
+
+def _append_number(result: list[str], number: str, words: list[str], place: int) -> int:
+    """A number with the scale and the name of money behind it; returns where the rest begins."""
+    while place < len(words) and words[place] in SCALES:
+        sign, figure = number[: -len(number.lstrip("-$€£¥"))], number.lstrip("-$€£¥")
+        number, place = sign + _times_ten(figure, SCALES[words[place]]), place + 1
+    if place < len(words) and words[place] in _CURRENCIES and number.lstrip("-")[:1].isdigit():
+        sign = "-" if number.startswith("-") else ""
+        number, place = f"{sign}{_CURRENCIES[words[place]]}{number.removeprefix('-')}", place + 1
+    result.append(number)
+    return place
+
+
+def _append_dash(result: list[str], tokens: list[str], place: int) -> int:
+    """A dash among blanks joins figures and single letters, and parts words; returns how many tokens it took."""
+    before, after = result[-1] if result else "", tokens[place] if place < len(tokens) else ""
+    if before and after and all(len(side) == 1 or not side.isalpha() for side in (before, after)):
+        result[-1] = f"{before}-{_DECIMAL.sub(lambda decimal: _plain(decimal.group()), after.lower())}"
+        return 1
+    if not after or (not before and not after.isalpha()):
+        result.append("-")
+    return 0
+
+
+def _plain(figure: str) -> str:
+    """A number in one spelling; a whole one that begins with zero is a code, and stays."""
+    whole, _, decimals = figure.partition(".")
+    decimals = decimals.rstrip("0")
+    return f"{whole or '0'}.{decimals}" if decimals else whole or "0"
+
+
+def _times_ten(figure: str, power: int) -> str:
+    whole, _, decimals = figure.partition(".")
+    shifted = whole + decimals[:power].ljust(power, "0")
+    return _plain(f"{shifted.lstrip('0') or '0'}.{decimals[power:]}")
+
+
+def _without_articles(tokens: list[str]) -> list[str]:
+    """Without commas, "the" before a word, and an "a" or "an" that begins the answer."""
+    kept = []
+    for place, token in enumerate(tokens):
+        following = tokens[place + 1] if place + 1 < len(tokens) else ""
+        if token == "," or (token == "the" and following and following not in (*_ARTICLES, ",")):
+            continue
+        if place == 0 and token in _ARTICLES and len(following) > 1 and following not in _NO_ARTICLE_BEFORE:
+            if following.isalpha() and following not in _ARTICLES:
+                continue
+        kept.append(token[0] if len(token) == 2 and token[1] == "." else token)
+    return kept
