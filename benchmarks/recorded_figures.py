@@ -28,9 +28,9 @@ FILES: dict[str, dict[str, Any]] = {
     "mmlupro_text_1in8": {},
     "openai_gsm8k_examples": {},
     "qwen25math_rm_math100": {"score": "qwen25_math_rm"},
-    "smollm2_add1": {"score": ".logprob_mean"},
-    "smollm2_cap": {"score": ".logprob_mean"},
-    "smollm2_word1": {"score": ".logprob_mean"},
+    "smollm2_add1": {"score": ".logprob_mean", "task": "math"},
+    "smollm2_cap": {"score": ".logprob_mean", "task": "qa"},
+    "smollm2_word1": {"score": ".logprob_mean", "task": "math"},
     "verifycot_gpt35_date": {"missing": ["No answer!"]},
     "wisdom_gpt35_nlu_asdiv_single_answer": {"answer_field": "answer_x"},
     "zeroeval_gsm8k": {"answer_field": "answer_x"},
@@ -55,6 +55,7 @@ def run(*arguments: object) -> dict[str, Any]:
 def of_file(pools: Path, how: dict[str, Any], folder: Path) -> dict[str, Any]:
     """One file through the verbs that read pools."""
     reading: list[object] = ["--answer-field", how["answer_field"]] if "answer_field" in how else []
+    reading += ["--task", how["task"]] if "task" in how else []
     for spelling in how.get("missing", []):
         reading += ["--missing", spelling]
     alphas = ["--alpha", 0.05, "--alpha", 0.1, "--alpha", 0.2]

@@ -40,6 +40,7 @@ class Recorded:
     missing: tuple[str, ...] = ()
     n_cal: int | None = None
     logprobs: bool = False
+    task: str | None = None
 
 
 FILES = (
@@ -53,10 +54,12 @@ FILES = (
     Recorded("mmlupro_text_1in8", "MMLU-Pro", "28 models", "MMLU-Pro", "Apache-2.0 (data MIT)"),
     Recorded("verifycot_gpt35_date", "dates", "GPT-3.5, 10 paths", "VerifyCoT", "CC-BY-4.0", missing=("No answer!",),
              n_cal=100),
-    Recorded("smollm2_add1", "addition", "SmolLM2-135M", "sampled by demur", "own", n_cal=100, logprobs=True),
-    Recorded("smollm2_word1", "word problems", "SmolLM2-135M", "sampled by demur", "own", n_cal=40, logprobs=True),
+    Recorded("smollm2_add1", "addition", "SmolLM2-135M", "sampled by demur", "own", n_cal=100, logprobs=True,
+             task="math"),
+    Recorded("smollm2_word1", "word problems", "SmolLM2-135M", "sampled by demur", "own", n_cal=40, logprobs=True,
+             task="math"),
     Recorded("mmlupro_answers_all", "MMLU-Pro, all", "28 models, answers only", "MMLU-Pro", "Apache-2.0 (data MIT)"),
-    Recorded("smollm2_cap", "capitals", "SmolLM2-135M", "sampled by demur", "own", n_cal=50, logprobs=True),
+    Recorded("smollm2_cap", "capitals", "SmolLM2-135M", "sampled by demur", "own", n_cal=50, logprobs=True, task="qa"),
 )  # fmt: skip
 STUDY = StudyDescription(
     "recorded", [], alphas=[0.1, 0.05], ablations=Ablations(n_cal=[20, 50, 100, 200, 500], m=[2, 4, 8, 16])
@@ -83,7 +86,7 @@ def cell_of(folder: Path, recorded: Recorded) -> CellResult:
         pools = scored(pools, scorer)
     described = CellDescription(
         recorded.dataset, recorded.model, pools=recorded.file, answer_field=recorded.answer_field,
-        missing=list(recorded.missing), n_cal=recorded.n_cal,
+        missing=list(recorded.missing), n_cal=recorded.n_cal, task=recorded.task,
     )  # fmt: skip
     source = PoolSource(pools, scorers={scorer.name: full_identity(scorer) for scorer in scorers})
     return evaluate_cell(read_cell(described, source), STUDY)
@@ -136,7 +139,9 @@ def separating(results: Sequence[CellResult]) -> Table:
     rows: list[list[Value]] = []
     for result in results:
         described = result.cell.description
-        reading = FieldChoice(described.answer_field or "answer", None, tuple(described.missing or ()))
+        reading = FieldChoice(
+            described.answer_field or "answer", missing=tuple(described.missing or ()), task=described.task
+        )
         summaries = {each.name: each for each in compare_scores(result.cell.source, reading)}
         for score in result.cell.scores:
             held, method = summaries[score], result.method(score)

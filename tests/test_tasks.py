@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from demur import tasks
-from demur.answers import choice, mathematics, plain, text
+from demur.answers import auto, choice, mathematics, plain, text
 from demur.errors import DatasetError, InvalidValue
 from demur.records import Problem
 
@@ -21,12 +21,22 @@ def registry(monkeypatch):
         (("math", "mathematics", "MATH"), mathematics),
         (("qa", "text", "open"), text),
         (("mc", "choice", "Multiple_Choice"), choice),
-        (("plain", "no such task", None, 3), plain),
+        (("gsm8k", "openai/GSM8K", "math500", "svamp"), mathematics),
+        (("hotpotqa", "HotpotQA", "squad"), text),
+        (("mmlu", "TIGER-Lab/MMLU_Pro", "gpqa"), choice),
+        (("plain", "Plain"), plain),
+        (("auto", None, ""), auto),
     ],
 )
 def test_names_are_aliases_of_one_object(names, relation):
     assert len({id(tasks.task_named(name)) for name in names}) == 1
     assert tasks.task_named(names[0]).relation is relation
+
+
+@pytest.mark.parametrize("name", ["no such task", 3, ["math"], "maths!", "add1"])
+def test_a_name_that_nobody_knows_is_refused_with_those_there_are(name):
+    with pytest.raises(InvalidValue, match=r"is not known; known are math \(mathematics, maths, gsm8k.*plain"):
+        tasks.task_named(name)
 
 
 def test_options_are_known_where_choices_are_read():

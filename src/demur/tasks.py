@@ -101,7 +101,10 @@ MATH = Task(
     templates.MATHEMATICS,
     few_shot=templates.FEW_SHOT_MATHEMATICS,
     judge_prompt=judging.MATHEMATICS,
-    aliases=("mathematics", *_sets("maths gsm8k math500 math-500 svamp asdiv mawps multiarith aime minerva olympiadbench")),
+    aliases=(
+        "mathematics",
+        *_sets("maths gsm8k math500 math-500 svamp asdiv mawps multiarith aime minerva olympiadbench"),
+    ),
 )
 QA = Task(
     "qa",
@@ -109,7 +112,11 @@ QA = Task(
     templates.OPEN_QUESTION,
     few_shot=templates.FEW_SHOT_FACTS,
     with_passages=templates.QUESTION_ANSWERING,
-    aliases=("text", "open", *_sets("hotpotqa triviaqa nq naturalquestions squad simpleqa musique popqa 2wikimultihopqa")),
+    aliases=(
+        "text",
+        "open",
+        *_sets("hotpotqa triviaqa nq naturalquestions squad simpleqa musique popqa 2wikimultihopqa"),
+    ),
 )
 MC = Task(
     "mc",

@@ -200,7 +200,7 @@ def test_relations_have_versioned_names_and_unknown_ones_are_refused():
     assert task_named("math").relation is mathematics
     assert task_named("QA").relation is text
     assert task_named("multiple_choice").relation is choice
-    assert task_named(None).relation is plain
+    assert task_named(None).relation is answers.auto
     with pytest.raises(InvalidValue, match="unknown relation 'maths'"):
         answers.relation_named("maths")
 

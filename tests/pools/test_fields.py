@@ -22,19 +22,19 @@ def test_answers_become_keys_and_missing_spellings_vanish():
         pool("q", Path(answer="6.0"), Path(answer=6), Path(answer=" "), Path(answer="None"), Path(answer="No answer!"))
     ]
     table = read_table(pools, FieldChoice(missing=("None", " No answer! ")))
-    assert table.answers == [["6", "6", None, None, None]]
-    assert read_table(pools, FieldChoice()).answers == [["6", "6", None, "None", "No answer!"]]
+    assert table.answers == [["n:6", "n:6", None, None, None]]
+    assert read_table(pools, FieldChoice()).answers == [["n:6", "n:6", None, "p:none", "p:no answer"]]
 
 
 def test_one_and_true_and_1_0_are_told_apart_where_they_should_be():
     pools = [pool("q", Path(answer=True), Path(answer=1), Path(answer=1.0), Path(answer="1"))]
-    assert read_table(pools, FieldChoice()).answers == [["true", "1", "1", "1"]]
+    assert read_table(pools, FieldChoice()).answers == [["p:true", "n:1", "n:1", "n:1"]]
 
 
 def test_another_answer_field_is_read_and_an_absent_one_refused_with_what_there_is():
     bare = {"has_answer_field": False}
     pools = [pool("q", Path(extra={"answer_x": "5"}, **bare), Path(**bare))]
-    assert read_table(pools, FieldChoice("answer_x")).answers == [["5", None]]
+    assert read_table(pools, FieldChoice("answer_x")).answers == [["n:5", None]]
     with pytest.raises(
         PoolFileError, match="no path in the file has an answer in the field 'answer'; the file has 'answer_x'"
     ):
@@ -94,7 +94,7 @@ def test_fields_named_like_labels_are_refused_as_answers_and_as_tie_breakers():
 
 def test_an_answer_of_null_everywhere_is_no_answer_and_no_error():
     assert read_table([pool("q", Path(answer=None))], FieldChoice()).answers == [[None]]
-    assert read_table([pool("q", Path(text="5"))], FieldChoice("text")).answers == [["5"]]
+    assert read_table([pool("q", Path(text="5"))], FieldChoice("text")).answers == [["n:5"]]
 
 
 def test_spellings_that_look_like_no_answer_are_pointed_out_and_unused_ones_too():

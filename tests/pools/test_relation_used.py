@@ -27,8 +27,8 @@ def policy_of(*tasks, **how):
     ("tasks", "relation"),
     [
         (("math",), "by-task(mathematics@2)"),
-        ((None,), "by-task(plain@2)"),
-        (("math", None), "by-task(mathematics@2,plain@2)"),
+        ((None,), "by-task(auto@1)"),
+        (("math", None), "by-task(auto@1,mathematics@2)"),
         (("mc", "qa", "mathematics"), "by-task(choice@2,mathematics@2,text@2)"),
     ],
 )
@@ -39,9 +39,7 @@ def test_the_relations_in_use_are_named(tasks, relation):
 def test_a_file_with_tasks_and_one_without_have_different_fingerprints_and_exclude_each_other():
     with_task, without = policy_of("math"), policy_of(None)
     assert with_task.fingerprint != without.fingerprint
-    with pytest.raises(
-        PipelineMismatch, match=r"relation is 'by-task\(mathematics@2\)' in the policy, 'by-task\(plain"
-    ):
+    with pytest.raises(PipelineMismatch, match=r"relation is 'by-task\(mathematics@2\)' in the policy, 'by-task\(auto"):
         with_task.check(with_task.vote(source(None, start=100)).votes)
     with pytest.raises(PipelineMismatch, match="relation is"):
         without.check(without.vote(source("math", start=100)).votes)
@@ -64,7 +62,7 @@ def test_a_named_relation_compares_files_with_and_without_tasks_alike():
 
 def test_policies_that_name_all_relations_still_read_any_file():
     before = policy_of("math")
-    every = "by-task(choice@2,mathematics@2,plain@2,text@2)"
+    every = "by-task(auto@1,choice@2,mathematics@2,plain@2,text@2)"
     choice = dm.FieldChoice.of(before.description.updated(type(before.description)(answers={"relation": every})))
     assert choice.describe([Problem("q", "Why?")])["relation"] == every
     other = before.description.updated(type(before.description)(answers={"relation": "by-task(mathematics@9)"}))
@@ -86,3 +84,23 @@ def test_one_pool_is_read_and_compared_as_the_files_of_its_policy_were():
     assert mixed.decide(["0.5", "1/2"], question=Problem("q", "?", extra={"task": "qa"})).confidence == 0.5
     with pytest.raises(PipelineMismatch, match="'choice@2' here"):
         mixed.decide(["A", "A"], question=Problem("q", "?", extra={"task": "mc"}))
+
+
+def test_a_task_for_all_problems_is_part_of_the_policy_and_overrides_what_files_name():
+    policy = policy_of(None, task="gsm8k")
+    assert policy.pipeline["answers"]["relation"] == "by-task(mathematics@2)"
+    assert policy.pipeline["answers"]["read_as"] == "gsm8k"
+    for tasks in ((None,), ("qa",), ("no such task",)):
+        policy.check(policy.vote(source(*tasks, start=100)).votes)
+    assert policy.decide(["0.5", r"\frac12"]).confidence == 1
+    loaded = dm.FieldChoice.of(policy.description)
+    assert loaded.task == "gsm8k"
+
+
+def test_a_task_that_nobody_knows_is_an_error_that_names_those_there_are():
+    with pytest.raises(
+        InvalidValue, match=r"the task 'sums' is not known; known are math \(mathematics, .*gsm8k.*; qa .*"
+    ):
+        dm.vote_pools(source("sums"))
+    with pytest.raises(InvalidValue, match="the task 'sums' is not known"):
+        dm.FieldChoice(task="sums")

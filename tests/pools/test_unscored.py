@@ -32,7 +32,8 @@ def test_a_file_with_unscored_paths_is_refused_with_a_count_and_two_ways_out():
 def test_dropped_pools_are_left_out_of_calibration_counted_and_part_of_the_policy(tmp_path):
     said = []
     voted = dm.vote_pools(pools(), dm.FieldChoice(score="judge", unscored="drop"), say=said.append)
-    assert said == ["note: 2 of 40 pools have a path without the score 'judge', and cast no vote"]
+    assert said[0] == "note: answers are compared by auto@1: 80 phrases"
+    assert said[1:] == ["note: 2 of 40 pools have a path without the score 'judge', and cast no vote"]
     policy = dm.calibrate(voted, alpha=0.1)
     assert (policy.n, policy.unscored) == (38, 2)
     assert policy.pipeline["score"]["unscored"] == "drop"
@@ -69,7 +70,7 @@ def test_a_declared_fill_stands_in_for_the_score_in_calibration_and_in_use():
     assert (policy.n, policy.unscored, policy.pipeline["score"]["unscored"]) == (40, 0, 5.0)
     assert policy.evidence.n_wrong == 2  # the fill outvotes the right path
     used = policy.vote(pools(3, lacking=(1,), start=100))
-    assert used.votes.answer.tolist() == ["a", "b", "a"]
+    assert used.votes.answer.tolist() == ["p:a", "p:b", "p:a"]
     assert policy.decide(["a", "b"], [1.0, None]).shares == policy.decide(["a", "b"], [1.0, 5.0]).shares
 
 
@@ -118,7 +119,7 @@ def test_rows_that_are_taken_keep_their_table_labels_and_gaps():
 
 
 def test_a_policy_in_use_takes_files_all_of_whose_pools_lack_a_score():
-    for unscored, answer in (("drop", None), (5.0, "b")):
+    for unscored, answer in (("drop", None), (5.0, "p:b")):
         policy = dm.calibrate(dm.vote_pools(pools(), dm.FieldChoice(score="judge", unscored=unscored)), alpha=0.2)
         one = pools(1, lacking=(0,), start=100)
         assert policy.decide_votes(policy.vote(one).votes).votes.answer.tolist() == [answer]

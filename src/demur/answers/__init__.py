@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from demur.answers.asked import Asked
 from demur.answers.equivalence.slow import SlowPath
 from demur.answers.extraction import Extraction
+from demur.answers.kinds import reading
 from demur.answers.relations import RELATIONS, Relation, auto, choice, mathematics, plain, relation_named, text
 
 __all__ = [
     "RELATIONS",
+    "Asked",
     "Extraction",
     "Relation",
     "SlowPath",
@@ -63,23 +66,6 @@ def is_correct(answer: Any, gold: Any, relation: Relation = mathematics) -> bool
 def explain(a: Any, b: Any, relation: Relation = mathematics) -> str:
     """Why two answers are, or are not, the same."""
     first, second = relation.key(a), relation.key(b)
-    lines = [f"{a!r} is read as {_reading(first)}", f"{b!r} is read as {_reading(second)}"]
+    lines = [f"{a!r} is read as {reading(first)}", f"{b!r} is read as {reading(second)}"]
     same = first is not None and first == second
     return "\n".join([*lines, f"{'The same' if same else 'Different'} by {relation.spec}."])
-
-
-_KIND_NAMES = (
-    "n the number|c the constant|e the expression with values|q the equation|i the pair or interval|u the union|"
-    "t the tuple|m the matrix|a the assignments|b the number in a base|r the ratio or time|w the word|p the phrase|d the date|"
-    "o the option|s text that is compared as it stands,"
-)
-_KINDS = dict(name.split(" ", 1) for name in _KIND_NAMES.split("|"))
-
-
-def _reading(key: str | None) -> str:
-    if key is None:
-        return "no answer"
-    kind, colon, rest = key.partition(":")
-    if key.startswith("{"):
-        return f"the set {key}"
-    return f"{_KINDS[kind]} {rest}" if colon and kind in _KINDS else f"{key!r}"

@@ -43,6 +43,8 @@ def run(
     answer_field: options.AnswerField = None,
     missing: options.Missing = None,
     relation: options.Relation = None,
+    task: options.Task = None,
+    labels: options.LabelSet = None,
     drop_unscored: options.DropUnscored = False,
     fill_unscored: options.FillUnscored = None,
     fitted_on: options.FittedOn = None,
@@ -66,7 +68,18 @@ def run(
     key = None if key_file is None else demur.read_key(key_file)  # before the work, not behind it
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed)
     flags = options.VoteFlags(
-        score, normaliser, weight, tie_break, answer_field, missing, relation, drop_unscored, fill_unscored, fitted_on
+        score,
+        normaliser,
+        weight,
+        tie_break,
+        answer_field,
+        missing,
+        relation,
+        drop_unscored,
+        fill_unscored,
+        fitted_on,
+        task,
+        labels,
     )
     source, voted = flags.vote(file, run_name, config, correct, partial=partial)
     policy = demur.calibrate(

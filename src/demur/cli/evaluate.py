@@ -38,6 +38,8 @@ def run(
     answer_field: options.AnswerField = None,
     missing: options.Missing = None,
     relation: options.Relation = None,
+    task: options.Task = None,
+    labels: options.LabelSet = None,
     drop_unscored: options.DropUnscored = False,
     fill_unscored: options.FillUnscored = None,
     fitted_on: options.FittedOn = None,
@@ -56,7 +58,18 @@ def run(
     if policy is not None:
         raise InvalidValue("`evaluate --policy` is `audit` now: demur audit POOLS --policy POLICY")
     flags = options.VoteFlags(
-        score, normaliser, weight, tie_break, answer_field, missing, relation, drop_unscored, fill_unscored, fitted_on
+        score,
+        normaliser,
+        weight,
+        tie_break,
+        answer_field,
+        missing,
+        relation,
+        drop_unscored,
+        fill_unscored,
+        fitted_on,
+        task,
+        labels,
     )
     source, voted = flags.vote(file, run_name, config, correct, partial=partial)
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed)

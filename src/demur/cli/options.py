@@ -50,8 +50,17 @@ RunPlace = Annotated[str, option("--out", "RUN", "A .db file, or a postgresql://
 RunName = Annotated[Text, option("--run", "NAME", "Which run of the store.  [default: the only one]")]
 AnswerField = Annotated[Text, option("--answer-field", "NAME", "Path field that holds the answer.  [default: answer]")]
 Missing = Annotated[list[str] | None, option("--missing", "VALUE", "A spelling of 'no answer'; repeatable.")]
-_RELATIONS = "When two answers are the same: mathematics, text, choice or plain.  [default: by each problem's task]"
+_RELATIONS = (
+    "When two answers are the same: mathematics, text, choice, auto or plain.  [default: by each problem's task]"
+)
 Relation = Annotated[Text, option("--relation", "NAME", _RELATIONS)]
+_TASKS = (
+    "The task of all problems, whatever they name: math, qa, mc, plain, or a data set's name (gsm8k, hotpotqa, mmlu).  "
+    "[default: as each problem says, else auto]"
+)
+Task = Annotated[Text, option("--task", "NAME", _TASKS)]
+_LABEL_SET = "Labels that are chosen, where options have no letters: `--labels True,False,Uncertain`."
+LabelSet = Annotated[Text, option("--labels", "NAMES", _LABEL_SET)]
 _SCORES = (
     "Score of the paths, `scores[NAME]`; a dotted name (`.logprob`, `meta.judge`) is another field of the path. "
     "Without it: the majority vote."
@@ -106,13 +115,16 @@ class VoteFlags:
     drop_unscored: bool = False
     fill_unscored: float | None = None
     fitted_on: Path | None = None
+    task: str | None = None
+    labels: str | None = None
 
     def fields(self, score: str | None) -> demur.FieldChoice:
         if self.drop_unscored and self.fill_unscored is not None:
             raise InvalidValue("--drop-unscored and --fill-unscored are two ways; choose one")
         unscored = "drop" if self.drop_unscored else self.fill_unscored
         missing = tuple(self.missing or ())
-        return demur.FieldChoice(self.answer_field or "answer", score, missing, self.relation, unscored)
+        how = (score, missing, self.relation, unscored, self.task, label_names(self.labels))
+        return demur.FieldChoice(self.answer_field or "answer", *how)
 
     def vote(
         self,
@@ -139,6 +151,15 @@ class VoteFlags:
             mention(f"note: none of the {len(fitted_on)} ids in {self.fitted_on} is that of a problem in {place}")
         voted = demur.vote_pools(source, fields, recipe, correct=correct, fitted_on=fitted_on, say=mention)
         return source, voted
+
+
+def label_names(labels: str | None) -> tuple[str, ...]:
+    """The names that a flag lists; raises where they are none."""
+    if labels is None:
+        return ()
+    names = tuple(name.strip() for name in labels.split(","))
+    demur.answers.Asked.of(labels=names)
+    return names
 
 
 def read_ids(file: Path) -> list[str]:

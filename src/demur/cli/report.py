@@ -40,6 +40,8 @@ def run(
     answer_field: options.AnswerField = None,
     missing: options.Missing = None,
     relation: options.Relation = None,
+    task: options.Task = None,
+    labels: options.LabelSet = None,
     drop_unscored: options.DropUnscored = False,
     fill_unscored: options.FillUnscored = None,
     fitted_on: options.FittedOn = None,
@@ -62,7 +64,7 @@ def run(
         raise InvalidValue("--key-file checks a policy; name it with --policy")
     if policy is not None:
         how = {"alpha": alpha, "delta": delta, "score": score, "normaliser": normaliser, "weight": weight}
-        read = {"answer_field": answer_field, "missing": missing, "relation": relation}
+        read = {"answer_field": answer_field, "missing": missing, "relation": relation, "task": task, "labels": labels}
         unscored = {"drop_unscored": drop_unscored, "fill_unscored": fill_unscored, "fitted_on": fitted_on}
         options.refuse_beside_policy(**how, tie_break=tie_break, **read, **unscored, seed=seed)
         source = demur.open_pools(file, run_name, texts=texts, partial=partial, say=options.mention)
@@ -77,7 +79,7 @@ def run(
         voted = loaded.vote(source, labelled=labelled, correct=correct)
         loaded.check(voted.votes)
     else:
-        kept = (drop_unscored, fill_unscored, fitted_on)
+        kept = (drop_unscored, fill_unscored, fitted_on, task, labels)
         flags = options.VoteFlags(score, normaliser, weight, tie_break, answer_field, missing, relation, *kept)
         source, voted = flags.vote(file, run_name, config, correct, texts=texts, partial=partial)
         guarantees = options.guarantees_of(alpha or [0.05, 0.1], delta, False, seed)

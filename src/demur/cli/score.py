@@ -56,6 +56,8 @@ def run(
     answer_field: options.AnswerField = None,
     missing: options.Missing = None,
     relation: options.Relation = None,
+    task: options.Task = None,
+    labels: options.LabelSet = None,
     run_name: options.RunName = None,
     partial: options.Partial = False,
     config: options.Config = None,
@@ -64,11 +66,17 @@ def run(
     if listing:
         if score or settings:
             raise InvalidValue("--list shows the scores that are there; it goes without --score and --set")
-        choice = demur.FieldChoice(answer_field or "answer", None, tuple(missing or ()), relation)
+        choice = demur.FieldChoice(
+            answer_field or "answer",
+            missing=tuple(missing or ()),
+            relation=relation,
+            task=task,
+            labels=options.label_names(labels),
+        )
         _list(store, run_name, choice, normaliser, partial=partial, json=json)
         return
-    if answer_field or missing or relation or partial:
-        named = "--answer-field, --missing, --relation and --partial"
+    if answer_field or missing or relation or task or labels or partial:
+        named = "--answer-field, --missing, --relation, --task, --labels and --partial"
         raise InvalidValue(f"{named} are for --list: scores do not depend on them")
     if forget is not None:
         with demur.Store(store) as opened:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from demur.answers.kinds import counted
 from demur.answers.relations import Relation, as_written, relation_named
 from demur.descriptions import Description
 from demur.errors import InvalidValue, PipelineMismatch, PoolFileError
@@ -123,8 +124,8 @@ class FieldChoice:
         unscored = as_unscored(description.score.get("unscored"))
         among = compared if alone is None else ()
         labels, markers = (tuple(stage.get(name, ())) for name in ("labels", "markers"))
-        known = (stage["field"], score, tuple(stage["missing"]), alone, unscored, stage.get("read_as"))
-        return cls(*known, labels, markers, among, in_use=True)
+        how = (stage["field"], score, tuple(stage["missing"]), alone, unscored, stage.get("read_as"))
+        return cls(*how, labels, markers, among, in_use=True)
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,18 @@ class PoolTable:
     """Spellings that look like "no answer" but were not named as such, and how many paths have them."""
     unused_missing: tuple[str, ...] = ()
     """Named spellings of "no answer" that no path has."""
+    relations: Mapping[str, int] = field(default_factory=dict)
+    """The relations that compared its answers, and how many problems each."""
     unscored: tuple[int, ...] = ()
     """Rows of pools that are left out because a path of theirs has no score."""
+
+    def comparison(self) -> str:
+        """How its answers were compared, and what they were read as, in words."""
+        keys = [key for pool in self.answers for key in pool]
+        kinds = ", ".join(f"{many:,} {kind}" for kind, many in counted(keys).most_common())
+        return f"answers are compared by {' and '.join(sorted(self.relations))}: {kinds or 'none'}" + (
+            f"; {keys.count(None):,} of {len(keys):,} paths have none" if None in keys else ""
+        )
 
     def take(self, rows: Sequence[int]) -> PoolTable:
         """Some of the rows, in that order."""
@@ -165,9 +176,10 @@ def read_table(pools: Sequence[Pool], fields: FieldChoice) -> PoolTable:
     surfaces = _read_surfaces(pools, fields)
     counts = Counter(surface for pool in surfaces for surface in pool if surface is not None)
     named = {spelling.strip() for spelling in fields.missing}
-    keys, written = [], []
+    keys, written, relations = [], [], Counter[str]()
     for pool, row in zip(pools, surfaces, strict=True):
         key, times = fields.key_of(pool.problem), Counter(row)
+        relations[fields.relation_of(pool.problem).spec] += 1
         key_of = {text: None if text is None or text in named else key(text) for text in times}
         keys.append([key_of[surface] for surface in row])
         written.append(_spellings(key_of, times))
@@ -181,7 +193,7 @@ def read_table(pools: Sequence[Pool], fields: FieldChoice) -> PoolTable:
     )
     ids, questions, digests, clusters, groups = columns
     known = (ids, questions, digests, clusters, groups, keys, written, scores, fields)
-    return PoolTable(*known, suspects, unused, tuple(unscored))
+    return PoolTable(*known, suspects, unused, relations, tuple(unscored))
 
 
 def named_sampling(pools: Sequence[Pool]) -> dict[str, Any]:

@@ -92,6 +92,7 @@ def vote_pools(
     pools = source.pools
     recipe = recipe or source.recipe(fields.score)
     table = read_table(pools, fields)
+    say(f"note: {table.comparison()}")
     _mention_spellings(table, say)
     column = read_column(pools, recipe.tie_break.name) if isinstance(recipe.tie_break, Column) else None
     upstream = assumed.updated(source.description_with(fields))

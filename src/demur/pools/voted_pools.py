@@ -25,7 +25,7 @@ from demur.voting.baselines import best_of_m, oracle, single_path
 from demur.voting.codes import taken
 from demur.voting.guards import refuse_mask
 from demur.voting.score_health import ScoreHealth
-from demur.voting.tie_breaks import NO_JITTER, Column, Jitter
+from demur.voting.tie_breaks import NO_JITTER, Column, Jitter, MeanScore
 from demur.voting.votes import Votes, vote
 
 if TYPE_CHECKING:  # what reads pools compares answers, which arrays do not need
@@ -252,7 +252,9 @@ def refuse_labels(votes: Votes, correct: NDArray[np.bool_]) -> None:
             "the scores are the labels: one value wherever the vote is right, another wherever it is not"
         )
     tie_break = votes.recipe.tie_break
-    if tie_break is None or votes.secondary is None or answered.sum() < _ENOUGH_VOTES:
+    if tie_break is None or isinstance(tie_break, (MeanScore, Jitter)) or votes.secondary is None:
+        return  # what demur itself makes of scores and questions
+    if answered.sum() < _ENOUGH_VOTES:
         return
     column, labels = votes.secondary[answered], correct[answered]
     right, wrong = np.unique(column[labels]), np.unique(column[~labels])

@@ -152,7 +152,13 @@ def open_cell(
 
 def read_cell(described: CellDescription, source: PoolSource, timings: Mapping[str, float] | None = None) -> Cell:
     missing = tuple(described.missing or ())
-    fields = FieldChoice(described.answer_field or "answer", None, missing, described.relation)
+    fields = FieldChoice(
+        described.answer_field or "answer",
+        missing=missing,
+        relation=described.relation,
+        task=described.task,
+        labels=tuple(described.labels or ()),
+    )
     voted = vote_pools(source, fields, correct=described.correct)
     scores, notes = _scores(described, source, voted)
     greedy, note = _greedy(described, fields, [voted.ids[row] for row in voted.in_order])

@@ -67,6 +67,10 @@ class CellDescription:
     answer_field: str | None = None
     missing: list[str] | None = None
     relation: str | None = None
+    task: str | None = None
+    """The task of its problems, where they name none, or the name of something else."""
+    labels: list[str] | None = None
+    """Names that are chosen, where options have no letters."""
     partial: bool = False
     """Whether problems of its run that still lack paths may be left out; they may not be a random part."""
     greedy: str | None = None

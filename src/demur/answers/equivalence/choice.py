@@ -1,10 +1,10 @@
 """Multiple choice: a letter or digit however it is dressed, an option by its own words, a label where labels are said.
 
-    B, (b), b., [B], **B**, \\text{B}, \\boxed{B}, Option B, B) Paris      o:B
-    Paris, where it is the second option                                 o:B
-    (2)                                                                  o:2, a label of its own
-    True, where the labels are true, false and uncertain                 o:true
-    anything else                                                        as an open answer
+B, (b), b., [B], **B**, \\text{B}, \\boxed{B}, Option B, B) Paris      o:B
+Paris, where it is the second option                                 o:B
+(2)                                                                  o:2, a label of its own
+True, where the labels are true, false and uncertain                 o:true
+anything else                                                        as an open answer
 """
 
 from __future__ import annotations
