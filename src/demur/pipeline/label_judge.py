@@ -110,8 +110,8 @@ class LabelAsker:
     def name(self) -> str:
         """Who judges, and how it is asked: what verdicts and policies name."""
         known = self.backend.describe()
-        about = ", ".join(str(value) for part, value in known.items() if part != "model")
-        return f"{known.get('model', 'unnamed')} ({about}, {VERSION})"
+        others = "".join(f"@{value}" for part, value in known.items() if part not in ("backend", "model"))
+        return f"{known.get('backend')}:{known.get('model')}{others} {VERSION}"
 
     async def prepare(self) -> list[str]:
         """See that it says yes or no at all, on sums that anybody can check; what it gets wrong, in words."""

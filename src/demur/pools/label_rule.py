@@ -9,6 +9,8 @@ field          ready-made labels, in place of all of these
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,7 @@ from demur.errors import InvalidValue
 if TYPE_CHECKING:
     from demur.pools.verdicts import Verdicts
 
-_MOST_DIGITS = 40
+_SHARE = re.compile(r"[0-9]{0,18}\.?[0-9]{1,18}(?:e-?[0-9]{1,2})?|[0-9]{1,18}/[0-9]{1,18}")
 _CONTAINMENT = 1
 """The version of `pools.containment`: a change of what it takes is another."""
 _RELATION = "relation"
@@ -153,10 +155,10 @@ def as_label_rule(correct: str | LabelRule | None) -> LabelRule:
 
 def exact_tolerance(value: Any) -> Fraction:
     """A tolerance as the decimal or fraction it is written as."""
-    try:
-        share = Fraction(str(value)) if len(str(value)) <= _MOST_DIGITS else Fraction(0)
-    except (ValueError, ZeroDivisionError):
-        share = Fraction(0)
+    share = Fraction(0)
+    if _SHARE.fullmatch(str(value)):
+        with suppress(ZeroDivisionError):
+            share = Fraction(str(value))
     if not 0 < share < 1:
         raise InvalidValue(
             f"a tolerance is a share of gold's value, strictly between 0 and 1, such as 0.01; got {str(value)!r:.60}"

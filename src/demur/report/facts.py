@@ -23,6 +23,7 @@ from demur.policy.policy import Policy
 from demur.pools.source import PoolSource
 from demur.pools.voted_pools import VotedPools
 from demur.records import Pool
+from demur.report.verdicts import label_facts
 from demur.version import __version__
 
 GRID = tuple(step / 200 for step in range(1, 101))
@@ -59,6 +60,7 @@ def report_facts(
         "test": None if test is None else _counts(test.pooled),
         "frontier": _frontier(Frontier.of(policy.evidence)),
         "scores": scores,
+        "labels": label_facts(voted, policy),
         "baselines": {name.replace("_", " "): rate for name, rate in voted.accuracies(voted.voting(counted)).items()},
         "unanimous": _unanimous(policy.evidence),
         "warnings": [*voted.score_warnings(), *_doubts(scores, voted), *policy.size_warnings(), *_per_question(policy)],
