@@ -138,7 +138,13 @@ def test_aliases_of_gold_are_read_where_gold_is_and_by_nothing_else():
 def test_verdicts_on_labels_reach_the_labels_the_report_and_those_who_ask_for_them(graph):
     """A judge of labels is no scorer: nothing that samples, scores, votes or decides imports it or its verdicts."""
     asking = {f"demur.pipeline.{name}" for name in ("label_judge", "check_sheet", "verdicts")}
-    may = asking | {"demur.pools.labels", "demur.pools.label_rule", "demur.cli.judge_labels", "demur.report.verdicts"}
+    may = asking | {
+        "demur.pools.labels",
+        "demur.pools.label_rule",
+        "demur.cli.judge_labels",
+        "demur.report.verdicts",
+        "demur.study.cells",
+    }
     for module in ("demur.pools.gold", "demur.pools.verdicts", *asking):
         assert graph.find_modules_that_directly_import(module) - may <= {"demur"}, module
 

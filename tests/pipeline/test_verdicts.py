@@ -98,8 +98,8 @@ def test_a_whole_line_without_its_end_stays(tmp_path):
 def test_nothing_but_verdicts_is_ever_cut(tmp_path):
     file = tmp_path / "notes.txt"
     file.write_text("my notes\nmore of them")
-    with VerdictFile(file):
-        pass
+    with pytest.raises(InvalidValue, match="expected a verdict"):
+        VerdictFile(file).__enter__()
     assert file.read_text() == "my notes\nmore of them"
 
 

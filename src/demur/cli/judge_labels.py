@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import demur
-from demur.cli import options, output, replacing, sampling_options
+from demur.cli import options, output, sampling_options
 from demur.cli.progress import Meter, duration, stop_on_sigterm
 from demur.errors import InvalidValue
 
@@ -84,7 +84,8 @@ def run(
     from demur.pipeline.label_judge import MAX_TOKENS, LabelAsker, judge_labels
     from demur.pipeline.verdicts import VerdictFile
 
-    replacing.refuse_overwriting(out, file, by=replacing.LINES)
+    if out.is_file() and Path(file).is_file() and out.samefile(file):
+        raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
     rule = options.label_rule(None, gold_tolerance, gold_containment)
     fields = demur.FieldChoice(answer_field or "answer", None, tuple(missing or ()), relation)
     facts_wanted = fields.answer_field != "answer"
@@ -135,7 +136,7 @@ def _draw(file: Path, sheet: Path | None, count: int, seed: int) -> dict[str, An
                 unfinished.write_text(sheet_of(drawn), encoding="utf-8")
         except OSError as error:
             raise InvalidValue(f"cannot write {sheet}: {error.strerror or error}") from None
-    shown = None if sheet is not None else sheet_of(drawn)
+    shown = sheet_of(drawn) if sheet is None and drawn else None
     named = {"verdicts": str(file), "sheet": None if sheet is None else str(sheet), "drawn": len(drawn)}
     return {**named, "text": shown, **_agreement(verdicts)}
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from demur.answers.relations import as_written
-from demur.errors import InvalidValue
+from demur.errors import DemurError, InvalidValue
 from demur.files.inputs import lines_of
 from demur.files.strict_json import NotJson, parse
 from demur.pools.verdicts import Verdict, Verdicts
@@ -57,10 +57,14 @@ class VerdictFile:
             raise InvalidValue(f"cannot write {self.path}: {error.strerror or error}") from None
         try:
             fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            read_verdicts(self.path)  # what is no file of verdicts is not touched
             self._mend()
         except BlockingIOError:
             self._stream.close()
             raise InvalidValue(f"another command is writing verdicts to {self.path}; wait for it to end") from None
+        except DemurError:
+            self._stream.close()
+            raise
         return self
 
     def append(self, verdicts: Iterable[Verdict]) -> None:
@@ -85,9 +89,7 @@ class VerdictFile:
         try:
             parse(last.decode())
             self._stream.write(b"\n")
-        except (NotJson, UnicodeDecodeError):
-            if not last.startswith(b"{"):
-                return  # no verdict that was cut off: reading it will say so
+        except NotJson:
             self._stream.truncate(len(whole) + 1 if whole else 0)
         self._stream.flush()
 
