@@ -51,6 +51,8 @@ def leniently_right(
     answers: Mapping[str, str],
 ) -> set[str]:
     """Keys of answers that are right by the rule's tolerance or containment; both mappings are key → as written."""
+    if rule.tolerance is None and not rule.containment:
+        return set()
     others = {key: written for key, written in answers.items() if key not in accepted_keys}
     right: set[str] = set()
     if rule.tolerance is not None:
