@@ -11,7 +11,7 @@ from demur.records import Path, Pool, Problem
 from demur.report.facts import report_facts
 from demur.report.page import page_of
 from report.test_facts import NASTY, made, pools
-from report.test_labels import facts_of
+from report.test_judged_labels import facts_of
 
 pytestmark = pytest.mark.skipif(find() is None, reason="no Chromium was found; run: make browser")
 
