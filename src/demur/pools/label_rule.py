@@ -1,7 +1,8 @@
 """What counts as right, said apart from what counts as the same: part of a policy, and no part of any vote.
 
 relation       an answer that is the same as gold, or as one of its aliases; always right
-tolerance      a number within this share of gold's value: |answer − gold| ≤ tolerance · |gold|
+tolerance      a number within this share of gold's value: |answer − gold| ≤ tolerance · |gold|; where gold is 0,
+               |answer| ≤ tolerance. A year is a number too
 containment    an open answer that holds the words of a gold answer: see `pools.containment`
 judge          stored verdicts on what these do not decide, which people may overrule
 field          ready-made labels, in place of all of these
