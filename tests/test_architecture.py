@@ -39,6 +39,7 @@ MAY_READ_GOLD = {
     "records.py",
     "pools/jsonl.py",
     "pools/frames.py",
+    "pools/gold.py",
     "pools/parquet.py",
     "pools/labels.py",
     "pools/simulated.py",
@@ -125,6 +126,27 @@ def test_only_what_keeps_gold_the_labels_and_the_simulator_touch_it():
 
 def test_the_check_on_gold_can_fail():
     assert ".gold" in (SOURCE / "pools" / "labels.py").read_text()
+
+
+def test_aliases_of_gold_are_read_where_gold_is_and_by_nothing_else():
+    for module in MODULES:
+        name = module.relative_to(SOURCE).as_posix()
+        constants = [node.value for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Constant)]
+        assert "aliases" not in constants or name in {"pools/gold.py", "pools/frames.py"}, name
+
+
+def test_verdicts_on_labels_reach_the_labels_the_report_and_those_who_ask_for_them(graph):
+    """A judge of labels is no scorer: nothing that samples, scores, votes or decides imports it or its verdicts."""
+    asking = {f"demur.pipeline.{name}" for name in ("label_judge", "check_sheet", "verdicts")}
+    may = asking | {
+        "demur.pools.labels",
+        "demur.pools.label_rule",
+        "demur.cli.judge_labels",
+        "demur.report.verdicts",
+        "demur.study.cells",
+    }
+    for module in ("demur.pools.gold", "demur.pools.verdicts", *asking):
+        assert graph.find_modules_that_directly_import(module) - may <= {"demur"}, module
 
 
 def test_every_public_name_exists_and_is_listed():

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from demur.pipeline.from_policy import pipeline_of_policy
     from demur.pipeline.pipeline import Pipeline
     from demur.pipeline.sources import open_pools
+    from demur.pipeline.verdicts import read_verdicts
     from demur.policy.calibrate import calibrate
     from demur.policy.policy import Policy
     from demur.policy.signature import read_key
     from demur.pools.fields import FieldChoice
+    from demur.pools.label_rule import LabelRule
     from demur.pools.simulated import simulate_pools
     from demur.pools.source import PoolSource, vote_pools
     from demur.pools.splits import split
@@ -45,10 +47,12 @@ _HOME = {
     "pipeline.from_policy": ("pipeline_of_policy",),
     "pipeline.pipeline": ("Pipeline",),
     "pipeline.sources": ("open_pools",),
+    "pipeline.verdicts": ("read_verdicts",),
     "policy.calibrate": ("calibrate",),
     "policy.policy": ("Policy",),
     "policy.signature": ("read_key",),
     "pools.fields": ("FieldChoice",),
+    "pools.label_rule": ("LabelRule",),
     "pools.simulated": ("simulate_pools",),
     "pools.source": ("PoolSource", "vote_pools"),
     "pools.splits": ("split",),
@@ -68,12 +72,12 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "AccuracyBand", "Answerer", "Audit", "Decision", "DemurError", "Evaluation", "Evidence", "FieldChoice",
-    "Frontier", "Hazards", "HighProbability", "Interval", "Marginal", "Path", "Pipeline", "Policy", "Pool",
+    "Frontier", "Hazards", "HighProbability", "Interval", "LabelRule", "Marginal", "Path", "Pipeline", "Policy", "Pool",
     "PoolSource", "Problem", "Separability", "Smoothed", "Store", "Template", "Vote", "VotedPools", "Votes",
     "__version__", "answers", "audit_policy", "backends", "baselines", "calibrate", "common_auc", "compare_scores",
     "datasets", "errors", "evaluate", "evaluate_splits", "exponential", "jitter", "linear", "mean_score",
-    "normalisers", "open_pools", "pipeline_of_policy", "read_key", "report_page", "scoring", "simulate_pools", "split",
-    "tasks", "uniform", "vote", "vote_pools",
+    "normalisers", "open_pools", "pipeline_of_policy", "read_key", "read_verdicts", "report_page", "scoring",
+    "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools",
 ]  # fmt: skip
 
 

@@ -14,6 +14,7 @@
     │       └── EndpointSilent               … or has answered nobody for longer than the patience
     ├── PolicyFileError                      a policy file is foreign, newer, damaged or edited
     ├── PipelineMismatch                     a policy is used on votes made another way
+    ├── LabelMismatch                        a policy is audited by labels made another way
     ├── CalibrationLeak                      problems used for calibration turn up where unseen ones are needed
     ├── InsufficientCalibration              too few labels for the promise, and `strict` was asked for
     ├── LoopClosed                           the event loop ended while work was under way
@@ -106,6 +107,10 @@ class PipelineMismatch(DemurError):
     def __init__(self, differences: Sequence[str]) -> None:
         self.differences = tuple(differences)
         super().__init__("these votes were not made the way the policy was calibrated: " + "; ".join(self.differences))
+
+
+class LabelMismatch(DemurError):
+    """What counts as right is not what counted as right when the policy was calibrated."""
 
 
 class CalibrationLeak(DemurError):

@@ -92,6 +92,7 @@ _LABEL_NAMES = re.compile(
     r"(?i)(is_?)?(in)?correct(ness)?(_(src|source|label|gold|answer))?|(gold|true)?_?labels?|gold(_.*)?|(ground_?)?truth"
     r"|is_?(right|wrong|true|false)|(was|were)_?(correct|right|wrong)|y_?true|passed|right|wrong|exact_?match"
     r"|solutions?|answer_?key|reference(_?answer)?s?|targets?|reward_?label"
+    r"|((gold|answer)_?)?alias(es)?|accept(ed|able)(_?answers?)?"
 )
 
 

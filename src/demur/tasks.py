@@ -3,7 +3,7 @@
     math    mathematics               a boxed answer, compared by value
     qa      open questions            a short text, perhaps from passages
     mc      multiple choice           the letter of an option, or a label
-    auto    where no task is said     mathematics where an answer is that beyond doubt, else a text; no prompt of its own
+    auto    where no task is said     mathematics where that is beyond doubt, else a text; no prompt of its own
     plain   where that is said        compared as it stands; no prompt of its own
 
 `register` adds one of yours. A problem names its task in its field `task`, or the data set that it is from; the names

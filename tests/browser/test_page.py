@@ -11,6 +11,7 @@ from demur.records import Path, Pool, Problem
 from demur.report.facts import report_facts
 from demur.report.page import page_of
 from report.test_facts import NASTY, made, pools
+from report.test_judged_labels import facts_of
 
 pytestmark = pytest.mark.skipif(find() is None, reason="no Chromium was found; run: make browser")
 
@@ -204,3 +205,15 @@ def test_the_pages_policy_lets_in_its_own_script_and_style_and_nothing_else(show
     assert page.eval_on_selector("body", "e => getComputedStyle(e).display") != "none"
     assert any("Content Security Policy" in trouble for trouble in page.troubles)
     page.troubles.clear()
+
+
+def test_labels_by_a_judge_are_a_table_and_without_one_there_is_none(show, case):
+    facts, _ = facts_of(NASTY)
+    page = show(facts)
+    assert page.locator("#labels-rows tr").count() == 60
+    assert "People confirmed 1 of 2 verdicts drawn at random" in page.locator("#labels-checked").inner_text()
+    assert page.locator("#labels-said").inner_text().startswith("</script>")
+    assert "Wrong means wrong by the judge" in page.locator("#promise").inner_text()
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("#labels-rows tr").first.locator("td").last.inner_text() == "right"
+    assert not show(case[0]).locator("#labels").is_visible()

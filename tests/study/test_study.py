@@ -306,3 +306,19 @@ def test_markdown_shows_names_and_runs_none(name):
     shown = " ".join(name.split("\n"))
     assert re.sub(r"<[^>]*>", "\n", html).split("\n").count(escape(shown)) == 5  # title, header, two cells, note
     assert set(re.findall(r"<(\w+)", html)) <= {"h3", "table", "thead", "tbody", "tr", "th", "td", "p"}
+
+
+def test_a_cell_says_what_counts_as_right(folder):
+    text = STUDY.replace('normaliser = "pool_z"', 'normaliser = "pool_z"\ngold_tolerance = 0.5')
+    (folder / "lenient.toml").write_text(text)
+    described = read_study(folder / "lenient.toml")
+    strict, lenient = (open_cell(replace(described.cells[0], gold_tolerance=share), {}) for share in (None, 0.5))
+    assert lenient.labels.rule == dm.LabelRule(tolerance="0.5")
+    assert "sums / A: right is gold by the relation, or within 0.5 of its value" in lenient.notes
+    assert lenient.baselines()["single path"] > strict.baselines()["single path"]
+    assert lenient.votes(MAJORITY)[0].answer.tolist() == strict.votes(MAJORITY)[0].answer.tolist()
+    (folder / "v.jsonl").write_text("")
+    judged = open_cell(replace(described.cells[0], gold_tolerance=None, label_verdicts="v.jsonl"), {})
+    assert any("answers that need a verdict have none yet" in note for note in judged.notes)
+    with pytest.raises(InvalidValue, match="strictly between 0 and 1"):
+        open_cell(replace(described.cells[0], gold_tolerance=3.0), {})

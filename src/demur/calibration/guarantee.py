@@ -83,6 +83,8 @@ class Rule:
     by_size: Mapping[int, ThresholdKey] = field(default_factory=dict)
     """Of the sizes whose own threshold is larger."""
     unit: str = QUESTION
+    wrong: str = ""
+    """What "wrong" means, in a sentence; blank where it is "not the same as gold"."""
 
     @property
     def alpha(self) -> float:
@@ -100,7 +102,7 @@ class Rule:
 
     @property
     def promise(self) -> str:
-        return self.guarantee.promise(self.n, self.unit)
+        return f"{self.guarantee.promise(self.n, self.unit)} {self.wrong}".rstrip()
 
     @property
     def too_few(self) -> str:
@@ -141,12 +143,12 @@ class Rule:
         return {"guarantee": self.guarantee.name, **self.guarantee.parameters(), **settled}
 
 
-def settle_by_size(guarantee: Guarantee, evidence: Strata, unit: str = QUESTION) -> Rule:
+def settle_by_size(guarantee: Guarantee, evidence: Strata, unit: str = QUESTION, wrong: str = "") -> Rule:
     """The rule for pools of every size that calibration knows: the larger of the pooled and the size's own threshold.
 
     A size that was seen too seldom to bear the promise by itself is not answered.
     """
-    rule, known = replace(guarantee.settle(evidence.pooled), unit=unit), tuple(evidence.by_size)
+    rule, known = replace(guarantee.settle(evidence.pooled), unit=unit, wrong=wrong), tuple(evidence.by_size)
     if evidence.by_chance:
         return replace(rule, sizes=range(known[0], known[-1] + 1))
     if len(known) == 1:

@@ -12,13 +12,17 @@ import demur
 from demur.cli import output
 from demur.cli.options import (
     Correct,
+    GoldContainment,
+    GoldTolerance,
     GuaranteeName,
     Json,
     KeyFile,
+    LabelVerdicts,
     OneAlpha,
     Partial,
     RunName,
     argument,
+    label_rule,
     load_policy,
     option,
     vote_by_policy,
@@ -30,7 +34,9 @@ NAME = "audit"
 HELP = """Check a policy's promise: on labelled problems it has not seen, or against errors that were counted elsewhere.
 
 Problems that calibrated the policy are refused, unless some were kept back with `calibrate --hold-out`; then those are
-audited. With `--errors` and `--of` no pools are needed: the number of questions answered wrongly, of how many asked.
+audited. What counts as right must be what counted as right then: give `--gold-tolerance`, `--gold-containment`,
+`--label-verdicts` and `--correct` as you gave them to `calibrate`. With `--errors` and `--of` no pools are needed: the
+number of questions answered wrongly, of how many asked.
 
 Examples:
 
@@ -49,6 +55,9 @@ def run(
     alpha: OneAlpha = None,
     guarantee: GuaranteeName = None,
     correct: Correct = None,
+    gold_tolerance: GoldTolerance = None,
+    gold_containment: GoldContainment = False,
+    label_verdicts: LabelVerdicts = None,
     run_name: RunName = None,
     partial: Partial = False,
     json: Json = False,
@@ -56,7 +65,8 @@ def run(
     if (errors is None) != (of is None):
         raise InvalidValue("--errors and --of go together: so many wrong answers, of so many questions")
     if errors is not None and of is not None:
-        if policy is not None or correct is not None or run_name is not None:
+        labelled = correct or gold_tolerance or gold_containment or label_verdicts
+        if policy is not None or labelled or run_name is not None:
             raise InvalidValue("with --errors and --of, name the policy alone: demur audit POLICY --errors 13 --of 500")
         facts = _check(load_policy(file, key_file), errors, of, alpha, guarantee)
     elif policy is None:
@@ -67,7 +77,8 @@ def run(
         )
     else:
         loaded = load_policy(policy, key_file)
-        facts = _audit(loaded, vote_by_policy(file, run_name, loaded, labelled=True, correct=correct, partial=partial))
+        rule = label_rule(correct, gold_tolerance, gold_containment, label_verdicts)
+        facts = _audit(loaded, vote_by_policy(file, run_name, loaded, labelled=True, correct=rule, partial=partial))
     if json:
         output.emit(facts)
     elif errors is not None:
@@ -106,6 +117,7 @@ def _audit(policy: demur.Policy, voted: demur.VotedPools) -> dict[str, Any]:
         **{name: getattr(audit, name) for name in ("problems", "left_out", "duplicates", "n", "unit", "questions")},
         **output.frontier_facts(audit.frontier),
         "frontier": output.frontier_points(audit.frontier),
+        "labels": policy.labels.describe(),
         "points": [point.document() for point in audit],
     }
 

@@ -49,6 +49,9 @@ def run(
     fill_unscored: options.FillUnscored = None,
     fitted_on: options.FittedOn = None,
     correct: options.Correct = None,
+    gold_tolerance: options.GoldTolerance = None,
+    gold_containment: options.GoldContainment = False,
+    label_verdicts: options.LabelVerdicts = None,
     run_name: options.RunName = None,
     partial: options.Partial = False,
     config: options.Config = None,
@@ -81,7 +84,8 @@ def run(
         task,
         labels,
     )
-    source, voted = flags.vote(file, run_name, config, correct, partial=partial)
+    rule = options.label_rule(correct, gold_tolerance, gold_containment, label_verdicts)
+    source, voted = flags.vote(file, run_name, config, rule, partial=partial)
     policy = demur.calibrate(
         voted,
         guarantee=guarantees,
@@ -133,6 +137,7 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
         "size_note": policy.size_note(),
         "unscored": policy.unscored,
         "pipeline": policy.pipeline,
+        "labels": policy.labels.describe(),
         "fingerprint": policy.fingerprint,
         "vote_accuracy": evidence.vote_accuracy,
         **output.frontier_facts(demur.Frontier.of(evidence)),

@@ -44,6 +44,9 @@ def run(
     fill_unscored: options.FillUnscored = None,
     fitted_on: options.FittedOn = None,
     correct: options.Correct = None,
+    gold_tolerance: options.GoldTolerance = None,
+    gold_containment: options.GoldContainment = False,
+    label_verdicts: options.LabelVerdicts = None,
     run_name: options.RunName = None,
     partial: options.Partial = False,
     config: options.Config = None,
@@ -71,7 +74,8 @@ def run(
         task,
         labels,
     )
-    source, voted = flags.vote(file, run_name, config, correct, partial=partial)
+    rule = options.label_rule(correct, gold_tolerance, gold_containment, label_verdicts)
+    source, voted = flags.vote(file, run_name, config, rule, partial=partial)
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed)
     evaluation = demur.evaluate(voted, guarantee=guarantees, n_cal=n_cal, splits=splits, seed=seed or 0)
     facts = {
@@ -81,6 +85,7 @@ def run(
         },
         "left_out": source.left_out,
         "pipeline": voted.votes.description.document(),
+        "labels": rule.describe(),
         **output.frontier_facts(evaluation.frontier),
         "warnings": evaluation.warnings,
         "frontier": output.frontier_points(evaluation.frontier),
@@ -89,10 +94,10 @@ def run(
     if json:
         output.emit(facts)
     else:
-        _show(facts)
+        _show(facts, rule)
 
 
-def _show(facts: dict[str, Any]) -> None:
+def _show(facts: dict[str, Any], rule: demur.LabelRule) -> None:
     again = facts["duplicates"]
     output.say(
         f"{facts['n']} {facts['unit']}s{f' ({again} more share one and are not counted)' if again else ''}, "
@@ -122,6 +127,8 @@ def _show(facts: dict[str, Any]) -> None:
     means = [(point["alpha"], point["answered"]["mean"], point["selective_accuracy"]["mean"]) for point in points]
     plot_frontier(facts["frontier"], means)
     output.warn(facts["warnings"])
+    if not rule.is_plain:
+        output.say(f"Right is {rule.told}.")
     for alpha in (point["alpha"] for point in points if not point["feasible"]):
         output.say(
             f"alpha {alpha:g}: {facts['n_cal']} calibration {facts['unit']}s are too few, so it abstains always."

@@ -82,6 +82,12 @@ _FITTED = "Ids of problems that a learned score or tie-break was fitted on, one 
 FittedOn = Annotated[Path | None, option("--fitted-on", "FILE", _FITTED)]
 _LABELS = "Path field with ready-made labels (true/false), instead of gold."
 Correct = Annotated[Text, option("--correct", "FIELD", _LABELS)]
+_TOLERANCE = "A number within this share of gold's value is right too, such as 0.01; votes are counted as before."
+GoldTolerance = Annotated[Any, option("--gold-tolerance", "SHARE", _TOLERANCE, parser=level)]
+_CONTAINMENT = "An open answer that holds the words of a gold answer is right too."
+GoldContainment = Annotated[bool, typer.Option("--gold-containment", help=_CONTAINMENT)]
+_VERDICTS = "Verdicts on what these rules do not decide: a file that `judge-labels` wrote."
+LabelVerdicts = Annotated[Path | None, option("--label-verdicts", "FILE", _VERDICTS)]
 _ALLOWED = "Allowed share of confident errors; repeatable.  [default: 0.05]"
 Alpha = Annotated[list[Any] | None, option("--alpha", "A", _ALLOWED, parser=level)]
 _SHARE = "Promise alpha for all but this share of calibration sets."
@@ -131,7 +137,7 @@ class VoteFlags:
         place: str,
         run: str | None,
         config: Path | None,
-        correct: str | None,
+        correct: demur.LabelRule,
         *,
         texts: bool = False,
         partial: bool = False,
@@ -141,7 +147,7 @@ class VoteFlags:
         score = self.score or said.get("score")
         fields = self.fields(score)
         normaliser = self.normaliser or (said.get("normaliser") if score is not None else None)
-        facts = texts or _needs_facts(fields) or correct is not None
+        facts = texts or _needs_facts(fields) or correct.label_field is not None
         source = demur.open_pools(place, run, facts=facts, texts=texts, partial=partial, say=mention)
         weight, tie_break = self.weight or said.get("weight"), self.tie_break or said.get("tie_break")
         recipe = source.recipe(score, normaliser, weight, tie_break)
@@ -160,6 +166,14 @@ def label_names(labels: str | None) -> tuple[str, ...]:
     names = tuple(name.strip() for name in labels.split(","))
     demur.answers.Asked.of(labels=names)
     return names
+
+
+def label_rule(
+    correct: str | None, tolerance: Any = None, containment: bool = False, verdicts: Path | None = None
+) -> demur.LabelRule:
+    """What counts as right, as far as flags say."""
+    judged = None if verdicts is None else demur.read_verdicts(verdicts)
+    return demur.LabelRule(correct, tolerance, containment, verdicts=judged)
 
 
 def read_ids(file: Path) -> list[str]:
@@ -198,10 +212,17 @@ def _vote_section(config: Path | None) -> dict[str, str]:
 
 
 def vote_by_policy(
-    place: str, run: str | None, policy: demur.Policy, *, labelled: bool, partial: bool, correct: str | None = None
+    place: str,
+    run: str | None,
+    policy: demur.Policy,
+    *,
+    labelled: bool,
+    partial: bool,
+    correct: demur.LabelRule | None = None,
 ) -> demur.VotedPools:
     """Votes, made as a policy was calibrated."""
-    facts = _needs_facts(demur.FieldChoice.of(policy.description)) or correct is not None
+    ready_made = correct is not None and correct.label_field is not None
+    facts = _needs_facts(demur.FieldChoice.of(policy.description)) or ready_made
     source = demur.open_pools(place, run, facts=facts, partial=partial, say=mention)
     return policy.vote(source, labelled=labelled, correct=correct, say=mention)
 

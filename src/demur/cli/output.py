@@ -71,6 +71,7 @@ _FLAGS = {
     "prompt": "--prompt",
     "logprobs=False": "--no-logprobs",
     "partial=True": "--partial",
+    "gold_containment=True": "--gold-containment",
     "unscored=drop": "--drop-unscored",
     "unscored=VALUE": "--fill-unscored VALUE",
 }

@@ -20,8 +20,8 @@ _SECONDS_BETWEEN_LINES = 10.0
 class Meter:
     """Watches long work. Call it with each state; the line ends with the block it is used in."""
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self.quiet = quiet
+    def __init__(self, *, quiet: bool = False, counted: str = "paths") -> None:
+        self.quiet, self.counted = quiet, counted
         self._bar: Any = None
         self._task: Any = None
         self._last = time.monotonic()
@@ -33,7 +33,7 @@ class Meter:
             self._draw(progress)
         elif time.monotonic() - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = time.monotonic()
-            output.mention(f"{progress.saved} of {progress.wanted} paths; {_facts(progress)}")
+            output.mention(f"{progress.saved} of {progress.wanted} {self.counted}; {self._facts(progress)}")
 
     def _draw(self, progress: Progress) -> None:
         if self._bar is None:
@@ -45,7 +45,7 @@ class Meter:
             self._bar = rich_progress.Progress(*columns, told, console=Console(stderr=True), transient=True)
             self._bar.start()
             self._task = self._bar.add_task("", total=progress.wanted)
-        self._bar.update(self._task, total=progress.wanted, completed=progress.saved, description=_facts(progress))
+        self._bar.update(self._task, total=progress.wanted, completed=progress.saved, description=self._facts(progress))
 
     def __enter__(self) -> Self:
         return self
@@ -55,19 +55,18 @@ class Meter:
             self._bar.stop()
             self._bar = None
 
-
-def _facts(progress: Progress) -> str:
-    facts = [f"{progress.rate:.1f} paths/s"]
-    tokens = getattr(progress, "tokens", 0)  # scoring counts none
-    if tokens:
-        facts.append(f"{tokens / max(progress.seconds, 1e-9):.0f} tokens/s")
-    if progress.failed:
-        facts.append(f"{len(progress.failed)} problems failed")
-    if progress.retries:
-        facts.append(f"{progress.retries} requests tried again (last: {output.visible(progress.trouble, 80)})")
-    if progress.seconds_left is not None:
-        facts.append(f"{duration(progress.seconds_left)} left")
-    return ", ".join(facts)
+    def _facts(self, progress: Progress) -> str:
+        facts = [f"{progress.rate:.1f} {self.counted}/s"]
+        tokens = getattr(progress, "tokens", 0)  # scoring counts none
+        if tokens:
+            facts.append(f"{tokens / max(progress.seconds, 1e-9):.0f} tokens/s")
+        if progress.failed:
+            facts.append(f"{len(progress.failed)} problems failed")
+        if progress.retries:
+            facts.append(f"{progress.retries} requests tried again (last: {output.visible(progress.trouble, 80)})")
+        if progress.seconds_left is not None:
+            facts.append(f"{duration(progress.seconds_left)} left")
+        return ", ".join(facts)
 
 
 def duration(seconds: float) -> str:

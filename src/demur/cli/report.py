@@ -46,6 +46,9 @@ def run(
     fill_unscored: options.FillUnscored = None,
     fitted_on: options.FittedOn = None,
     correct: options.Correct = None,
+    gold_tolerance: options.GoldTolerance = None,
+    gold_containment: options.GoldContainment = False,
+    label_verdicts: options.LabelVerdicts = None,
     run_name: options.RunName = None,
     partial: options.Partial = False,
     config: options.Config = None,
@@ -62,6 +65,7 @@ def run(
     replacing.refuse_overwriting(out, file, policy, key_file, by=replacing.PAGE)
     if key_file is not None and policy is None:
         raise InvalidValue("--key-file checks a policy; name it with --policy")
+    rule = options.label_rule(correct, gold_tolerance, gold_containment, label_verdicts)
     if policy is not None:
         how = {"alpha": alpha, "delta": delta, "score": score, "normaliser": normaliser, "weight": weight}
         read = {"answer_field": answer_field, "missing": missing, "relation": relation, "task": task, "labels": labels}
@@ -76,15 +80,15 @@ def run(
                 "out to see it"
             )
         loaded = options.load_policy(policy, key_file)
-        voted = loaded.vote(source, labelled=labelled, correct=correct)
+        voted = loaded.vote(source, labelled=labelled, correct=rule, say=options.mention)
         loaded.check(voted.votes)
     else:
         kept = (drop_unscored, fill_unscored, fitted_on, task, labels)
         flags = options.VoteFlags(score, normaliser, weight, tie_break, answer_field, missing, relation, *kept)
-        source, voted = flags.vote(file, run_name, config, correct, texts=texts, partial=partial)
+        source, voted = flags.vote(file, run_name, config, rule, texts=texts, partial=partial)
         guarantees = options.guarantees_of(alpha or [0.05, 0.1], delta, False, seed)
         loaded = demur.calibrate(voted, guarantee=guarantees, hold_out=hold_out, seed=seed or 0)
-    facts = report_facts(source, voted, loaded, title=title or Path(file).name, texts=texts, correct=correct)
+    facts = report_facts(source, voted, loaded, title=title or Path(file).name, texts=texts)
     page = page_of(facts)
     try:
         with atomic_file(out) as unfinished:

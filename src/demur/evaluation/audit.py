@@ -144,7 +144,7 @@ def audit_policy(
     questions: Texts | None = None,
     clusters: Texts | None = None,
 ) -> PolicyAudit:
-    """Audit every operating point of a policy; votes must be made as calibrated, on problems it has not seen.
+    """Audit every operating point of a policy; votes and labels must be made as calibrated, on unseen problems.
 
     Problems are known by their ids, question texts and clusters, as far as those are given. One of each unit counts.
     Where some of the problems calibrated the policy, that is an error, unless others were held out then: those are
@@ -152,6 +152,7 @@ def audit_policy(
     """
     voted = VotedPools.of(votes, correct, questions=questions, clusters=clusters)
     labels = voted.labelled
+    policy.refuse_other_labels(voted)
     if not len(voted):
         raise InvalidValue("an audit needs at least one labelled vote")
     if policy.seen.hold_out is None:

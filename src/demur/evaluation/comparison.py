@@ -15,6 +15,7 @@ from demur.errors import InvalidValue, PoolFileError
 from demur.evidence.counts import Evidence
 from demur.evidence.frontier import Frontier, auroc, common_auc
 from demur.pools.fields import FieldChoice
+from demur.pools.label_rule import LabelRule, as_label_rule
 from demur.pools.labels import labelled_rows
 from demur.pools.scores import read_scores
 from demur.pools.source import PoolSource, vote_pools
@@ -57,7 +58,7 @@ def compare_scores(
     *,
     normaliser: str | None = None,
     weight: str | None = None,
-    correct: str | None = None,
+    correct: str | LabelRule | None = None,
     own: Recipe | None = None,
 ) -> list[ScoreSummary]:
     """Every score of the pools, behind the majority vote with and without jitter among equally confident votes.
@@ -106,12 +107,13 @@ class _Comparison:
         fields: FieldChoice,
         normaliser: str | None,
         weight: str | None,
-        correct: str | None,
+        correct: str | LabelRule | None,
         own: Recipe | None,
     ) -> None:
         self.source, self.normaliser, self.weight, self.correct = source, normaliser, weight, correct
         self.fields, self.own = replace(fields, score=None), {fields.score: own}
-        self.rows: Sequence[int] = range(len(source.pools)) if correct is not None else labelled_rows(source.pools)
+        ready_made = as_label_rule(correct).label_field is not None
+        self.rows: Sequence[int] = range(len(source.pools)) if ready_made else labelled_rows(source.pools)
         self.labelled = replace(source, pools=[source.pools[row] for row in self.rows])
 
     def of_majority(self, title: str, tie_break: str | None) -> ScoreSummary:

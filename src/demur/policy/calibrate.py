@@ -14,6 +14,7 @@ from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValu
 from demur.evidence.strata import Strata
 from demur.policy.policy import Policy
 from demur.policy.seen import Seen
+from demur.pools.label_rule import LabelRule
 from demur.pools.splits import Texts
 from demur.pools.voted_pools import VotedPools
 from demur.voting.votes import Votes
@@ -58,7 +59,8 @@ def calibrate(
         unit, votes, rows = CLUSTER, voted.votes, voted.distinct
         columns = votes.key[rows], voted.labelled[rows], votes.n_paths[rows]
         every = Strata.of(*columns, by_chance=sizes_by_chance)
-    points = tuple(settle_by_size(one, evidence, unit) for one in guarantees)
+    labels = LabelRule() if given.labels is None else given.labels.rule
+    points = tuple(settle_by_size(one, evidence, unit, labels.wrong) for one in guarantees)
     for rule in points:
         if not rule.feasible:
             if strict:
@@ -67,7 +69,7 @@ def calibrate(
     known = given.votes.fitted_on.union(given.votes.ids or ())
     seen = Seen.of(known, given.questions, given.clusters, hold_out or None)
     recipe, upstream, unscored = voted.votes.recipe, voted.votes.upstream, len(given) - len(voted)
-    return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored)
+    return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored, labels)
 
 
 def as_guarantees(alpha: Alphas | None, guarantee: Guarantees | None) -> list[Guarantee]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +21,7 @@ from demur.evidence.counts import Evidence
 from demur.evidence.strata import Strata
 from demur.policy.file import Document
 from demur.policy.seen import Seen
+from demur.pools.label_rule import LabelRule
 from demur.pools.scores import as_unscored
 from demur.version import __version__
 from demur.voting.recipe import Recipe
@@ -49,6 +50,8 @@ class PolicyParts:
     """All calibration questions, where clusters are counted."""
     unscored: int = 0
     """Pools that were left out of calibration because a path of theirs has no score."""
+    labels: LabelRule = field(default_factory=LabelRule)
+    """What counted as right."""
 
     @property
     def evidence(self) -> Evidence:
@@ -73,6 +76,7 @@ def to_document(parts: PolicyParts) -> Document:
         **({} if clusters is None else {"every_question": _counts(clusters)}),
         "sizes_by_chance": parts.strata.by_chance,
         "unscored": parts.unscored,
+        **({} if parts.labels.is_plain else {"labels": parts.labels.describe()}),
         "pipeline": parts.description.document(),
         "fingerprint": parts.description.fingerprint,
         "calibration": {**{name: sorted(getattr(seen, name)) for name in _SEEN}, "hold_out": seen.hold_out},
@@ -104,7 +108,8 @@ def from_document(document: Document) -> PolicyParts:
     if not _is_count(unscored := document.get("unscored", 0)):
         raise ValueError(f"unscored must be a count of pools, got {unscored!r:.60}")
     every = _strata(document, "every_question", width=width, by_chance=by_chance) if unit == CLUSTER else None
-    points = tuple(_point(stored, evidence, unit) for stored in _typed(document, "points", list))
+    labels = LabelRule.of(document.get("labels"))
+    points = tuple(_point(stored, evidence, unit, labels) for stored in _typed(document, "points", list))
     order = [(rule.alpha, rule.guarantee.name) for rule in points]
     if not points or order != sorted(set(order)):
         raise ValueError("it needs at least one operating point, each guarantee once per alpha and in order")
@@ -114,7 +119,7 @@ def from_document(document: Document) -> PolicyParts:
         raise ValueError(f"hold_out must be a share, got {hold_out!r}")
     ids, questions, clusters = (frozenset(_strings(calibration, name)) for name in _SEEN)
     seen = Seen(ids, questions, clusters, hold_out)
-    return PolicyParts(points, evidence, recipe, description, seen, unit, every, unscored)
+    return PolicyParts(points, evidence, recipe, description, seen, unit, every, unscored, labels)
 
 
 def upgraded(document: Document) -> Document:
@@ -172,14 +177,14 @@ def _evidence(rows: Any, *, width: int) -> Evidence:
     return Evidence(np.array(levels, dtype=np.float64), right, wrong)
 
 
-def _point(stored: Any, evidence: Strata, unit: str) -> Rule:
+def _point(stored: Any, evidence: Strata, unit: str, labels: LabelRule) -> Rule:
     if not isinstance(stored, dict) or str(stored.get("guarantee")) not in GUARANTEES:
         raise ValueError(f"an operating point must name one of {', '.join(GUARANTEES)}, got {stored!r:.60}")
     parameters = {name: value for name, value in stored.items() if name not in _SETTLED}
     if not all(_is_number(value) or _is_fraction(value) for value in parameters.values()):
         raise ValueError(f"the parameters of a guarantee must be numbers, got {parameters!r:.60}")
     try:
-        rule = settle_by_size(GUARANTEES[stored["guarantee"]](**parameters), evidence, unit)
+        rule = settle_by_size(GUARANTEES[stored["guarantee"]](**parameters), evidence, unit, labels.wrong)
     except TypeError:
         raise ValueError(f"a {stored['guarantee']} guarantee does not take {sorted(parameters)}") from None
     if rule.document() != stored:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from demur.calibration import Forecast, Level, Rule, exact_alpha, forecast
-from demur.errors import CalibrationLeak, InvalidValue, PipelineMismatch, PolicyFileError
+from demur.errors import CalibrationLeak, InvalidValue, LabelMismatch, PipelineMismatch, PolicyFileError
 from demur.evidence.counts import Floats
 from demur.evidence.laws import CountLaw, ErrorLaw, SumLaw
 from demur.policy import file
@@ -26,6 +26,7 @@ from demur.voting.tie_breaks import Jitter
 from demur.voting.votes import Votes
 
 if TYPE_CHECKING:
+    from demur.pools.label_rule import LabelRule
     from demur.pools.source import PoolSource
     from demur.pools.voted_pools import VotedPools
 
@@ -152,7 +153,7 @@ class Policy(PolicyParts):
         source: PoolSource,
         *,
         labelled: bool = False,
-        correct: str | None = None,
+        correct: str | LabelRule | None = None,
         say: Callable[[str], None] = lambda _: None,
     ) -> VotedPools:
         """Vote on the pools of a file or a run the way the policy was calibrated."""
@@ -229,9 +230,24 @@ class Policy(PolicyParts):
                 "calibrate with {hold_out=0.5} to keep some back, give other problems, or evaluate by repeated splits",
             )
 
+    def refuse_other_labels(self, voted: VotedPools) -> None:
+        """Raise LabelMismatch if pools were labelled by another rule than the one that calibrated this policy."""
+        theirs = None if voted.labels is None else voted.labels.rule
+        if theirs is None or not self.labels.differs(theirs):
+            return
+        ours, others = self.labels.options(), theirs.options()
+        wanted = f"label these with {' and '.join(ours)}" if ours else f"leave {' and '.join(others)} out"
+        without = f", and without {' and '.join(others)}" if ours and others else ""
+        raise LabelMismatch(
+            f"right was {self.labels.told} when the policy was calibrated, and is {theirs.told} here; a promise about "
+            "the one says nothing of the other",
+            f"{wanted}{without}, or calibrate again",
+        )
+
     def summary(self) -> str:
         """The promise and the forecast of each operating point, in words."""
         lines = [f"{self.n} calibration {self.unit}s, vote accuracy {_show(self.evidence.vote_accuracy)}"]
+        lines += [] if self.labels.is_plain else [f"right: {self.labels.told}"]
         for rule in self.points:
             expected = forecast(self.strata, rule)
             lines.append(f"alpha {rule.alpha:g} ({rule.guarantee.name.replace('_', ' ')}): {rule.promise}")

@@ -1,7 +1,7 @@
 """Pools from a table of paths, one row each: a DataFrame of pandas or Polars, an Arrow table, or rows as dictionaries.
 
-`id` and `answer` are required; `question`, `gold`, `cluster`, `group`, `text` and `path` (the order of paths) are known
-by name, scores are columns `score.NAME`, and other columns are kept as fields of the path.
+`id` and `answer` are required; `question`, `gold`, `aliases`, `cluster`, `group`, `text` and `path` (the order of
+paths) are known by name, scores are columns `score.NAME`, and other columns are kept as fields of the path.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from demur.records import ASKED_WITH, Path, Pool, Problem, is_nothing
 
 SCORE = "score."
 PROBLEM = ("id", "question", "gold", "cluster", "group", "problem_extra")
-OF_PROBLEM = ("task", "dataset", "model", "temperature", *ASKED_WITH)
+OF_PROBLEM = ("task", "dataset", "model", "temperature", "aliases", *ASKED_WITH)
 """Further columns that tell of the problem; others tell of the path."""
 PATH = ("path", "answer", "has_answer", "text", "path_extra")
 
@@ -69,6 +69,8 @@ def pools_of_rows(rows: Iterable[Mapping[str, Any]], where: str) -> list[Pool]:
 def _problem(row: Mapping[str, Any], identity: str) -> Problem:
     cluster, group = (None if row.get(name) is None else str(row[name]) for name in ("cluster", "group"))
     beside = {name: row[name] for name in OF_PROBLEM if row.get(name) is not None}
+    if "aliases" in beside:
+        beside["aliases"] = _list(beside["aliases"])
     gold, extra = tuple(_list(row.get("gold"))), beside | _object(row, "problem_extra")
     return Problem(identity, _text(row, "question"), gold, cluster, group, extra)
 

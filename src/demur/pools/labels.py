@@ -1,9 +1,12 @@
-"""Which votes and paths are right. The only module, besides the file readers, that looks at gold."""
+"""Which votes and paths are right, by a declared rule: see `pools.label_rule`.
+
+Besides the file readers, only this and `pools.gold` look at gold. Which answers are the same is settled before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +14,11 @@ from numpy.typing import NDArray
 
 from demur.errors import InvalidValue, PoolFileError
 from demur.pools.fields import PoolTable
+from demur.pools.gold import accepted, accepted_texts, leniently_right
+from demur.pools.label_rule import LabelRule, as_label_rule
 from demur.pools.scores import field_of
-from demur.records import Pool
+from demur.pools.verdicts import Verdict, Verdicts
+from demur.records import Pool, Problem
 from demur.voting.votes import Votes
 
 _ENOUGH_PATHS = 20
@@ -25,13 +31,21 @@ class Labels:
     right: list[dict[str, bool]]
     """Answer key → right or wrong, for the answers the labels speak of."""
     gold: list[frozenset[str]] | None
+    """Keys of right answers: those of gold, and those in the pool that the rule takes for right."""
     conflicts: int = 0
     """Problems in which one answer carries both labels; such an answer counts as wrong."""
+    rule: LabelRule = field(default_factory=LabelRule)
+    judged: list[dict[str, Verdict | None]] = field(default_factory=list)
+    """Where a judge is part of the rule: answer key → its verdict, None for none yet, where rules do not decide."""
+    notes: tuple[str, ...] = ()
+    """What is to be known of the verdicts that were, and were not, used."""
 
     def take(self, rows: Sequence[int]) -> Labels:
         """Those of some problems, in that order."""
-        right, gold = ([column[row] for row in rows] if column else column for column in (self.right, self.gold))
-        return Labels(right or [], gold, self.conflicts)  # type: ignore[arg-type]
+        right = [self.right[row] for row in rows] if self.right else []
+        judged = [self.judged[row] for row in rows] if self.judged else []
+        gold = None if self.gold is None else [self.gold[row] for row in rows]
+        return replace(self, right=right, gold=gold, judged=judged)
 
     def of_answers(self, chosen: Sequence[Any]) -> NDArray[np.bool_]:
         """Whether each problem's chosen answer is right; no answer is wrong."""
@@ -51,14 +65,19 @@ class Labels:
         return answer in self.gold[row] if self.gold is not None else self.right[row].get(answer, False)
 
 
-def read_labels(pools: Sequence[Pool], table: PoolTable, correct_field: str | None = None) -> Labels:
-    """Labels from gold by the relation of `answers`, or ready-made from a boolean field of the paths."""
-    return _from_gold(pools, table) if correct_field is None else _from_field(pools, table, correct_field)
+def read_labels(pools: Sequence[Pool], table: PoolTable, correct: str | LabelRule | None = None) -> Labels:
+    """Labels by a rule: from gold by the relation of `answers`, or ready-made from a boolean field of the paths."""
+    rule = as_label_rule(correct)
+    if rule.label_field is not None:
+        return _from_field(pools, table, rule.label_field)
+    if rule.judge is not None and rule.verdicts is None:
+        raise InvalidValue(f"these labels need the verdicts of {rule.judge.told}", "give {label_verdicts=FILE}")
+    return _from_gold(pools, table, rule)
 
 
 def labelled_rows(pools: Sequence[Pool]) -> list[int]:
     """The rows whose problems have a gold answer."""
-    return [row for row, pool in enumerate(pools) if any(str(entry).strip() for entry in pool.problem.gold)]
+    return [row for row, pool in enumerate(pools) if accepted_texts(pool.problem)]
 
 
 def refuse_labels_as_score(table: PoolTable, labels: Labels) -> None:
@@ -82,20 +101,57 @@ def refuse_labels_as_score(table: PoolTable, labels: Labels) -> None:
         )
 
 
-def _from_gold(pools: Sequence[Pool], table: PoolTable) -> Labels:
-    gold = []
-    for pool in pools:
-        key_of = table.fields.key_of(pool.problem)
-        keys = frozenset(key for entry in pool.problem.gold if (key := key_of(entry)) is not None)
-        if not keys:
+def _from_gold(pools: Sequence[Pool], table: PoolTable, rule: LabelRule) -> Labels:
+    gold, judged = list[frozenset[str]](), list[dict[str, Verdict | None]]()
+    for row, pool in enumerate(pools):
+        right = _keys_of_gold(pool.problem, table)
+        if not right:
             unlabelled = len(pools) - len(labelled_rows(pools))
             raise PoolFileError(
                 f"problem {pool.problem.id!r} has no gold answer ({unlabelled} of {len(pools)} have none); labels are "
                 "needed here",
                 "add gold, name ready-made labels as {correct}, or leave those problems out",
             )
-        gold.append(keys)
-    return Labels(right=[], gold=gold)
+        answers, relation = table.written[row], table.fields.relation_of(pool.problem)
+        lenient = leniently_right(rule, relation, right, answers)
+        if rule.verdicts is None:
+            gold.append(frozenset(right) | lenient)
+            continue
+        key_of = table.fields.key_of(pool.problem)
+        verdicts = rule.verdicts.on(pool.problem.digest, accepted_texts(pool.problem), key_of)
+        lenient -= {key for key, verdict in verdicts.items() if verdict.person is False}
+        undecided = {key: verdicts.get(key) for key in answers if key not in right and key not in lenient}
+        agreeing = {key for key, verdict in undecided.items() if verdict is not None and verdict.right}
+        judged.append(undecided)
+        gold.append(frozenset(right) | lenient | agreeing)
+    notes = () if rule.verdicts is None else tuple(_notes_on(rule.verdicts, judged, pools))
+    return Labels(right=[], gold=gold, rule=rule, judged=judged, notes=notes)
+
+
+def _notes_on(verdicts: Verdicts, judged: Sequence[dict[str, Verdict | None]], pools: Sequence[Pool]) -> Iterator[str]:
+    """Which answers have no verdict, and which verdicts are about something else."""
+    found = [verdict for answers in judged for verdict in answers.values()]
+    if without := sum(verdict is None for verdict in found):
+        yield (
+            f"warning: {without} of {len(found)} answers that need a verdict have none yet, and count as wrong; "
+            "`demur judge-labels` asks for the rest"
+        )
+    if neither := sum(verdict is not None and verdict.agrees is verdict.person is None for verdict in found):
+        yield f"note: the judge said neither yes nor no on {neither} answers, which count as wrong"
+    golds: dict[str | None, set[frozenset[str]]] = {}
+    for pool in pools:
+        golds.setdefault(pool.problem.digest, set()).add(frozenset(accepted_texts(pool.problem)))
+    elsewhere = sum(verdict.digest not in golds for verdict in verdicts)
+    other_gold = sum(frozenset(row.accepted) not in golds[row.digest] for row in verdicts if row.digest in golds)
+    for count, about in ((elsewhere, "other questions"), (other_gold, "another gold of these questions")):
+        if count:
+            yield f"note: {count} of {len(verdicts)} verdicts are about {about}, and change nothing"
+
+
+def _keys_of_gold(problem: Problem, table: PoolTable) -> dict[str, str]:
+    """The keys of what a problem accepts, and how it is written."""
+    key_of = table.fields.key_of(problem)
+    return {key: str(entry) for entry in accepted(problem) if (key := key_of(entry)) is not None}
 
 
 def _from_field(pools: Sequence[Pool], table: PoolTable, name: str) -> Labels:
@@ -117,4 +173,4 @@ def _from_field(pools: Sequence[Pool], table: PoolTable, name: str) -> Labels:
             verdicts[key] &= label
         conflicts += conflict
         right.append(verdicts)
-    return Labels(right=right, gold=None, conflicts=conflicts)
+    return Labels(right=right, gold=None, conflicts=conflicts, rule=LabelRule(name))

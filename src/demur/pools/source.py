@@ -10,6 +10,7 @@ from demur.descriptions import Description
 from demur.errors import InvalidValue
 from demur.pools.fields import FieldChoice, PoolTable, named_sampling, read_table
 from demur.pools.frames import pools_of_frame
+from demur.pools.label_rule import LabelRule
 from demur.pools.labels import read_labels, refuse_labels_as_score
 from demur.pools.scores import count_gaps, read_column
 from demur.pools.voted_pools import VotedPools
@@ -78,7 +79,7 @@ def vote_pools(
     recipe: Recipe | None = None,
     *,
     labelled: bool = True,
-    correct: str | None = None,
+    correct: str | LabelRule | None = None,
     assumed: Description = Description(),  # noqa: B008 - frozen
     fitted_on: Iterable[str] = (),
     say: Say = lambda _: None,
@@ -86,8 +87,9 @@ def vote_pools(
     """Read the answers, hold the vote and, if asked for, find out which votes are right.
 
     `recipe` says how to vote; without one, as the score's family is. `correct` names a field of the paths with
-    ready-made labels, in place of gold. `assumed` is taken to be so where the source does not say how its pools were
-    made. `fitted_on` names the problems that a learned score or tie-breaking column was fitted on.
+    ready-made labels, in place of gold, or is a rule that says what counts as right. `assumed` is taken to be so where
+    the source does not say how its pools were made. `fitted_on` names the problems that a learned score or
+    tie-breaking column was fitted on.
     """
     pools = source.pools
     recipe = recipe or source.recipe(fields.score)
@@ -120,6 +122,8 @@ def vote_pools(
         refuse_labels_as_score(table, labels)
         if labels.conflicts:
             say(f"warning: in {labels.conflicts} problems one answer has both labels; it counts as wrong")
+        for note in labels.notes:
+            say(note)
     flags = source.flags.get(fields.score or "", {})
     return VotedPools(votes, right, table.digests, table.clusters, table, labels, flags)
 

@@ -23,6 +23,7 @@ from demur.policy.policy import Policy
 from demur.pools.source import PoolSource
 from demur.pools.voted_pools import VotedPools
 from demur.records import Pool
+from demur.report.verdicts import label_facts
 from demur.version import __version__
 
 GRID = tuple(step / 200 for step in range(1, 101))
@@ -33,14 +34,15 @@ TEXT_BUDGET = 24_000_000
 
 
 def report_facts(
-    source: PoolSource, voted: VotedPools, policy: Policy, *, title: str, texts: bool = True, correct: str | None = None
+    source: PoolSource, voted: VotedPools, policy: Policy, *, title: str, texts: bool = True
 ) -> dict[str, Any]:
     """The facts of one set of pools under one policy. Labels may be absent; then nothing is said of what happened."""
+    policy.refuse_other_labels(voted)
     seen, counted = voted.seen_by(policy.seen), voted.counted
     fresh = counted[~seen[counted]] if voted.correct is not None else counted[:0]
     votes = voted.votes
     test = None if not len(fresh) else Strata.of(votes.key[fresh], voted.labelled[fresh], votes.n_paths[fresh])
-    scores = _scores(source, voted, correct)
+    scores = _scores(source, voted)
     return {
         "title": title,
         "demur": __version__,
@@ -58,6 +60,7 @@ def report_facts(
         "test": None if test is None else _counts(test.pooled),
         "frontier": _frontier(Frontier.of(policy.evidence)),
         "scores": scores,
+        "labels": label_facts(voted, policy),
         "baselines": {name.replace("_", " "): rate for name, rate in voted.accuracies(voted.voting(counted)).items()},
         "unanimous": _unanimous(policy.evidence),
         "warnings": [*voted.score_warnings(), *_doubts(scores, voted), *policy.size_warnings(), *_per_question(policy)],
@@ -73,7 +76,7 @@ def _points(policy: Policy, test: Strata | None, sizes: Sequence[int]) -> list[d
     points = []
     for alpha in sorted({*GRID, *calibrated}):
         guarantee: Any = calibrated.get(alpha) or replace(policy.points[0].guarantee, alpha=alpha)  # type: ignore[type-var]
-        rule = settle_by_size(guarantee, evidence, policy.unit)
+        rule = settle_by_size(guarantee, evidence, policy.unit, policy.labels.wrong)
         expected = forecast(evidence, rule)
         right, wrong = rule.answered(evidence)
         thresholds = 1 + len(rule.by_size)  # each was set by the data: the band must hold for all of them
@@ -182,11 +185,11 @@ def _frontier(curve: Frontier) -> dict[str, Any]:
     return {"answered": curve.answered[kept].tolist(), "accuracy": curve.selective_accuracy[kept].tolist()}
 
 
-def _scores(source: PoolSource, voted: VotedPools, correct: str | None) -> list[dict[str, Any]]:
+def _scores(source: PoolSource, voted: VotedPools) -> list[dict[str, Any]]:
     """Every score side by side; a report is about pools, so the vote has a table."""
     assert voted.table is not None
-    summaries = []
-    for summary in compare_scores(source, voted.table.fields, correct=correct, own=voted.votes.recipe):
+    summaries, rule = [], None if voted.labels is None else voted.labels.rule
+    for summary in compare_scores(source, voted.table.fields, correct=rule, own=voted.votes.recipe):
         plain = {item.name: getattr(summary, item.name) for item in fields(summary) if item.name != "frontier"}
         summaries.append({**plain, "frontier": None if summary.frontier is None else _frontier(summary.frontier)})
     return summaries

@@ -58,7 +58,7 @@ function promiseSentence(point) {
   const promised = point.delta
     ? `${sets}, the rate of wrong answers on ${aNew}`
     : `on ${aNew} like the ${facts.n} it was calibrated on, the chance that ${facts.unit === "cluster" ? "it" : "a question"} is answered wrongly`;
-  return `At ${atAlpha(point)}, ${promised} is at most ${plainPercent(point.alpha)}.`;
+  return `At ${atAlpha(point)}, ${promised} is at most ${plainPercent(point.alpha)}. ${facts.labels.wrong}`.trim();
 }
 function smallPrint(point) {
   const alphas = facts.chosen.map(level).join(", ");
@@ -143,6 +143,7 @@ function setUpFooter() {
     Weight: weight,
     "Ties broken by": tie_break,
     "Answers compared by": relation,
+    "Right is": facts.labels.told,
     "Paths per question": low === high ? low : `${low} to ${high}`,
     [`Calibration ${facts.unit}s`]: facts.n,
     [`Unseen labelled ${facts.unit}s`]: facts.n_test,
@@ -174,6 +175,7 @@ document.addEventListener("DOMContentLoaded", () => {
   setUpTheme();
   setUpAlpha();
   setUpFooter();
+  setUpLabels();
   setUpTable();
   setUpCharts();
   setAlpha(state.index);

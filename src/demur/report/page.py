@@ -18,15 +18,13 @@ from demur.pools.source import PoolSource
 from demur.pools.voted_pools import VotedPools
 from demur.report.facts import report_facts
 
-_SCRIPT = ("rule.js", "text.js", "page.js", "plot.js", "charts.js", "table.js")
+_SCRIPT = ("rule.js", "text.js", "page.js", "plot.js", "charts.js", "labels.js", "table.js")
 """The parts of the page's one script, in the order in which they define what the later ones use."""
 
 
-def report_page(
-    source: PoolSource, voted: VotedPools, policy: Policy, *, title: str, texts: bool = True, correct: str | None = None
-) -> str:
+def report_page(source: PoolSource, voted: VotedPools, policy: Policy, *, title: str, texts: bool = True) -> str:
     """The report on voted pools under a policy, as HTML."""
-    return page_of(report_facts(source, voted, policy, title=title, texts=texts, correct=correct))
+    return page_of(report_facts(source, voted, policy, title=title, texts=texts))
 
 
 def page_of(facts: dict[str, Any]) -> str:

@@ -20,8 +20,10 @@ from demur.errors import InvalidValue, PoolFileError
 from demur.evaluation.comparison import JITTERED, MAJORITY
 from demur.pipeline.config import Config
 from demur.pipeline.sources import source_of_run
+from demur.pipeline.verdicts import read_verdicts
 from demur.pools.fields import FieldChoice, PoolTable
 from demur.pools.jsonl import read_pools
+from demur.pools.label_rule import LabelRule, exact_tolerance
 from demur.pools.labels import Labels, refuse_labels_as_score
 from demur.pools.scores import read_scores
 from demur.pools.source import PoolSource, vote_pools
@@ -159,10 +161,20 @@ def read_cell(described: CellDescription, source: PoolSource, timings: Mapping[s
         task=described.task,
         labels=tuple(described.labels or ()),
     )
-    voted = vote_pools(source, fields, correct=described.correct)
+    rule = _label_rule(described)
+    voted = vote_pools(source, fields, correct=rule)
     scores, notes = _scores(described, source, voted)
-    greedy, note = _greedy(described, fields, [voted.ids[row] for row in voted.in_order])
-    return Cell(described, source, voted, scores, greedy, timings or {}, (*notes, *([note] if note else [])))
+    greedy, note = _greedy(described, fields, rule, [voted.ids[row] for row in voted.in_order])
+    labelled = [] if rule.is_plain else [f"{described.name}: right is {rule.told}"]
+    labelled += [f"{described.name}: {told.partition(': ')[2]}" for told in _labelled(voted)[1].notes]
+    known = (*notes, *labelled, *([note] if note else []))
+    return Cell(described, source, voted, scores, greedy, timings or {}, known)
+
+
+def _label_rule(described: CellDescription) -> LabelRule:
+    verdicts = None if described.label_verdicts is None else read_verdicts(described.label_verdicts)
+    tolerance = None if described.gold_tolerance is None else exact_tolerance(described.gold_tolerance)
+    return LabelRule(described.correct, tolerance, described.gold_containment, verdicts=verdicts)
 
 
 def _scores(described: CellDescription, source: PoolSource, voted: VotedPools) -> tuple[Scores, list[str]]:
@@ -219,7 +231,9 @@ def _failure(progress: Progress) -> str | None:
     return next((f"({problem}: {reason})" for problem, reason in progress.failed.items()), None)
 
 
-def _greedy(described: CellDescription, fields: FieldChoice, ids: Sequence[str]) -> tuple[float | None, str]:
+def _greedy(
+    described: CellDescription, fields: FieldChoice, rule: LabelRule, ids: Sequence[str]
+) -> tuple[float | None, str]:
     """The accuracy of one path at temperature 0 on the cell's questions, from a run or file of its own; and a note."""
     if described.greedy is None:
         return None, ""
@@ -230,7 +244,7 @@ def _greedy(described: CellDescription, fields: FieldChoice, ids: Sequence[str])
             pools = store.run(name).pools()
     else:
         pools = read_pools(described.greedy)
-    voted = vote_pools(PoolSource(pools), fields)
+    voted = vote_pools(PoolSource(pools), fields, correct=None if rule.label_field else rule)
     table, labels = _labelled(voted)
     right = dict(zip(voted.ids, labels.of_paths(table), strict=True))
     lacking = sum(name not in right for name in ids)

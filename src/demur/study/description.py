@@ -64,6 +64,10 @@ class CellDescription:
     """Calibration questions, where the cell has too few for the study's number."""
     correct: str | None = None
     """A field of the paths with ready-made labels, in place of gold."""
+    gold_tolerance: float | None = None
+    gold_containment: bool = False
+    label_verdicts: str | None = None
+    """What else counts as right: see `pools.label_rule`; the last is a file of verdicts."""
     answer_field: str | None = None
     missing: list[str] | None = None
     relation: str | None = None

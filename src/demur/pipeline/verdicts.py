@@ -1,0 +1,142 @@
+"""Files of verdicts: one JSON object per line, appended to as verdicts arrive.
+
+    {"id": "q1", "question": "…", "digest": "…", "answer": "…", "gold": ["…"], "verdict": true, "by": "…"}
+
+People overrule a judge with `person`, true or false, in its line or in one they add. A last line that was cut off, as
+a kill leaves it, is no verdict.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+from demur.answers.relations import as_written
+from demur.errors import DemurError, InvalidValue
+from demur.files.inputs import lines_of
+from demur.files.strict_json import NotJson, parse
+from demur.pools.verdicts import Verdict, Verdicts
+from demur.records import question_digest
+
+_FIELDS = frozenset(("id", "question", "digest", "answer", "gold", "verdict", "by", "person", "drawn"))
+
+
+def read_verdicts(path: str | os.PathLike[str]) -> Verdicts:
+    """The verdicts of a file; an error names the file and the line."""
+    return Verdicts(_rows(Path(path)))
+
+
+def verdict_line(verdict: Verdict) -> str:
+    """A verdict as its file has it; in ASCII, so that a line which is cut off is still text."""
+    record: dict[str, Any] = {} if verdict.id is None else {"id": verdict.id}
+    record |= {"question": verdict.question, "digest": verdict.digest, "answer": verdict.answer}
+    record["gold"] = list(verdict.accepted)
+    record |= {} if verdict.by is None else {"verdict": verdict.agrees, "by": verdict.by}
+    record |= {} if verdict.person is None else {"person": verdict.person}
+    record |= {"drawn": True} if verdict.drawn else {}
+    return json.dumps(record)
+
+
+class VerdictFile:
+    """A file that verdicts are appended to, by one command at a time; what it returns from is on the disk."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._stream: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        if self.path.suffix == ".gz":
+            raise InvalidValue(f"verdicts are appended one by one, so {self.path} cannot be gzipped")
+        try:
+            self._stream = self.path.open("a+b")
+        except OSError as error:
+            raise InvalidValue(f"cannot write {self.path}: {error.strerror or error}") from None
+        try:
+            fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            read_verdicts(self.path)  # what is no file of verdicts is not touched
+            self._mend()
+        except BlockingIOError:
+            self._stream.close()
+            raise InvalidValue(f"another command is writing verdicts to {self.path}; wait for it to end") from None
+        except DemurError:
+            self._stream.close()
+            raise
+        return self
+
+    def append(self, verdicts: Iterable[Verdict]) -> None:
+        """Write verdicts, and wait until the disk has them."""
+        assert self._stream is not None
+        self._stream.write("".join(f"{verdict_line(verdict)}\n" for verdict in verdicts).encode())
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+
+    def __exit__(self, *_: object) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+    def _mend(self) -> None:
+        """End the last line, or drop it where a kill cut it off."""
+        assert self._stream is not None
+        self._stream.seek(0)
+        content = self._stream.read()
+        whole, _, last = content.rpartition(b"\n")
+        if not last:
+            return
+        try:
+            parse(last.decode())
+            self._stream.write(b"\n")
+        except NotJson:
+            self._stream.truncate(len(whole) + 1 if whole else 0)
+        self._stream.flush()
+
+
+def _rows(path: Path) -> Iterator[Verdict]:
+    for number, line in lines_of(path, InvalidValue):
+        if line.isspace():
+            continue
+        where = f"{path}, line {number}"
+        try:
+            record = parse(line)
+        except NotJson as error:
+            if line.startswith("{") and not line.endswith("\n"):
+                return  # the last one, cut off
+            raise InvalidValue(f"{where}: expected a verdict as a JSON object: {error}") from None
+        yield _verdict(record, where)
+
+
+def _verdict(record: Any, where: str) -> Verdict:
+    if not isinstance(record, dict) or not {"answer", "gold"} <= set(record):
+        expected = "an object with question, answer, gold and a verdict"
+        raise InvalidValue(f"{where} is no verdict: expected {expected}; `demur judge-labels` writes such files")
+    if unknown := sorted(set(record) - _FIELDS):
+        raise InvalidValue(f"{where}: a verdict has no field {unknown[0]!r:.60}")
+    for name in ("verdict", "person", "drawn"):
+        if not isinstance(record.get(name), (bool, type(None))):
+            raise InvalidValue(f"{where}: `{name}` must be true, false or null, got {record[name]!r:.40}")
+    for name in ("id", "question", "digest", "by"):
+        if not isinstance(record.get(name), (str, type(None))):
+            raise InvalidValue(f"{where}: `{name}` must be a text, got {record[name]!r:.40}")
+    gold = record["gold"] if isinstance(record["gold"], list) else [record["gold"]]
+    accepted, answer = tuple(map(_written, gold)), _written(record["answer"])
+    if not accepted or None in accepted or answer is None:
+        raise InvalidValue(f"{where}: `answer` and each entry of `gold` must be a text or a number that is not blank")
+    question, by = record.get("question") or "", record.get("by")
+    digest = record.get("digest") or question_digest(question)
+    if digest is None:
+        raise InvalidValue(f"{where}: a verdict needs the `question` that it is about")
+    if record.get("verdict") is not None and by is None:
+        raise InvalidValue(f"{where}: a verdict names its judge in `by`; what a person says goes into `person`")
+    said: dict[str, Any] = {"agrees": record.get("verdict"), "person": record.get("person")}
+    said |= {"by": by, "drawn": bool(record.get("drawn")), "id": record.get("id")}
+    return Verdict(digest, question, answer, tuple(map(str, accepted)), **said)
+
+
+def _written(value: Any) -> str | None:
+    """A text or a number as it is written; None for anything else, and for blank ones."""
+    if not isinstance(value, (str, int, float)) or isinstance(value, bool):
+        return None
+    return (as_written(value) or "").strip() or None

@@ -1,0 +1,184 @@
+"""What counts as right, said apart from what counts as the same: part of a policy, and no part of any vote.
+
+relation       an answer that is the same as gold, or as one of its aliases; always right
+tolerance      a number within this share of gold's value: |answer − gold| ≤ tolerance · |gold|; where gold is 0,
+               |answer| ≤ tolerance. A year is a number too
+containment    an open answer that holds the words of a gold answer: see `pools.containment`
+judge          stored verdicts on what these do not decide, which people may overrule
+field          ready-made labels, in place of all of these
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from demur.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from demur.pools.verdicts import Verdicts
+
+_SHARE = re.compile(r"[0-9]{0,18}\.?[0-9]{1,18}(?:e-?[0-9]{1,2})?|[0-9]{1,18}/[0-9]{1,18}")
+_CONTAINMENT = 1
+"""The version of `pools.containment`: a change of what it takes is another."""
+_RELATION = "relation"
+PEOPLE = "people"
+"""The name of the judge where nobody but people gave a verdict."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelJudge:
+    """Who said what agrees with gold, and on how many verdicts, drawn at random, people found the same."""
+
+    name: str
+    confirmed: int = 0
+    checked: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.name.strip() or not 0 <= self.confirmed <= self.checked:
+            raise InvalidValue(f"a judge of labels needs a name and counts that make sense, got {self}")
+
+    @property
+    def told(self) -> str:
+        """The judge in words, with what people found."""
+        if self.name == PEOPLE:
+            return "the people who compared answers with gold"
+        if not self.checked:
+            return f"the judge {self.name} (unchecked)"
+        counts = f"{self.confirmed} of {self.checked} verdicts checked at random"
+        return f"the judge {self.name}, which people confirmed on {counts}"
+
+
+@dataclass(frozen=True)
+class LabelRule:
+    """How answers are labelled right or wrong. Without arguments: right is what is the same as gold."""
+
+    label_field: str | None = None
+    """A field of the paths that holds true or false, in place of gold."""
+    tolerance: Fraction | None = None
+    containment: bool = False
+    judge: LabelJudge | None = None
+    verdicts: Verdicts | None = field(default=None, compare=False, repr=False)
+    """The judge's verdicts; a rule that was read from a policy has none."""
+
+    def __post_init__(self) -> None:
+        if self.tolerance is not None:
+            object.__setattr__(self, "tolerance", exact_tolerance(self.tolerance))
+        if self.verdicts is not None:
+            object.__setattr__(self, "judge", self.verdicts.judge)
+        if self.label_field is not None and replace(self, label_field=None) != LabelRule():
+            raise InvalidValue(
+                f"labels come ready-made from the field {self.label_field!r}, so gold is not looked at",
+                "leave {correct} out, or {gold_tolerance}, {gold_containment} and {label_verdicts}",
+            )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether right is what is the same as gold, and nothing else."""
+        return self == LabelRule()
+
+    def describe(self) -> dict[str, Any]:
+        """As plain values: what a policy holds; `of` reads it back."""
+        if self.label_field is not None:
+            return {"field": self.label_field}
+        known: dict[str, Any] = {"gold": _RELATION}
+        known |= {} if self.tolerance is None else {"tolerance": str(self.tolerance)}
+        known |= {"containment": _CONTAINMENT} if self.containment else {}
+        if self.judge is not None:
+            counts = {"confirmed": self.judge.confirmed, "checked": self.judge.checked}
+            known["judge"] = {"name": self.judge.name, **counts}
+        return known
+
+    @classmethod
+    def of(cls, described: Any) -> LabelRule:
+        """The rule that plain values tell of; ValueError where they tell of none. None: the plain one."""
+        if described is None:
+            return cls()
+        known = {"field", "gold", "tolerance", "containment", "judge"}
+        if not isinstance(described, dict) or not set(described) <= known:
+            raise InvalidValue(f"a label rule must be an object of {', '.join(sorted(known))}, got {described!r:.80}")
+        name, tolerance, judge = (described.get(part) for part in ("field", "tolerance", "judge"))
+        texts = all(isinstance(value, (str, type(None))) for value in (name, tolerance))
+        if not texts or described.get("gold", _RELATION) != _RELATION or name == "":
+            raise InvalidValue(f"a label rule names a field, or gold by the relation, got {described!r:.80}")
+        if described.get("containment") not in (None, _CONTAINMENT):
+            raise InvalidValue(
+                f"this demur has version {_CONTAINMENT} of containment, not {described['containment']!r:.20}"
+            )
+        return cls(name, tolerance, "containment" in described, None if judge is None else _judge(judge))
+
+    @property
+    def told(self) -> str:
+        """The rule in a few words."""
+        if self.label_field is not None:
+            return f"the field {self.label_field!r}"
+        ways = ["gold by the relation"]
+        ways += [] if self.tolerance is None else [f"within {_shown(self.tolerance)} of its value"]
+        ways += ["in an answer that holds its words"] if self.containment else []
+        ways += [] if self.judge is None else [f"by {self.judge.told}"]
+        return ", or ".join(ways)
+
+    @property
+    def wrong(self) -> str:
+        """What "wrong" means in a promise, in a sentence; blank where it is "not the same as gold"."""
+        if self.is_plain:
+            return ""
+        if self.label_field is not None:
+            return f"Wrong means wrong by the field {self.label_field!r} of the paths."
+        lenient = replace(self, judge=None, verdicts=None)
+        right = [] if lenient.is_plain else [f"Right is {lenient.told}."]
+        wrong = [] if self.judge is None else [f"Wrong means wrong by {self.judge.told}."]
+        return " ".join([*right, *wrong])
+
+    def differs(self, other: LabelRule) -> bool:
+        """Whether another rule labels another way; what people have checked since does not make it another."""
+        return _compared(self) != _compared(other)
+
+    def options(self) -> list[str]:
+        """The options that make this rule, as remedies name them."""
+        judge = "{label_verdicts=FILE}" + (f" by {self.judge.name}" if self.judge else "")
+        given = {
+            f"{{correct={self.label_field}}}": self.label_field is not None,
+            f"{{gold_tolerance={_shown(self.tolerance or Fraction(0))}}}": self.tolerance is not None,
+            "{gold_containment=True}": self.containment,
+            judge: self.judge is not None,
+        }
+        return [option for option, is_given in given.items() if is_given]
+
+
+def as_label_rule(correct: str | LabelRule | None) -> LabelRule:
+    """A rule; a name is that of a field with ready-made labels."""
+    return correct if isinstance(correct, LabelRule) else LabelRule(label_field=correct)
+
+
+def exact_tolerance(value: Any) -> Fraction:
+    """A tolerance as the decimal or fraction it is written as."""
+    share = Fraction(0)
+    if _SHARE.fullmatch(str(value)):
+        with suppress(ZeroDivisionError):
+            share = Fraction(str(value))
+    if not 0 < share < 1:
+        raise InvalidValue(
+            f"a tolerance is a share of gold's value, strictly between 0 and 1, such as 0.01; got {str(value)!r:.60}"
+        )
+    return share
+
+
+def _judge(described: Any) -> LabelJudge:
+    known = described if isinstance(described, dict) else {}
+    name, counts = known.get("name"), [known.get(part, 0) for part in ("confirmed", "checked")]
+    if not isinstance(name, str) or not all(type(count) is int and count >= 0 for count in counts):
+        raise InvalidValue(f"a judge of labels needs a name and counts, got {described!r:.60}")
+    return LabelJudge(name, *counts)
+
+
+def _compared(rule: LabelRule) -> tuple[Any, ...]:
+    return rule.label_field, rule.tolerance, rule.containment, None if rule.judge is None else rule.judge.name
+
+
+def _shown(share: Fraction) -> str:
+    """A share as people write it: a decimal where that is exact."""
+    return f"{float(share):g}" if Fraction(f"{float(share):g}") == share else str(share)
