@@ -146,10 +146,11 @@ def test_a_tolerance_that_is_no_share_is_refused(share):
         ("n:-1/3", Fraction(-1, 3)),
         ("c:1.41421356237310", Fraction("1.4142135623731")),
         ("c:1.0e-7", Fraction(1, 10**7)),
-        ("t:3.5", Fraction(7, 2)),
+        ("p:3.5", Fraction(7, 2)),
         ("-6.25", Fraction(-25, 4)),
         ("c:1.0+2.0i", None),
-        ("t:3 apples", None),
+        ("p:3 apples", None),
+        ("t:(n:1,n:2,n:3)", None),
         ("o:A", None),
         ("w:x", None),
         ("{n:1|n:2}", None),
@@ -171,7 +172,7 @@ def test_containment_is_for_open_answers_only():
     assert right(pool(["It was William Shakespeare", "not Shakespeare"], "Shakespeare"), rule) == [True, False]
     assert right(pool(["Shakespeare himself"], "Shakespeare")) == [False]
     assert right(pool(["x + 3", "y + x + 3"], "x + 3", task="math"), rule) == [True, False]
-    assert right(pool(["(B) Paris and so on"], "Paris", task="mc", options=["Rome", "Paris"]), rule) == [False]
+    assert right(pool(["somewhere in Paris"], "Paris", task="mc", options=["Rome", "Paris"]), rule) == [False]
 
 
 def test_several_answers_of_one_pool_may_be_right_and_stay_several():

@@ -52,7 +52,8 @@ _HARMLESS = """
     in on at by it its is was were are be been of for there year years ad ce circa answer total number so thus
     therefore hence they he she this that has have had exactly equals
 """
-_WHOLE_ONLY, _TURNS = frozenset(_COMMON.split()), frozenset(_TURNING.split())
+_CONTRACTED = "isn't wasn't aren't weren't doesn't didn't don't can't couldn't won't wouldn't shouldn't hasn't haven't"
+_WHOLE_ONLY, _TURNS = frozenset(_COMMON.split()), frozenset((*_TURNING.split(), *_CONTRACTED.split()))
 _AROUND_NUMBERS = frozenset(_HARMLESS.split())
 
 
