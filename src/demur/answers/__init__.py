@@ -10,7 +10,17 @@ from typing import Any
 
 from demur.answers.equivalence.slow import SlowPath
 from demur.answers.extraction import Extraction
-from demur.answers.relations import RELATIONS, Relation, choice, mathematics, plain, relation_named, text
+from demur.answers.relations import (
+    RELATIONS,
+    Relation,
+    choice,
+    json_relation,
+    mathematics,
+    plain,
+    relation_named,
+    text,
+    tool_calls_relation,
+)
 
 __all__ = [
     "RELATIONS",
@@ -23,10 +33,12 @@ __all__ = [
     "explain",
     "extract",
     "is_correct",
+    "json_relation",
     "mathematics",
     "plain",
     "relation_named",
     "text",
+    "tool_calls_relation",
 ]
 
 
@@ -70,7 +82,7 @@ def explain(a: Any, b: Any, relation: Relation = mathematics) -> str:
 _KIND_NAMES = (
     "n the number|c the constant|e the expression with values|q the equation|i the pair or interval|u the union|"
     "t the tuple|m the matrix|a the assignments|b the number in a base|r the ratio or time|w the word|d the date|"
-    "o the option|s text that is compared as it stands,"
+    "o the option|j the JSON|s text that is compared as it stands,"
 )
 _KINDS = dict(name.split(" ", 1) for name in _KIND_NAMES.split("|"))
 

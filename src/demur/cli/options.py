@@ -50,7 +50,10 @@ RunPlace = Annotated[str, option("--out", "RUN", "A .db file, or a postgresql://
 RunName = Annotated[Text, option("--run", "NAME", "Which run of the store.  [default: the only one]")]
 AnswerField = Annotated[Text, option("--answer-field", "NAME", "Path field that holds the answer.  [default: answer]")]
 Missing = Annotated[list[str] | None, option("--missing", "VALUE", "A spelling of 'no answer'; repeatable.")]
-_RELATIONS = "When two answers are the same: mathematics, text, choice or plain.  [default: by each problem's task]"
+_RELATIONS = (
+    "When two answers are the same: mathematics, text, choice, plain, json or tool-calls; `json:RULES.json` and "
+    "`tool-calls:RULES.json` by the schema and rules of a file.  [default: by each problem's task]"
+)
 Relation = Annotated[Text, option("--relation", "NAME", _RELATIONS)]
 _SCORES = (
     "Score of the paths, `scores[NAME]`; a dotted name (`.logprob`, `meta.judge`) is another field of the path. "
