@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 import unicodedata
 
 import pytest
@@ -576,3 +577,43 @@ def test_keys_are_the_same_in_every_process():
         for seed in ("0", "1", "2")
     }
     assert len(ran) == 1
+
+
+def seconds(work, *arguments):
+    def once():
+        start = time.process_time()
+        work(*arguments)
+        return time.process_time() - start
+
+    return min(once() for _ in range(3))
+
+
+HOSTILE = {
+    "{": "{", "[": "[", "[{": "[{", '{"a":': '{"a":', "[1,": "[1,", '{"x': '{"x', '{"x" ': '{"x" ', '["': '["', '{"\\': '{"\\',
+    "}": "}", "{}": "{} ", "{'": "{'", "[1,2)": "[1,2) ", "{[}": "{[}", "blanks": "{" + " " * 20, "frac": "\\frac{", "\\": "\\",
+    "fences": "```\n", "code": "```python\n[1]\n```\n", "block": "<tool_call>", "blocks": "<tool_call>{", "<": "<tool_call><",
+    "calls": '{"name":"f","arguments":{}} ', "think": "</think>", "deep": "[" * 100 + "]" * 100, "quotes": '"', "{{": "{{\"",
+    "stray": "]}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize(
+    "relation", [JSON, CALLS, json_relation(ignore=["/*/x"], unordered=["", "/*/*"])], ids=["json", "calls", "rules"]
+)
+def test_hostile_text_takes_no_long_time(relation, piece):
+    for length in (19_000, 100_000, 2_000_000):
+        text = piece * (length // len(piece))
+        assert seconds(relation.extract, text) < 0.1
+        assert seconds(relation.key, text) < 0.1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" + "1," * 9900 + "1]", "[" + "1" * 19_000 + "]", '["' + "a" * 19_000 + '"]', "[1e" + "9" * 19_000 + "]", "[" + "{}," * 6000 + "{}]"],
+    ids=lambda text: text[:8],
+)  # fmt: skip
+def test_large_values_take_no_long_time(text):
+    for relation in (JSON, CALLS, json_relation(unordered=[""], compare={"/*": "mathematics"})):
+        assert seconds(relation.extract, text) < 0.1
+        assert seconds(relation.structure.key.__wrapped__, text) < 0.1

@@ -52,7 +52,7 @@ _KINDS: dict[str | None, tuple[type, ...]] = {"object": (dict,), "array": (list,
 _OTHER = {"}": "{", "]": "["}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Value:
     """A value, or a broken one (INVALID), and where it stands."""
 
