@@ -108,6 +108,9 @@ def test_gold_may_be_an_object_or_json_text_and_a_list_holds_the_accepted_ones()
     call = {"name": "f", "arguments": {"x": 1}}
     assert answers.is_correct(f"<tool_call>{json.dumps(call)}</tool_call>", call, CALLS)
     assert answers.is_correct([call, call], [[call, call]], CALLS)
+    assert answers.is_correct([call, call], [call, call], CALLS)  # a list of calls is one answer
+    assert not answers.is_correct(call, [call, call], CALLS)
+    assert answers.is_correct(call, [[call, call], call], CALLS)
 
 
 def test_no_language_changes_what_json_says():
@@ -270,6 +273,9 @@ def test_rules_are_read_from_a_file_and_the_schema_from_one_beside_it(tmp_path):
         ('{"a": 1} and [2, 3]', "[2, 3]", "JSON"),
         ('{"a": 1}{"a": ', '{"a": 1}', "JSON"),
         ('{"a": 1}\n```python\nprint([1, 2])\n```', '{"a": 1}', "JSON"),
+        ('```python\nx = [1, 2]\n```\n{"a": 1}', '{"a": 1}', "JSON"),
+        ('```python print([1])``` gives\n{"a": 1}', '{"a": 1}', "JSON"),
+        ('```python\nx = [1]\n``` so\n```json\n{"a": 1}\n```\n```sh\ny=[2]', '{"a": 1}', "fenced JSON"),
         ('For x in [0, 1) it is {"a": {"b": [1]}}', '{"a": {"b": [1]}}', "JSON"),
         ('[Note: {"a": 1}]', '{"a": 1}', "JSON"),
         ('{{"a": 1}}', '{"a": 1}', "JSON"),
@@ -345,12 +351,20 @@ ONE_WRITTEN = [
     json.dumps([NESTED | {"id": "call_2"}]),
     json.dumps({"role": "assistant", "content": None, "tool_calls": [NESTED]}),
     json.dumps({"tool_calls": [ONE]}),
+    json.dumps({"function_call": NESTED["function"]}),
     json.dumps({"name": "search", "parameters": {"query": "x", "n": 1}}),
     json.dumps({"type": "tool_use", "id": "t", "name": "search", "input": {"query": "x", "n": 1}}),
     f"<tool_call>{json.dumps(ONE)}</tool_call>",
     f"<tool_call>\n{json.dumps(ONE, indent=1)}\n</tool_call>\n",
     f"<tool_call>\n{json.dumps(ONE)}",
     f"```json\n{json.dumps(ONE)}\n```",
+]
+IN_TEXTS = [
+    f"<|python_tag|>{json.dumps(ONE)}<|eom_id|>",
+    f"[TOOL_CALLS] [{json.dumps(ONE)}]</s>",
+    f"**Call:** `{json.dumps(ONE)}`",
+    f"<tool_calls>{json.dumps(ONE)}</tool_calls>",
+    f"<tool_call>{json.dumps(ONE)}<tool_call>",
 ]
 
 
@@ -359,6 +373,11 @@ def test_one_call_in_many_ways(written):
     assert CALLS.key(written) == CALLS.key(ONE) == 'j:[{"search":{"n":1,"query":"x"}}]'
     assert read(f"I will look it up.\n{written}", CALLS) == CALLS.key(ONE)
     assert read(f"<think>{json.dumps(ONE)} maybe</think>Now.\n{written}", CALLS) == CALLS.key(ONE)
+
+
+@pytest.mark.parametrize("text", IN_TEXTS, ids=lambda text: text[:20])
+def test_one_call_in_the_dress_of_many_models(text):
+    assert read(text, CALLS) == CALLS.key(ONE)
 
 
 def test_several_calls_have_an_order_unless_the_rules_say_not():
@@ -370,6 +389,9 @@ def test_several_calls_have_an_order_unless_the_rules_say_not():
         f"```json\n{first}\n```\n\n```json\n{last}\n```",
         f"Calls: {first}; {last}",
         f"{first}\n{last}",
+        f"I call:\n\n- {first}\n- {last}\n",
+        f"First {first}, and with that I go on: {last}",
+        f"<tool_call>{first}<tool_call>{last}<tool_call>",
         f"[{first}, {last}]",
     ):
         assert read(text, CALLS) == both, text
@@ -377,6 +399,13 @@ def test_several_calls_have_an_order_unless_the_rules_say_not():
     assert both != CALLS.key([ONE]) != CALLS.key([ONE, ONE])
     parallel = tool_calls_relation(unordered=[""])
     assert parallel.key([ONE, other]) == parallel.key([other, ONE]) != parallel.key([ONE, ONE])
+
+
+def test_no_call_is_lost_before_what_is_looked_at():
+    call = json.dumps(ONE)
+    assert read("x " * 20_000 + call, CALLS) == CALLS.key(ONE)
+    assert read(call + "x " * 20_000 + call, CALLS) is None
+    assert read(f"<think>{call} {'x ' * 20_000}</think>{call}", CALLS) == CALLS.key(ONE)
 
 
 @pytest.mark.parametrize(

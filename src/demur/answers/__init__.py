@@ -67,8 +67,8 @@ def classes(
 
 def is_correct(answer: Any, gold: Any, relation: Relation = mathematics) -> bool:
     """Whether an answer is one of the accepted ones; `gold` is an answer or a sequence of them."""
-    accepted = gold if isinstance(gold, (list, tuple, set, frozenset)) else [gold]
-    return any(equivalent(answer, right, relation) for right in accepted)
+    listed = list(gold) if isinstance(gold, (list, tuple, set, frozenset)) else [gold]
+    return any(equivalent(answer, right, relation) for right in relation.accepted(listed))
 
 
 def explain(a: Any, b: Any, relation: Relation = mathematics) -> str:

@@ -63,6 +63,10 @@ class Relation:
             written = with_points(cleaned(written), asked.language)
         return self._key(written, asked)
 
+    def accepted(self, gold: Sequence[Any]) -> Sequence[Any]:
+        """The answers that gold, a list of them, says are right."""
+        return gold if self.structure is None else self.structure.accepted(gold)
+
     def extract(self, text: str, asked: Asked = NOTHING_SAID, *, truncated: bool = False) -> Extraction:
         """The answer that a path's text ends in, the rule that found it, and where."""
         return TRUNCATED if truncated else self._extract(text, asked)

@@ -86,7 +86,8 @@ def _from_gold(pools: Sequence[Pool], table: PoolTable) -> Labels:
     gold = []
     for pool in pools:
         key_of = table.fields.key_of(pool.problem)
-        keys = frozenset(key for entry in pool.problem.gold if (key := key_of(entry)) is not None)
+        accepted = table.fields.relation_of(pool.problem).accepted(pool.problem.gold)
+        keys = frozenset(key for entry in accepted if (key := key_of(entry)) is not None)
         if not keys:
             unlabelled = len(pools) - len(labelled_rows(pools))
             raise PoolFileError(

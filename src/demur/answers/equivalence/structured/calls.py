@@ -3,6 +3,7 @@
     {"name": "search", "arguments": {"query": "…"}}                                      or a list of such
     {"id": "…", "type": "function", "function": {"name": "search", "arguments": "{…}"}}  arguments as JSON in a text
     {"role": "assistant", "tool_calls": […]}                                             the message that holds them
+    {"role": "assistant", "function_call": {…}}                                          as it once was
     <tool_call>{"name": …, "arguments": …}</tool_call>                                   one block or several
 
 `parameters` and `input` are other names of `arguments`. Ids and types do not count. No call is no answer.
@@ -19,6 +20,7 @@ Calls = list[tuple[str, Any]]
 
 BLOCK = re.compile(r"<tool_call>([^<]*(?:<(?!/?tool_call>)[^<]*)*+)(?:</tool_call>|(?=<tool_call>)|\Z)")
 _ARGUMENTS = ("arguments", "parameters", "input")
+_IN_MESSAGES = ("tool_calls", "function_call")
 _ASIDE = frozenset({"id", "type", "index", "call_id", "status"})
 
 
@@ -40,8 +42,9 @@ def calls_of(value: Any) -> Calls | None:
         return None if None in inner else [call for calls in inner if calls is not None for call in calls]
     if not isinstance(value, dict):
         return None
-    if "tool_calls" in value:
-        return calls_of(value["tool_calls"])
+    for message in _IN_MESSAGES:
+        if message in value:
+            return calls_of(value[message])
     call = value["function"] if "function" in value and value.keys() - _ASIDE == {"function"} else value
     return _one_call(call) if isinstance(call, dict) else None
 
@@ -52,11 +55,9 @@ def resembles_call(value: Any) -> bool:
         return any(map(resembles_call, value[:1]))
     if not isinstance(value, dict):
         return False
-    return (
-        bool(value.get("tool_calls"))
-        or "function" in value
-        or ("name" in value and not value.keys().isdisjoint(_ARGUMENTS))
-    )
+    if "function" in value or any(value.get(message) for message in _IN_MESSAGES):
+        return True
+    return "name" in value and not value.keys().isdisjoint(_ARGUMENTS)
 
 
 def _one_call(call: dict[str, Any]) -> Calls | None:

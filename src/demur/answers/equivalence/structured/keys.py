@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,12 +17,16 @@ class Structure(ABC):
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.key = lru_cache(maxsize=8192)(self._key)
+        self.key = lru_cache(maxsize=4096)(self._key)
         """The key of a written answer; None where it is no valid one."""
 
     def allows(self, value: Any) -> bool:
         """Whether a value is one that the schema allows, where there is one."""
         return self.settings.schema is None or self.settings.schema.allows(value)
+
+    def accepted(self, gold: Sequence[Any]) -> Sequence[Any]:
+        """The answers that gold says are right, where it is a list of them."""
+        return gold
 
     def unmet(self, answers: Iterable[str]) -> list[str]:
         """The pointers that lead to something in none of some written answers."""
@@ -61,6 +65,11 @@ class ToolCalls(Structure):
     `unordered` with the empty pointer says that the order of calls does not count; `ignore` with a name alone, that
     calls of this tool do not. A schema is one of the list of calls, each {"name": …, "arguments": {…}}.
     """
+
+    def accepted(self, gold: Sequence[Any]) -> Sequence[Any]:
+        """A list of bare calls is one answer, of all of them; several are lists in a list."""
+        one_answer = gold and all(isinstance(entry, dict) and calls.resembles_call(entry) for entry in gold)
+        return [list(gold)] if one_answer else gold
 
     def _key(self, answer: str, asked: Asked = NOTHING_SAID) -> str | None:
         made = calls.calls_written_as(answer)
