@@ -173,6 +173,8 @@ def test_a_compared_text_never_passes_for_another_value():
     relation = json_relation(compare={"/x": "text"})
     keys = [relation.key({"x": value}) for value in ("a", ["a"], {"a": 1}, None, "", True, 1, 'a","y":"b')]
     assert len(set(keys)) == len(keys)
+    inner = json_relation(compare={"/x": "json"})
+    assert inner.key({"x": '{"a": 1.0}'}) == inner.key({"x": '{"a":1}'}) != inner.key({"x": 'j:{"a":1}'})
 
 
 @pytest.mark.parametrize(
@@ -294,7 +296,9 @@ def test_rules_are_read_from_a_file_and_the_schema_from_one_beside_it(tmp_path):
         ("I don't know.", None, "abstained"),
         ('<think>{"a": 1}', None, "none"),
         ("```python\nx = [1, 2]\n```", None, "none"),
+        ("It holds for {x in [1, 2]}.", None, "none"),
         ("{'a': [1, 2]}", None, "invalid JSON"),
+        ("{1: [1, 2]}", None, "invalid JSON"),
         ('{a: {"b": 1}}', None, "invalid JSON"),
         ('{"a": {"b": 1},}', None, "invalid JSON"),
         ('[{"a": 1}, {"b": 2,}]', None, "invalid JSON"),

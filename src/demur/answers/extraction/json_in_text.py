@@ -89,17 +89,17 @@ class FinalPart:
 
     def _opened_at(self, start: int) -> tuple[Value | None, int | None]:
         """The value that a bracket opens, and where to go on; nowhere, if the text ends in the middle of one."""
-        text, closed, ended = self.text, self._closing.get(start), False
-        go_on = start + 1
+        text, go_on, ended = self.text, start + 1, False
         if _LIKE_JSON.match(text, start):
             try:
                 value, end = values.value_at(text, start)
                 return Value(value, start, end), end
             except RecursionError:
-                return Value(values.INVALID, start, start), closed
+                return Value(values.INVALID, start, start), self._closing.get(start)
             except json.JSONDecodeError as error:
                 ended = error.pos >= self._end or error.msg.startswith("Unterminated string")
                 go_on = max(error.pos, go_on)
+        closed = self._closing.get(start)
         if closed is not None and _MEANT_AS_JSON.match(text, start):
             return Value(values.INVALID, start, closed), closed
         if closed is not None and text[start] == "{" and not text.startswith("{{", start):
