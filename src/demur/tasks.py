@@ -18,7 +18,17 @@ from typing import Any
 
 from demur.answers.asked import Asked
 from demur.answers.extraction import Extraction
-from demur.answers.relations import RELATIONS, Relation, auto, choice, mathematics, plain, text
+from demur.answers.relations import (
+    RELATIONS,
+    Relation,
+    auto,
+    choice,
+    mathematics,
+    plain,
+    relation_of_spec,
+    specs_in,
+    text,
+)
 from demur.errors import DatasetError, InvalidValue
 from demur.prompts import JudgePrompt, Template, judging, templates
 from demur.records import Problem
@@ -143,12 +153,20 @@ def by_task(relations: Iterable[str]) -> str:
 
 def relations_of(told: str) -> list[str]:
     """The relations behind such a name, or the one that is named alone."""
-    return told.removeprefix("by-task(").removesuffix(")").split(",")
+    return specs_in(told.removeprefix("by-task(").removesuffix(")"))
 
 
 def known_relations() -> set[str]:
     """Names and versions of all relations that there are."""
     return {relation.spec for relation in (*RELATIONS.values(), *(task.relation for task in _TASKS.values()))}
+
+
+def is_known_relation(spec: str) -> bool:
+    """Whether there is a relation of that name and version, its rules included."""
+    try:
+        return spec in known_relations() or relation_of_spec(spec).spec == spec
+    except InvalidValue:
+        return False
 
 
 def task_named(name: Any) -> Task:

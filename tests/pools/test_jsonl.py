@@ -84,7 +84,7 @@ def test_ids_may_be_whole_numbers_and_gold_a_number_or_absent(tmp_path):
         ({"id": "q2", "paths": [{"scores": [1]}]}, "line 2: `scores` of path 0"),
         ({"id": "q2", "paths": [{"text": 1}]}, "line 2: `text` of path 0"),
         ({"id": "q2", "question": 3, "paths": [{}]}, "line 2: `question` must be"),
-        ({"id": "q2", "gold": {"a": 1}, "paths": [{}]}, "line 2: `gold` must be"),
+        ({"id": "q2", "gold": json.loads("[" * 200 + "]" * 200), "paths": [{}]}, "line 2: the field 'gold' is nested"),
         ({"id": "q2", "gold": [None], "paths": [{}]}, "line 2: `gold` must be"),
         ({"id": "q2", "cluster": [1], "paths": [{}]}, "line 2: `cluster` must be"),
         ("[" * 100_000, "line 2: expected one whole JSON object"),

@@ -12,7 +12,18 @@ from demur.answers.asked import Asked
 from demur.answers.equivalence.slow import SlowPath
 from demur.answers.extraction import Extraction
 from demur.answers.kinds import reading
-from demur.answers.relations import RELATIONS, Relation, auto, choice, mathematics, plain, relation_named, text
+from demur.answers.relations import (
+    RELATIONS,
+    Relation,
+    auto,
+    choice,
+    json_relation,
+    mathematics,
+    plain,
+    relation_named,
+    text,
+    tool_calls_relation,
+)
 
 __all__ = [
     "RELATIONS",
@@ -27,10 +38,12 @@ __all__ = [
     "explain",
     "extract",
     "is_correct",
+    "json_relation",
     "mathematics",
     "plain",
     "relation_named",
     "text",
+    "tool_calls_relation",
 ]
 
 
@@ -59,8 +72,8 @@ def classes(
 
 def is_correct(answer: Any, gold: Any, relation: Relation = mathematics) -> bool:
     """Whether an answer is one of the accepted ones; `gold` is an answer or a sequence of them."""
-    accepted = gold if isinstance(gold, (list, tuple, set, frozenset)) else [gold]
-    return any(equivalent(answer, right, relation) for right in accepted)
+    listed = list(gold) if isinstance(gold, (list, tuple, set, frozenset)) else [gold]
+    return any(equivalent(answer, right, relation) for right in relation.accepted(listed))
 
 
 def explain(a: Any, b: Any, relation: Relation = mathematics) -> str:

@@ -142,7 +142,8 @@ class _Tally:
 
         name = self.fields.answer_field
         given = path.answer if name == "answer" else field_of(path, [name])
-        if self.extractor is None and isinstance(given, (str, int, float)):
+        readable = (str, int, float) if relation.structure is None else (str, int, float, dict, list)
+        if self.extractor is None and isinstance(given, readable):
             return demur.answers.Extraction((as_written(given) or "").strip() or None, "given")
         if path.text is None:
             return demur.answers.Extraction(None, "no text")

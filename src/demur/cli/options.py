@@ -51,7 +51,8 @@ RunName = Annotated[Text, option("--run", "NAME", "Which run of the store.  [def
 AnswerField = Annotated[Text, option("--answer-field", "NAME", "Path field that holds the answer.  [default: answer]")]
 Missing = Annotated[list[str] | None, option("--missing", "VALUE", "A spelling of 'no answer'; repeatable.")]
 _RELATIONS = (
-    "When two answers are the same: mathematics, text, choice, auto or plain.  [default: by each problem's task]"
+    "When two answers are the same: mathematics, text, choice, auto, plain, json or tool-calls; `json:RULES.json` and "
+    "`tool-calls:RULES.json` by the schema and rules of a file.  [default: by each problem's task]"
 )
 Relation = Annotated[Text, option("--relation", "NAME", _RELATIONS)]
 _TASKS = (

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from demur.answers.kinds import counted
-from demur.answers.relations import Relation, as_written, relation_named
+from demur.answers.relations import Relation, as_written, relation_named, relation_of_spec
 from demur.descriptions import Description
 from demur.errors import InvalidValue, PipelineMismatch, PoolFileError
 from demur.pools.scores import ABSENT, as_unscored, field_of, refuse_label_name, scores_or_dropped
 from demur.records import Pool, Problem
-from demur.tasks import asked_by, by_task, known_relations, relations_of, task_named, task_of
+from demur.tasks import asked_by, by_task, is_known_relation, known_relations, relations_of, task_named, task_of
 from demur.voting.recipe import Unscored
 
 _SUSPECT = re.compile(r"(?i)none|null|nan|n/?a|no[ _-]?answer[.!]?|unknown|\?+|_+|-+|\[?invalid\]?")
@@ -47,7 +47,9 @@ class FieldChoice:
     def __post_init__(self) -> None:
         as_unscored(self.unscored)
         if self.relation is not None:
-            relation_named(self.relation)
+            relation = relation_named(self.relation)
+            if relation.structure is not None:  # with its rules, whatever becomes of the file that they stand in
+                object.__setattr__(self, "relation", relation.spec)
         if self.task is not None:
             task_named(self.task)
 
@@ -60,7 +62,13 @@ class FieldChoice:
     def key_of(self, problem: Problem) -> Callable[[Any], str | None]:
         """What an answer to this problem shares with all that are the same."""
         relation, asked = self.relation_of(problem), asked_by(problem, self.labels, self.markers)
-        return lambda answer: relation.key(answer, asked)
+
+        def key(answer: Any) -> str | None:
+            if isinstance(answer, (dict, list)):
+                _refuse_structured(answer, relation, f"problem {problem.id!r}")
+            return relation.key(answer, asked)
+
+        return key
 
     def read(self, answers: Iterable[Any], asked: Any = None) -> tuple[list[str | None], dict[str, str]]:
         """The keys of one pool's answers as they are written, and how the answer behind each key is written."""
@@ -88,7 +96,7 @@ class FieldChoice:
                 f"this policy compares answers by the task of each question ({', '.join(self.among)})",
                 "give {question} as a Problem whose extra names the task",
             )
-        return relation_named(self.among[0].partition("@")[0])
+        return relation_of_spec(self.among[0])
 
     def describe(self, problems: Iterable[Problem]) -> dict[str, Any]:
         """Its part of the stage `answers` of a description, for these problems; `of` reads it back."""
@@ -114,13 +122,13 @@ class FieldChoice:
                 "this policy was calibrated on a table in Python, not on a pool file; decide in Python, or calibrate a "
                 "file"
             )
-        compared, known = tuple(relations_of(stage["relation"])), known_relations()
-        if not set(compared) <= known:
+        compared = tuple(relations_of(stage["relation"]))
+        if not all(map(is_known_relation, compared)):
             raise InvalidValue(
-                f"this policy compares answers by {stage['relation']}, and this demur knows "
-                f"{', '.join(sorted(known))}; calibrate again"
+                f"this policy compares answers by {stage['relation']:.200}, and this demur knows "
+                f"{', '.join(sorted(known_relations()))}; calibrate again"
             )
-        alone = None if stage["relation"] == by_task(compared) else compared[0].partition("@")[0]
+        alone = None if stage["relation"] == by_task(compared) else compared[0]
         unscored = as_unscored(description.score.get("unscored"))
         among = compared if alone is None else ()
         labels, markers = (tuple(stage.get(name, ())) for name in ("labels", "markers"))
@@ -176,6 +184,7 @@ def read_table(pools: Sequence[Pool], fields: FieldChoice) -> PoolTable:
     surfaces = _read_surfaces(pools, fields)
     counts = Counter(surface for pool in surfaces for surface in pool if surface is not None)
     named = {spelling.strip() for spelling in fields.missing}
+    _refuse_unmet_pointers(fields, counts)
     keys, written, relations = [], [], Counter[str]()
     for pool, row in zip(pools, surfaces, strict=True):
         key, times = fields.key_of(pool.problem), Counter(row)
@@ -194,6 +203,17 @@ def read_table(pools: Sequence[Pool], fields: FieldChoice) -> PoolTable:
     ids, questions, digests, clusters, groups = columns
     known = (ids, questions, digests, clusters, groups, keys, written, scores, fields)
     return PoolTable(*known, suspects, unused, relations, tuple(unscored))
+
+
+def _refuse_unmet_pointers(fields: FieldChoice, answers: Iterable[str]) -> None:
+    """Raise where rules speak of parts that no answer of a file has; a policy's may lack them in a few new ones."""
+    structure = None if fields.relation is None else relation_named(fields.relation).structure
+    if structure is None or fields.in_use:
+        return
+    unmet = structure.unmet(answers)
+    if unmet:
+        named = ", ".join(map(repr, unmet[:5]))
+        raise InvalidValue(f"the rules for answers name {named}, and no answer has that", "correct it or leave it out")
 
 
 def named_sampling(pools: Sequence[Pool]) -> dict[str, Any]:
@@ -223,15 +243,20 @@ def _read_surfaces(pools: Sequence[Pool], choice: FieldChoice) -> list[list[str 
     table = []
     for pool in pools:
         row: list[str | None] = []
+        relation = choice.relation_of(pool.problem)
         for position, path in enumerate(pool.paths):
             raw = path.answer if own else field_of(path, [name])
             if isinstance(raw, (dict, list)) or (isinstance(raw, float) and math.isinf(raw)):
-                raise PoolFileError(
-                    f"problem {pool.problem.id!r}, path {position}: an answer must be a string or a number, got {raw!r}"
-                )
+                _refuse_structured(raw, relation, f"problem {pool.problem.id!r}, path {position}")
             row.append(None if raw is ABSENT else (as_written(raw) or "").strip() or None)
         table.append(row)
     return table
+
+
+def _refuse_structured(answer: Any, relation: Relation, where: str) -> None:
+    """Raise where an answer is neither a string nor a number, unless its relation takes objects and lists."""
+    if relation.structure is None or isinstance(answer, float):
+        raise PoolFileError(f"{where}: an answer must be a string or a number, got {answer!r:.200}")
 
 
 def _spellings(key_of: Mapping[str | None, str | None], times: Mapping[str | None, int]) -> dict[str, str]:

@@ -3,7 +3,8 @@
     {"id": "q1", "question": "…", "gold": "4", "cluster": "…", "group": "…",
      "paths": [{"answer": "4", "text": "…", "scores": {"judge": 0.9}}, …]}
 
-Only `id` and `paths` are required. `gold` may be a list. Fields without a name here are kept as they are.
+Only `id` and `paths` are required. `gold` may be a list of accepted answers; one that is a list itself stands in such a
+list. Fields without a name here are kept as they are.
 """
 
 from __future__ import annotations
@@ -106,8 +107,9 @@ def _pool(record: dict[str, Any], where: str) -> Pool:
         fail(f"`paths` must be a list of at least one path, got {_shown(paths)}")
     gold = record.pop("gold", None)
     golds = gold if isinstance(gold, list) else [] if gold is None else [gold]
-    if not all(isinstance(entry, (str, int)) or (isinstance(entry, float) and isfinite(entry)) for entry in golds):
-        fail(f"`gold` must be a string, a number or a list of those, got {_shown(gold)}")
+    if not all(isinstance(entry, (str, int, dict, list)) or _is_finite(entry) for entry in golds):
+        fail(f"`gold` must be a string, a number, an object or a list of accepted ones, got {_shown(gold)}")
+    _shallow({"gold": golds}, fail)
     labels = [_optional(record.pop(field, None), (str, int), f"`{field}` must be a string", fail) for field in _LABELS]
     cluster, group = (None if label is None else str(label) for label in labels)
     problem = Problem(str(name), question, tuple(golds), cluster, group, _shallow(record, fail))
@@ -130,6 +132,10 @@ def _path(record: Any, position: int, fail: Fail) -> Path:
     if isinstance(answer, (dict, list)):
         _shallow({"answer": answer}, fail)
     return Path(answer if given else None, text, scores or {}, _shallow(record, fail), given)
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, float) and isfinite(value)
 
 
 def _optional(value: Any, kind: type | tuple[type, ...], rule: str, fail: Fail) -> Any:

@@ -150,8 +150,8 @@ def _notes_on(verdicts: Verdicts, judged: Sequence[dict[str, Verdict | None]], p
 
 def _keys_of_gold(problem: Problem, table: PoolTable) -> dict[str, str]:
     """The keys of what a problem accepts, and how it is written."""
-    key_of = table.fields.key_of(problem)
-    return {key: str(entry) for entry in accepted(problem) if (key := key_of(entry)) is not None}
+    key_of, relation = table.fields.key_of(problem), table.fields.relation_of(problem)
+    return {key: str(entry) for entry in relation.accepted(accepted(problem)) if (key := key_of(entry)) is not None}
 
 
 def _from_field(pools: Sequence[Pool], table: PoolTable, name: str) -> Labels:

@@ -1,0 +1,1 @@
+"""Answers that are JSON: values, and calls of tools."""
