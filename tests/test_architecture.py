@@ -41,6 +41,7 @@ MAY_READ_GOLD = {
     "pools/frames.py",
     "pools/parquet.py",
     "pools/labels.py",
+    "pools/respelled.py",
     "pools/simulated.py",
     "store/rows.py",
     "cli/simulate.py",

@@ -19,7 +19,10 @@ _SIGNS = {
 _TRANSLATION = str.maketrans(_SIGNS)
 _QUOTED = re.compile(r"""(["'`]|\*\*|\$\$?|\\\(|\\\[)(.*)(["'`]|\*\*|\$\$?|\\\)|\\\])""", re.S)
 _CLOSING = {r"\(": r"\)", r"\[": r"\]"}
-_DRESS = re.compile(r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|textstyle|limits|nolimits)(?![a-zA-Z])|\\[,;:! ]|\s+|~")
+_CLOSES = {"(": ")", "{": "}"}
+_DRESS = re.compile(
+    r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|textstyle|limits|nolimits)(?![a-zA-Z])|\\[,;:! ]|\s+|~"
+)
 _RENAMED = re.compile(r"\\(?:(?P<frac>[dtc]frac)|(?P<cdot>times|ast)|(?P<to>rightarrow|longrightarrow))(?![a-zA-Z])")
 _ROMAN = re.compile(r"\\(?:mathrm|operatorname|text)\s*\{\s*(d|gcd|lcm|max|min|det)\s*\}")
 _TOKEN = re.compile(
@@ -27,12 +30,21 @@ _TOKEN = re.compile(
     r"|(?P<letters>[a-zA-Z]+)|(?P<row>\\\\|&)|(?P<sign>[-+*/^_()\[\]{}|!,=])",
     re.ASCII,
 )
-_GREEK = frozenset(r"\alpha \beta \delta \epsilon \theta \lambda \mu \nu \rho \sigma \tau \phi \chi \psi \omega".split())
-_FUNCTIONS = frozenset(r"\sin \cos \tan \cot \sec \csc \arcsin \arccos \arctan \sinh \cosh \tanh \ln \log \exp".split())
-_BOUNDED = frozenset(r"\sum \prod \int \lim".split())
-_OF_BRACKETS = frozenset(r"\gcd \lcm \max \min".split())
-_OTHERS = r"\frac \binom \sqrt \cdot \div \to \pi \infty \lfloor \rfloor \lceil \rceil \det"
-_COMMANDS = _GREEK | _FUNCTIONS | _BOUNDED | _OF_BRACKETS | frozenset(_OTHERS.split())
+
+
+def _commands(names: str) -> frozenset[str]:
+    return frozenset("\\" + name for name in names.split())
+
+
+_GREEK = _commands("alpha beta delta epsilon theta lambda mu nu rho sigma tau phi chi psi omega")
+_FUNCTIONS = _commands("sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh ln log exp")
+_BOUNDED = _commands("sum prod int lim")
+_OF_LISTS = _commands("gcd lcm max min")
+_ENDS = _commands("pi infty rfloor rceil")
+_BETWEEN = _commands("cdot div to rfloor rceil")
+_OTHERS = _commands("frac binom sqrt lfloor lceil det")
+_COMMANDS = _GREEK | _FUNCTIONS | _BOUNDED | _OF_LISTS | _ENDS | _BETWEEN | _OTHERS
+_LIST = re.compile(r"-?\d+(?:,-?\d+)+", re.ASCII)
 _NAMES_OF_FUNCTIONS = frozenset("fghuvw")
 _CONSTANTS = frozenset("ei")
 _MOST_LETTERS = 3
@@ -50,11 +62,10 @@ class _NoFormula(Exception):
 
 def sides(answer: str) -> list[str] | None:
     """The sides of an equation, or the answer alone, dollar signs and quotes taken off; None where it cannot be one."""
-    text = answer.translate(_TRANSLATION).strip().rstrip(".").strip()
-    while (quoted := _QUOTED.fullmatch(text)) and _CLOSING.get(quoted[1], quoted[1]) == quoted[3]:
+    text = answer.strip().rstrip(".").strip() if len(answer) <= _LONGEST else ""
+    if (quoted := _QUOTED.fullmatch(text)) and _CLOSING.get(quoted[1], quoted[1]) == quoted[3] not in quoted[2]:
         text = quoted[2].strip()
-    if not text or len(text) > _LONGEST:
-        return None
+    text = text.translate(_TRANSLATION)
     depth, parts = 0, [""]
     for character in text:
         depth += (character in "{([") - (character in "])}")
@@ -120,10 +131,14 @@ def _with_differentials(tokens: list[Token]) -> list[Token]:
 
 
 class _Formula:
-    """Tokens written out one after the other, arguments in braces."""
+    """Tokens written out one after the other: arguments in braces, products with their sign."""
 
     def __init__(self, tokens: list[Token]) -> None:
-        self.tokens, self.position, self.brackets = tokens, 0, [""]
+        self.tokens, self.position = tokens, 0
+        self.is_barred = False
+        """Between the bars of an absolute value."""
+        self.is_factor = False
+        """What was written last can be multiplied by what comes next."""
 
     def peek(self, ahead: int = 0) -> Token:
         index = self.position + ahead
@@ -134,13 +149,26 @@ class _Formula:
         self.position += 1
         return token
 
-    def written(self) -> str:
+    def written(self, until: Token = _END) -> str:
+        """All tokens up to one that ends them."""
         parts: list[str] = []
-        while self.peek() != _END:
+        self.is_factor = False
+        while self.peek() != until:
+            if self.is_factor and self.starts_factor():
+                parts.append(r"\cdot")
+            self.is_factor = True
             parts.append(self.one())
-        if len(self.brackets) > 1:
-            raise _NoFormula("an open bracket")
+        self.take()
+        self.is_factor = True
         return " ".join(parts)
+
+    def starts_factor(self) -> bool:
+        """Whether what comes next would be a product with what was before."""
+        kind, text = self.peek()
+        if kind == "command":
+            return text not in _BETWEEN
+        opens = text in ("(", "{") or text.startswith(r"\begin") or (text == "|" and not self.is_barred)
+        return opens or kind in ("number", "letter")
 
     def one(self) -> str:
         """One token with the arguments that belong to it."""
@@ -150,68 +178,79 @@ class _Formula:
             if after[0] == "number" or after[1] in ("_", r"\frac") or before[0] == "letter" or before[1] == ")":
                 raise _NoFormula("numbers side by side")
             return text
-        if kind in ("letter", "command") and self.is_letter((kind, text)):
+        if kind == "differential":
+            if self.starts_factor():
+                raise _NoFormula("a factor behind an integral")
+            return text
+        if _is_letter((kind, text)):
             return self.letter(text)
         if kind == "command":
             return self.command(text)
-        if kind in ("matrix", "row"):
-            if (kind, text) == ("row", "&") and not any(token == "matrix" for token, _ in self.tokens):
-                raise _NoFormula("a table of nothing")
-            return text
-        return text if kind == "differential" else self.sign(text, before, after)
-
-    def is_letter(self, token: Token) -> bool:
-        return token[0] == "letter" or token[1] in _GREEK
+        if kind == "sign":
+            return self.sign(text, before, after)
+        if kind == "end" or not any(token == "matrix" for token, _ in self.tokens):
+            raise _NoFormula("a table of nothing, or an open bracket")
+        self.is_factor = text.startswith(r"\end")
+        return text
 
     def letter(self, text: str) -> str:
-        if text == "d" and self.is_letter(self.peek()):
+        if text == "d" and _is_letter(self.peek()):
             raise _NoFormula("a product, or a derivative")
-        if self.peek() == ("sign", "("):
-            if text in _NAMES_OF_FUNCTIONS or text.isupper():
-                raise _NoFormula("a function, or a product")
-            return text + r" \cdot"
+        if self.peek() == ("sign", "(") and (text in _NAMES_OF_FUNCTIONS or text.isupper()):
+            raise _NoFormula("a function, or a product")
         if self.peek() != ("sign", "_"):
             return text
         self.take()
         return f"{text}_{self.argument()}"
 
     def sign(self, text: str, before: Token, after: Token) -> str:
-        if text in "([{":
-            if text == "[" or (text == "{" and before[0] == "end"):
-                raise _NoFormula("a bracket that may be an interval or a set")
-            self.brackets.append({"(": ")", "{": "}"}[text])
-        elif text in ")]}":
-            if self.brackets.pop() != text or not self.brackets:
-                raise _NoFormula("a bracket that closes nothing")
-        elif text == "^":
+        if text in ("(", "{") and (text, before) != ("{", _END):  # braces around it all may be a set
+            return f"{text} {self.written(('sign', _CLOSES[text]))} {_CLOSES[text]}"
+        if text == "^":
             return "^" + self.argument()
-        elif (text == "," and self.brackets[-1] != ")") or text == "_" or (text in "!*|" and after == ("sign", text)):
+        if text == "/":
+            return "/ " + self.divisor()
+        if text in "[](){}_," or (text in "!*|" and after == ("sign", text)):
             raise _NoFormula(text)
-        elif text == "|" and self.tokens.count(("sign", "|")) != 2:
-            raise _NoFormula("bars that open or close")
+        if text == "|":
+            if self.tokens.count(("sign", "|")) != 2:
+                raise _NoFormula("bars that open or close")
+            self.is_barred = not self.is_barred
+        self.is_factor = text == "!" or (text == "|" and not self.is_barred)
         return text
+
+    def divisor(self) -> str:
+        """What is divided by: one factor, which no other follows by mere blank: 1/2x may be x/2, or 1/(2x)."""
+        factor = self.one()
+        while self.peek()[1] in ("^", "!"):
+            factor += " " + self.one()
+        if not self.is_factor or self.starts_factor():
+            raise _NoFormula("where the divisor begins or ends")
+        return factor
 
     def command(self, name: str) -> str:
         if name in _BOUNDED:
-            return name + self.bounds(needed=name != r"\lim")
+            bounds = self.bounds("_" if name == r"\lim" else "_^")
+            self.is_factor = False
+            return name + bounds
         if name in (r"\frac", r"\binom"):
             return name + self.two_arguments()
         if name == r"\sqrt":
             return name + (self.degree() if self.peek() == ("sign", "[") else "") + self.argument()
         if name in _FUNCTIONS:
             return name + self.function(name)
-        if name in _OF_BRACKETS and self.peek() != ("sign", "("):
-            raise _NoFormula(name)
+        if name in _OF_LISTS:
+            return f"{name} ( {self.listed()} )"
+        self.is_factor = name in _ENDS
         return name
 
-    def bounds(self, *, needed: bool) -> str:
-        """The lower and, where it is needed, the upper bound."""
+    def bounds(self, signs: str) -> str:
         bounds = ""
-        for sign in "_^" if needed else "_":
+        for sign in signs:
             if self.take() != ("sign", sign):
                 raise _NoFormula("bounds")
             bounds += sign + self.argument()
-        return bounds + " "
+        return bounds
 
     def function(self, name: str) -> str:
         """Powers, base and argument of a function: brackets, or a single term that nothing follows by mere blank."""
@@ -221,15 +260,29 @@ class _Formula:
             if mark == "_" and name != r"\log":
                 raise _NoFormula(name)
             marks += mark + self.argument()
-        if self.peek() in (("sign", "("), ("sign", "{")):
-            return marks + " "
-        term = self.take()[1] if self.peek()[0] == "number" else ""
-        if self.is_letter(self.peek()) or self.peek()[1] == r"\pi":
-            term += " " + self.take()[1]
-        kind, text = self.peek()
-        if not term or kind in ("number", "letter") or text in _GREEK or text in ("(", "{", "^", "_", "/", "!", r"\frac"):
+        if self.peek()[1] in ("(", "{"):
+            argument = self.written(("sign", _CLOSES[self.take()[1]]))
+            goes_on = self.peek()[1] in ("^", "!")
+        else:
+            argument = self.take()[1] if self.peek()[0] == "number" else ""
+            if _is_letter(self.peek()) or self.peek()[1] == r"\pi":
+                argument += (r" \cdot " if argument else "") + self.take()[1]
+            goes_on = self.peek()[1] in ("^", "_", "/", "!")
+            goes_on |= self.starts_factor() and self.peek()[1] not in _FUNCTIONS
+        if goes_on or not argument:
             raise _NoFormula("where the argument ends")
-        return f"{marks}{{{term.strip()}}}"
+        return f"{marks} ( {argument} )"
+
+    def listed(self) -> str:
+        """Whole numbers in brackets, those of a greatest or smallest."""
+        listed = "" if self.take() == ("sign", "(") else "none"
+        while (token := self.take()) != ("sign", ")"):
+            if token[0] != "number" and token not in (("sign", ","), ("sign", "-")):
+                raise _NoFormula("a list of numbers")
+            listed += token[1]
+        if not _LIST.fullmatch(listed):
+            raise _NoFormula("a list of numbers")
+        return listed.replace(",", " , ")
 
     def degree(self) -> str:
         self.take()
@@ -242,8 +295,8 @@ class _Formula:
         """What stands in braces, or the whole number or the letter that follows: nobody writes 2^10 for 2^1 times 0."""
         kind, text = self.take()
         if (kind, text) == ("sign", "{"):
-            return "{" + self.until_closed() + "}"
-        if kind == "number" or self.is_letter((kind, text)) or text in (r"\pi", r"\infty"):
+            return "{" + self.written(("sign", "}")) + "}"
+        if kind == "number" or _is_letter((kind, text)) or text in (r"\pi", r"\infty"):
             return "{" + text + "}"
         raise _NoFormula("an argument")
 
@@ -259,14 +312,6 @@ class _Formula:
             raise _NoFormula("where the numerator ends")
         return f"{{{text}}}" + self.argument()
 
-    def until_closed(self) -> str:
-        parts: list[str] = []
-        self.brackets.append("}")
-        depth = len(self.brackets)
-        while self.peek() != ("sign", "}") or len(self.brackets) > depth:
-            if self.peek() == _END:
-                raise _NoFormula("an open brace")
-            parts.append(self.one())
-        self.take()
-        self.brackets.pop()
-        return " ".join(parts)
+
+def _is_letter(token: Token) -> bool:
+    return token[0] == "letter" or token[1] in _GREEK

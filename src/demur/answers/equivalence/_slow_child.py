@@ -19,6 +19,8 @@ class Child:
 
     def __init__(self, seconds: float, megabytes: int) -> None:
         self.seconds, self.megabytes = seconds, megabytes
+        self.asked = 0
+        """Requests, answered or not."""
         self.killed = 0
         """Requests that ran into a limit."""
         self.restarted = 0
@@ -30,6 +32,7 @@ class Child:
 
         A process that ended, whoever ended it, says nothing: the next one is asked the same.
         """
+        self.asked += 1
         said: str | None = None
         for _ in range(_TRIES):
             process = self.process or self._start()

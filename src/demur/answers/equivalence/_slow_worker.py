@@ -36,7 +36,7 @@ def main() -> None:
     print("ready", flush=True)
     for line in sys.stdin:
         what, *of = json.loads(line)
-        print(json.dumps({"same": _same, "value": _value}[what](*of)), flush=True)
+        print(json.dumps(_same(*of) if what == "same" else _value(*of)), flush=True)
 
 
 @lru_cache(maxsize=4096)

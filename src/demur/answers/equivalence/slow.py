@@ -52,8 +52,13 @@ class SlowPath:
         self.close()
 
     @property
+    def asked(self) -> int:
+        """Questions that were put to the child, about one answer or two."""
+        return self._child.asked
+
+    @property
     def killed(self) -> int:
-        """Answers and pairs that ran into a limit."""
+        """Questions that ran into a limit."""
         return self._child.killed
 
     @property
@@ -97,9 +102,7 @@ class SlowPath:
         if self.store is not None:
             _slow_file.write(self.store, self.verdicts, self.readings)
 
-    def _joined(
-        self, keys: Sequence[str | None], answers: Sequence[Any]
-    ) -> tuple[dict[str, str], dict[str, str]]:
+    def _joined(self, keys: Sequence[str | None], answers: Sequence[Any]) -> tuple[dict[str, str], dict[str, str]]:
         """The key that each merged one becomes, and the shortest spelling of every key."""
         if all(key is None or _is_readable(key) for key in keys):
             return {}, {}
