@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from demur import answers
 from demur.answers import SlowPath, mathematics
 from demur.answers.equivalence._formulas import formula as written
+from demur.answers.equivalence._formulas import sides
 from demur.errors import InvalidValue, MissingExtra
 from demur.pools.respelled import accepting_spellings
 from demur.records import Problem
@@ -69,6 +70,8 @@ APART = [
 ]  # fmt: skip
 """Pairs that are not the same, such as math-verify, its parser or a hasty reader takes for one."""
 
+TOKENS = re.findall(r"\\[a-zA-Z]+|.", " ".join([*SAME, *(a for a, _ in APART)]))
+
 
 @pytest.fixture(scope="module")
 def slow():
@@ -113,6 +116,23 @@ def test_a_formula_means_to_math_verify_what_it_means_to_the_rules(slow, formula
     """Asked what the rules know: nothing in how a formula is written out for it lets its parser stray."""
     [exactly, *_] = slow._work_out(written(formula))
     assert mathematics.key(f"${exactly}$") == mathematics.key(formula)
+
+
+@given(
+    st.text(max_size=400)
+    | st.text("\\\\{}()[]|^_&,=!$\"'* 0123ndxk+-/.", max_size=400)
+    | st.lists(st.sampled_from(TOKENS)).map("".join)
+)
+def test_any_text_is_a_formula_or_none(text):
+    for side in sides(text) or []:
+        if (once := written(side)) is not None:
+            assert written(once) == once, "what is written out stays as it is"
+
+
+def test_brackets_without_end_are_no_formula():
+    for bracket in "({[|":
+        assert written(bracket * 300) is None
+        assert written(bracket * 100 + "1" + {"(": ")", "{": "}", "[": "]", "|": "|"}[bracket] * 100) is None
 
 
 def test_it_merges_what_the_rules_compare_as_text_and_nothing_else():

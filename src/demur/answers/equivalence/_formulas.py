@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 
 _LONGEST = 300
+_DEEPEST = 40
 _SIGNS = {
     **dict.fromkeys("−–", "-"), **dict.fromkeys("×·⋅", r"\cdot "), "∑": r"\sum ", "∏": r"\prod ", "∫": r"\int ",
     "π": r"\pi ", "∞": r"\infty ", "→": r"\to ", "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ",
@@ -134,7 +135,7 @@ class _Formula:
     """Tokens written out one after the other: arguments in braces, products with their sign."""
 
     def __init__(self, tokens: list[Token]) -> None:
-        self.tokens, self.position = tokens, 0
+        self.tokens, self.position, self.depth = tokens, 0, 0
         self.is_barred = False
         """Between the bars of an absolute value."""
         self.is_factor = False
@@ -153,6 +154,9 @@ class _Formula:
         """All tokens up to one that ends them."""
         parts: list[str] = []
         self.is_factor = False
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise _NoFormula("too deep")
         while self.peek() != until:
             if self.is_factor and self.starts_factor():
                 parts.append(r"\cdot")
@@ -160,6 +164,7 @@ class _Formula:
             parts.append(self.one())
         self.take()
         self.is_factor = True
+        self.depth -= 1
         return " ".join(parts)
 
     def starts_factor(self) -> bool:

@@ -24,6 +24,8 @@ from demur.answers.equivalence._slow_child import Child
 from demur.answers.equivalence.mathematics.keys import key as key_of
 
 _DOLLAR = re.compile(r"\\?\$")
+_COMMA = re.compile(r"\d,\d")
+"""Between digits it is what the question's language says, which is not known here."""
 
 
 class SlowPath:
@@ -138,7 +140,7 @@ class SlowPath:
 
     def _spelled(self, side: str) -> str | None:
         """A side of an answer as the rules can read it, or as they read what it comes to."""
-        if _is_readable(key_of(side)):
+        if _is_readable(key_of(side)) and not _COMMA.search(side):
             return side
         written = formula(side)
         if written is None:
