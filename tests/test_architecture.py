@@ -42,6 +42,7 @@ MAY_READ_GOLD = {
     "pools/gold.py",
     "pools/parquet.py",
     "pools/labels.py",
+    "pools/respelled.py",
     "pools/simulated.py",
     "store/rows.py",
     "cli/simulate.py",

@@ -6,6 +6,10 @@ import json
 
 import pytest
 
+from demur.pools.fields import FieldChoice, read_table
+from demur.pools.jsonl import read_pools
+from demur.pools.labels import read_labels
+
 
 @pytest.fixture
 def file(tmp_path):
@@ -56,14 +60,84 @@ def test_extraction_and_relation_of_your_own(demur, file, tmp_path):
     assert [p["answer"] for p in read(tmp_path / "x.jsonl")[1]["paths"]] == ["\\", None, "3", None]
 
 
+def right_paths(file):
+    """Whether each path of a file is right, by its gold."""
+    pools = list(read_pools(file))
+    table = read_table(pools, FieldChoice())
+    return read_labels(pools, table).of_paths(table)
+
+
 def test_the_slow_path_gives_an_answer_the_spelling_it_is_equal_to(demur, tmp_path):
     pool = {"id": "q", "task": "math", "gold": "6", "paths": [{"answer": "\\sum_{k=1}^{3} k"}, {"answer": "6"}]}
     (tmp_path / "s.jsonl").write_text(json.dumps(pool) + "\n")
+    ran = demur("answers", "s.jsonl", "-o", "slow.jsonl", "--slow", "verdicts.json")
+    assert ran.code == 0
+    assert "asked math-verify 1 times and gave 1 answers the spelling they are equal to" in ran.out
+    [classed] = read(tmp_path / "slow.jsonl")
+    assert [p["answer"] for p in classed["paths"]] == ["6", "6"]
+    assert classed["paths"][0]["answer_written"] == "\\sum_{k=1}^{3} k"
+    assert "answer_written" not in classed["paths"][1]
+    assert classed["gold"] == "6"
+    again = demur("answers", "s.jsonl", "-o", "again.jsonl", "--slow", "verdicts.json", "--json").json
+    assert again["slow"] == {"respelled": 1, "disputed": 0, "asked": 0, "killed": 0, "restarted": 0}
+
+
+HALF, SIX = "\\int_0^1 x dx", "\\sum_{k=1}^{3} k"
+
+
+def test_with_the_slow_path_every_right_path_stays_right_whatever_gold_is(demur, tmp_path):
+    pools = [
+        ("C", ["C", "C", "C", '"C"', "\\sum_{k=1}^{1} C"], [True] * 5),
+        ("6", [SIX, "6", "6.0", "7", "\\sum_{j=1}^{3} j"], [True, True, True, False, True]),
+        (SIX, [SIX, "6", "7", "\\frac{6}{1"], [True, True, False, False]),  # gold that only the slow path can read
+        (["7", SIX], ["6", SIX, "7", "\\sum_{k=1}^{7} 1"], [True, True, True, True]),
+        (HALF, [HALF, HALF.replace("x", "t"), "2"], [True, True, False]),  # and nothing that the rules can
+        ("1/2", [HALF, "2"], [False, False]),  # nobody wrote it as the rules read it, and gold tells nobody
+    ]
+    records = [
+        {"id": f"q{number}", "task": "math", "gold": gold, "paths": [{"answer": answer} for answer in answers]}
+        for number, (gold, answers, _) in enumerate(pools)
+    ]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     assert demur("answers", "s.jsonl", "-o", "slow.jsonl", "--slow", "verdicts.json").code == 0
-    paths = read(tmp_path / "slow.jsonl")[0]["paths"]
-    assert [p["answer"] for p in paths] == ["6", "6"]
-    assert paths[0]["answer_written"] == "\\sum_{k=1}^{3} k"
-    assert (tmp_path / "verdicts.json").exists()
+    before, after = right_paths(tmp_path / "s.jsonl"), right_paths(tmp_path / "slow.jsonl")
+    assert after == [right for _, _, right in pools]
+    for was, now in zip(before, after, strict=True):
+        assert all(right for right, was_right in zip(now, was, strict=True) if was_right)
+
+
+def test_gold_changes_no_answer_of_a_classed_file(demur, tmp_path):
+    paths = [{"answer": answer} for answer in (SIX, "6", "7", HALF)]
+    classed = []
+    for gold in ("6", SIX, "7", HALF, "1/2", ["x", SIX]):
+        (tmp_path / "g.jsonl").write_text(json.dumps({"id": "q", "task": "math", "gold": gold, "paths": paths}) + "\n")
+        assert demur("answers", "g.jsonl", "-o", "classed.jsonl", "--slow", "verdicts.json").code == 0
+        [pool] = read(tmp_path / "classed.jsonl")
+        classed.append(pool["paths"])
+    assert all(same == classed[0] for same in classed)
+
+
+def test_the_vote_of_a_classed_file_counts_merged_answers_together(demur, tmp_path):
+    answers = [SIX, "6", "7", "7", "\\sum_{j=1}^{3} j"]
+    pools = [{"id": f"q{i}", "task": "math", "gold": "6", "paths": [{"answer": a} for a in answers]} for i in range(20)]
+    (tmp_path / "s.jsonl").write_text("".join(json.dumps(pool) + "\n" for pool in pools))
+    demur("answers", "s.jsonl", "-o", "slow.jsonl", "--slow", "verdicts.json")
+    apart, together = (demur("calibrate", f"{name}.jsonl", "--alpha", 0.2, "--json").json for name in ("s", "slow"))
+    assert (apart["vote_accuracy"], together["vote_accuracy"]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "no JSON", '{"format": "demur-verdicts", "verdicts": []}', '{"format": "demur-policy", "version": 2}'],
+)
+def test_a_verdict_file_that_is_none_is_refused_in_one_line_and_left_alone(demur, file, tmp_path, content):
+    (tmp_path / "v.json").write_text(content)
+    ran = demur("answers", file, "-o", "x.jsonl", "--slow", "v.json")
+    assert ran.code == 2
+    assert "cannot be read as verdicts" in ran.err
+    assert "name another file" in ran.err
+    assert ran.err.count("\n") == 1
+    assert (tmp_path / "v.json").read_text() == content
 
 
 def test_two_answers_explained(demur):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from operator import ne
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,6 +36,10 @@ Examples:
 `demur answers --explain '1/2' '0.50'`
 """
 _SLOW = "Put answers that no rule can read to math-verify; verdicts are kept in this file."
+_SLOW_TALE = (
+    "The slow path asked math-verify {asked} times and gave {respelled} answers the spelling they are equal to; "
+    "{disputed} pairs of one value stay apart, {killed} questions ran into a limit, {restarted} children ended."
+)
 
 
 def run(
@@ -83,6 +88,9 @@ def _class_file(
     write_pools(pools, out)
     counts = {name: getattr(tally, name) for name in ("spellings", "classes", "as_text", "winners_changed")}
     facts: dict[str, Any] = {"file": str(out), "problems": len(pools), "methods": dict(tally.methods), **counts}
+    if slow is not None:
+        numbers = {name: getattr(slow, name) for name in ("asked", "killed", "restarted")}
+        facts["slow"] = {"respelled": tally.respelled, "disputed": len(slow.disputed), **numbers}
     if json:
         output.emit({**facts, "without_answer": tally.without})
         return
@@ -93,6 +101,8 @@ def _class_file(
         f"{facts['as_text']} answers could not be read as anything but text and are compared as it stands.\n"
         f"In {facts['winners_changed']} problems the majority vote has another winner than when spellings are compared."
     )
+    if slow is not None:
+        output.say(_SLOW_TALE.format(**facts["slow"]))
     output.say(*("  the same: " + ", ".join(map(output.visible, same)) for same in tally.merged[:5]))
     output.wrote(out)
 
@@ -110,22 +120,26 @@ class _Tally:
     as_text: int = 0
     winners_changed: int = 0
     without: int = 0
+    respelled: int = 0
 
     def classed(self, pool: demur.Pool, slow: demur.answers.SlowPath | None) -> demur.Pool:
         """A pool whose paths have their answers, and the rules and classes of those."""
+        from demur.pools.respelled import accepting_spellings
+
         relation = self.fields.relation_of(pool.problem)
         read = [self._read(path, relation) for path in pool.paths]
         written = [extraction.answer for extraction in read]
         key_of = self.fields.key_of(pool.problem)
         surfaces, keys = written, [key_of(surface) for surface in written]
         self.methods.update(extraction.method for extraction in read)
-        if slow is not None and relation.name == "mathematics":
-            merged = slow.merge(keys, surfaces)
-            # An answer that the slow path found equal to another is given that spelling, so that every later command,
-            # and gold, sees one class by the rules alone.
-            spelling = {key: surface for key, surface in zip(keys, surfaces, strict=True) if key is not None}
-            surfaces = [s if new is None else spelling[new] for s, new in zip(surfaces, merged, strict=True)]
-            keys = merged
+        problem = pool.problem
+        if slow is not None and relation.name == "mathematics" and (spelled := slow.spellings(keys, surfaces)):
+            # An answer that the slow path found equal to another is given that spelling, and gold accepts it where it
+            # accepted the answer, so that every later command sees one class by the rules alone.
+            surfaces = [spelled.get(key or "", surface) for key, surface in zip(keys, surfaces, strict=True)]
+            keys = [key_of(surface) for surface in surfaces]
+            problem = accepting_spellings(problem, spelled, key_of)
+            self.respelled += sum(map(ne, surfaces, written))
         self._add(written, keys)
         paths = []
         for path, extraction, surface, key in zip(pool.paths, read, surfaces, keys, strict=True):
@@ -133,7 +147,7 @@ class _Tally:
             if surface != extraction.answer:
                 extra["answer_written"] = extraction.answer
             paths.append(replace(path, answer=surface, has_answer_field=True, extra=extra))
-        return replace(pool, paths=tuple(paths))
+        return replace(pool, problem=problem, paths=tuple(paths))
 
     def _read(self, path: demur.Path, relation: demur.answers.Relation) -> demur.answers.Extraction:
         from demur.answers.extraction import was_cut

@@ -1,55 +1,51 @@
 """The last resort for answers that the rules cannot read: math-verify, in a child process with hard limits.
 
-It is off unless asked for. It is asked only about classes of which at least one is compared as bare text, one verdict
-per pair, both ways round; the closure of those verdicts merges classes, so the result does not depend on the order of
-paths. The key of a merged class is the smallest of its keys. Verdicts are kept, and can be stored and replayed, so a
-busy machine cannot change one later. A pair that runs into a limit is different, and counted; so is one whose child
-ends time after time.
+It is off unless asked for. An answer that is compared as bare text and is a formula is worked out once, by the parser
+of math-verify; what comes out is spelled so that the rules can read it, and they say which class it belongs to. Only
+where that is the class of another answer is math-verify asked whether the two are equal, both ways round, and only then
+are they one class. So nothing is joined that the rules' own values tell apart; two classes that the rules can read are
+never joined, not even through a third, because an answer has one value; and the order of paths changes nothing.
+
+Values and verdicts are kept, and can be stored and replayed, so a busy machine cannot change one later. What runs into
+a limit has no value and is different, and counted; so is what makes the child end time after time.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
-from pathlib import Path
-from subprocess import DEVNULL, PIPE, Popen
 from typing import Any, Self
 
-from demur.errors import InvalidValue, MissingExtra
-from demur.files.atomic import atomic_file
-from demur.files.inputs import text_of
-from demur.files.strict_json import parse
-from demur.foreign_code import is_readable, isolated_python, without_secrets
+from demur.answers.equivalence import _slow_file
+from demur.answers.equivalence._formulas import accounts_for, formula, sides
+from demur.answers.equivalence._slow_child import Child
+from demur.answers.equivalence.mathematics.keys import key as key_of
 
-_START_SECONDS = 60.0
-_TRIES = 3
-_FORMAT = "demur-verdicts"
-_LONGEST_FORMULA = 300
-_COMMAND = re.compile(r"\\[a-zA-Z]+")
-_WORD = re.compile(r"[A-Za-z]{4,}")
+_DOLLAR = re.compile(r"\\?\$")
+_COMMA = re.compile(r"\d,\d")
+"""Between digits it is what the question's language says, which is not known here."""
 
 
 class SlowPath:
-    """Pairwise verdicts of math-verify, bounded in time and memory, remembered.
+    """Values and pairwise verdicts of math-verify, bounded in time and memory, remembered.
 
-    `store` names a file to replay verdicts from, and to write them to when the path is closed.
+    `store` names a file to replay them from, and to write them to when the path is closed.
     """
 
     def __init__(
         self, *, seconds: float = 2.0, megabytes: int = 2048, store: str | os.PathLike[str] | None = None
     ) -> None:
-        self.seconds, self.megabytes, self.store = seconds, megabytes, store
-        self.verdicts: dict[tuple[str, str], bool] = {}
-        self.killed = 0
-        """Pairs that ran into a limit."""
-        self.restarted = 0
-        """Children that ended by themselves, or that somebody else ended."""
-        self._worker: Popen[str] | None = None
+        self.store = store
+        self.verdicts: _slow_file.Verdicts = {}
+        self.readings: _slow_file.Readings = {}
+        """How the value of each formula that was asked about is spelled; nothing where it has none."""
+        self.disputed: set[tuple[str, str]] = set()
+        """Pairs of one value that math-verify calls different: they stay apart."""
+        self._child = Child(seconds, megabytes)
         if store is not None and os.path.exists(store):
-            self.verdicts.update(_read(store))
+            self.verdicts, self.readings = _slow_file.read(store)
 
     def __enter__(self) -> Self:
         return self
@@ -57,111 +53,129 @@ class SlowPath:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def asked(self) -> int:
+        """Questions that were put to the child, about one answer or two."""
+        return self._child.asked
+
+    @property
+    def killed(self) -> int:
+        """Questions that ran into a limit."""
+        return self._child.killed
+
+    @property
+    def restarted(self) -> int:
+        """Children that ended by themselves, or that somebody else ended."""
+        return self._child.restarted
+
     def same(self, a: str, b: str) -> bool:
         """Whether math-verify calls two answers equal, either way round."""
         pair = (min(a, b), max(a, b))
         if pair not in self.verdicts:
-            self.verdicts[pair] = self._ask(pair)
+            self.verdicts[pair] = self._child.ask("same", *pair) is True
         return self.verdicts[pair]
 
-    def merge(self, keys: Sequence[str | None], surfaces: Sequence[Any]) -> list[str | None]:
-        """The keys of one pool, classes that math-verify holds equal merged."""
-        spelling: dict[str, str] = {}
-        for key, surface in zip(keys, surfaces, strict=True):
-            if key is not None:
-                text = str(surface).strip()
-                spelling[key] = min(spelling.get(key, text), text, key=lambda spelt: (len(spelt), spelt))
-        root = {key: key for key in spelling}
+    def worked_out(self, answer: str) -> str | None:
+        """An answer spelled as what it comes to; None where it is no formula, or has no value."""
+        parts = [self._spelled(side) for side in sides(answer) or [""]]
+        if None in parts or len({key for part in parts if _is_number(key := key_of(str(part)))}) > 1:
+            return None  # one side is not worked out, or the equation says that two numbers are one
+        return " = ".join(map(str, parts))
+
+    def merge(self, keys: Sequence[str | None], answers: Sequence[Any]) -> list[str | None]:
+        """The keys of one pool, classes that are the same by value and by math-verify merged.
+
+        A merged class has the key of the member that the rules can read, if there is one, else the smallest.
+        """
+        joined, _ = self._joined(keys, answers)
+        return [None if key is None else joined.get(key, key) for key in keys]
+
+    def spellings(self, keys: Sequence[str | None], answers: Sequence[Any]) -> dict[str, str]:
+        """For each key of one pool that is merged into another: how that other one is written, at its shortest.
+
+        Answers that are spelled so are one class by the rules alone.
+        """
+        joined, shortest = self._joined(keys, answers)
+        return {key: shortest[into] for key, into in joined.items()}
+
+    def close(self) -> None:
+        """Stop the child, and write what it said if that has a store."""
+        self._child.stop()
+        if self.store is not None:
+            _slow_file.write(self.store, self.verdicts, self.readings)
+
+    def _joined(self, keys: Sequence[str | None], answers: Sequence[Any]) -> tuple[dict[str, str], dict[str, str]]:
+        """The key that each merged one becomes, and the shortest spelling of every key."""
+        if all(key is None or _is_readable(key) for key in keys):
+            return {}, {}
+        shortest = _shortest(keys, answers)
+        meant = {key: text if _is_readable(key) else self.worked_out(text) or text for key, text in shortest.items()}
+        of_value: dict[str, list[str]] = {}
+        for key in sorted(shortest, key=_readable_first):
+            of_value.setdefault(key if _is_readable(key) else key_of(meant[key]) or key, []).append(key)
+        joined: dict[str, str] = {}
+        for same_value in of_value.values():
+            joined |= self._closure(same_value, meant)
+        return joined, shortest
+
+    def _closure(self, keys: Sequence[str], meant: Mapping[str, str]) -> dict[str, str]:
+        """Of keys of one value, readable ones first: the key that each becomes that math-verify holds equal to it."""
+        root = {key: key for key in keys}
 
         def find(key: str) -> str:
             while root[key] != key:
                 key = root[key]
             return key
 
-        for a, b in combinations(sorted(spelling), 2):
-            undecided = a.startswith("s:") or b.startswith("s:")
-            readable = not (_is_prose(spelling[a]) or _is_prose(spelling[b]))
-            if undecided and readable and find(a) != find(b) and self.same(spelling[a], spelling[b]):
-                low, high = sorted((find(a), find(b)))
-                root[high] = low
-        return [None if key is None else find(key) for key in keys]
+        for a, b in combinations(keys, 2):
+            if find(a) == find(b):
+                continue
+            one, other = (_DOLLAR.sub("", meant[key]).strip() for key in (a, b))
+            if one == other or self.same(one, other):
+                first, second = sorted((find(a), find(b)), key=_readable_first)
+                root[second] = first
+            else:
+                self.disputed.add((one, other))
+        return {key: find(key) for key in keys if find(key) != key}
 
-    def close(self) -> None:
-        """Stop the child, and write the verdicts if they have a store."""
-        self._stop()
-        if self.store is not None:
-            rows = [[a, b, verdict] for (a, b), verdict in sorted(self.verdicts.items())]
-            with atomic_file(self.store) as unfinished:
-                unfinished.write_text(json.dumps({"format": _FORMAT, "verdicts": rows}), encoding="utf-8")
-
-    def _ask(self, pair: tuple[str, str]) -> bool:
-        """A verdict; a child that ended, whoever ended it, is no verdict: the next one is asked the same."""
-        for _ in range(_TRIES):
-            worker = self._worker or self._start()
-            if worker is not None and (answer := self._answer(worker, pair)) is not None:
-                break
-            self._stop()
-            self.restarted += 1
-        else:
-            answer = ""
-        if answer in ("true", "false"):
-            return answer == "true"
-        self.killed += 1
-        self._stop()
-        return False
-
-    def _answer(self, worker: Popen[str], pair: tuple[str, str]) -> str | None:
-        """What the child says, nothing where time is up, or None where there is no child any more."""
-        assert worker.stdin is not None
-        try:
-            worker.stdin.write(json.dumps(pair) + "\n")
-            worker.stdin.flush()
-        except OSError:
+    def _spelled(self, side: str) -> str | None:
+        """A side of an answer as the rules can read it, or as they read what it comes to."""
+        if _is_readable(key_of(side)) and not _COMMA.search(side):
+            return side
+        written = formula(side)
+        if written is None:
             return None
-        return self._listen(worker, self.seconds)
+        if written not in self.readings:
+            self.readings[written] = self._work_out(written)
+        spellings = [f"${spelling}$" for spelling in self.readings[written]]
+        return next(iter([spelling for spelling in spellings if _is_readable(key_of(spelling))] or spellings), None)
 
-    def _start(self) -> Popen[str] | None:
-        """A child that is ready to be asked; None where it ended before it was."""
-        command = isolated_python(str(Path(__file__).with_name("_slow_worker.py")), str(self.megabytes))
-        self._worker = Popen(
-            command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True, bufsize=1, env=without_secrets()
-        )
-        said = self._listen(self._worker, _START_SECONDS)
-        if said == "missing":
-            self._stop()
-            raise MissingExtra("the slow path needs math-verify", "math")
-        return self._worker if said == "ready" else None
-
-    def _listen(self, worker: Popen[str], seconds: float) -> str | None:
-        """A line of the child's, nothing where none came in time, or None where none will come."""
-        assert worker.stdout is not None
-        if not is_readable(worker.stdout, seconds):
-            return ""
-        line = worker.stdout.readline()
-        return line.strip() if line.endswith("\n") else None
-
-    def _stop(self) -> None:
-        if self._worker is not None:
-            self._worker.kill()
-            self._worker.communicate()
-            self._worker = None
+    def _work_out(self, written: str) -> list[str]:
+        """Spellings of a formula's value; none where it has no value, or where a letter of it was dropped."""
+        said = self._child.ask("value", written)
+        if said is None:
+            return []
+        names, spellings = said
+        return list(spellings) if accounts_for(names, written) else []
 
 
-def _is_prose(answer: str) -> bool:
-    """Words: a grader of formulas finds some number among them, and calls that the answer."""
-    return len(answer) > _LONGEST_FORMULA or _WORD.search(_COMMAND.sub(" ", answer)) is not None
+def _is_readable(key: str | None) -> bool:
+    return key is not None and not key.startswith("s:")
 
 
-def _read(store: str | os.PathLike[str]) -> Iterable[tuple[tuple[str, str], bool]]:
-    try:
-        document = parse(text_of(Path(store), InvalidValue))
-        if document["format"] != _FORMAT:
-            raise ValueError("not a file of verdicts")
-        rows = [((str(a), str(b)), verdict) for a, b, verdict in document["verdicts"]]
-    except InvalidValue:
-        raise
-    except (ValueError, KeyError, TypeError) as error:
-        raise InvalidValue(f"{store} cannot be read as verdicts: {error}") from None
-    if not all(isinstance(verdict, bool) for _, verdict in rows):
-        raise InvalidValue(f"{store} cannot be read as verdicts: they must be true or false")
-    return rows
+def _readable_first(key: str) -> tuple[bool, str]:
+    return not _is_readable(key), key
+
+
+def _is_number(key: str | None) -> bool:
+    return key is not None and key.startswith(("n:", "c:"))
+
+
+def _shortest(keys: Sequence[str | None], answers: Sequence[Any]) -> dict[str, str]:
+    """The shortest spelling of each key, whatever the order of the answers."""
+    shortest: dict[str, str] = {}
+    for key, answer in zip(keys, answers, strict=True):
+        if key is not None:
+            text = str(answer).strip()
+            shortest[key] = min(shortest.get(key, text), text, key=lambda spelt: (len(spelt), spelt))
+    return shortest
