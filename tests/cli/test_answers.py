@@ -141,15 +141,68 @@ def test_a_verdict_file_that_is_none_is_refused_in_one_line_and_left_alone(demur
 
 
 def test_two_answers_explained(demur):
-    assert "The same by mathematics@2" in demur("answers", "--explain", "1/2", "0.50").out
+    assert "The same by auto@1" in demur("answers", "--explain", "1/2", "0.50").out
     facts = demur("answers", "--explain", "4t", "4", "--json").json
     assert facts["same"] is False
     assert "text@2" in demur("answers", "--explain", "The Beatles", "beatles", "--relation", "text").out
 
 
+def test_the_whole_way_from_a_text_to_its_key_is_explained(demur, file):
+    told = demur("answers", "--explain", "We add. So the answer is 0.50.", "1/2", "--task", "math").out
+    assert "by its 'answer is' at (25, 29): '0.50' is read as the number 1/2  [n:1/2]" in told
+    assert "The same by mathematics@2." in told
+    told = demur("answers", file, "--explain").out
+    assert "q0, path 0: found by boxed, by mathematics@2\n  text    so \\boxed{⟦\\frac12⟧}" in told
+    assert "  key     n:1/2: the number 1/2" in told
+    assert told.count("found by boxed") == 1
+    assert demur("answers", file, "--explain", "--problem", "q3").out.count("found by") == 4
+
+
+def test_a_file_is_looked_at_without_writing_one(demur, file, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    told = demur("answers", file).out
+    assert "How answers were found" in told
+    assert "31 of 120 paths (26%) have no answer" in told
+    assert "--answer-marker, --labels, --task or --extract" in told
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_texts_are_read_whatever_answers_there_are(demur, tmp_path):
+    path = {"answer": "7", "text": "My verdict: 8"}
+    (tmp_path / "a.jsonl").write_text(json.dumps({"id": "q", "task": "math", "paths": [path]}) + "\n")
+    assert demur("answers", "a.jsonl", "--json").json["methods"] == {"given": 1}
+    demur("answers", "a.jsonl", "--from-texts", "--answer-marker", "my verdict:", "-o", "b.jsonl")
+    read_again = read(tmp_path / "b.jsonl")[0]["paths"][0]
+    assert (read_again["answer"], read_again["extraction"], read_again["found_at"]) == ("8", "marker", [12, 13])
+
+
+def test_classes_of_what_looks_different_are_warned_of(demur, tmp_path):
+    paths = [{"answer": "5 dollars"}, {"answer": "5 euros"}, {"answer": "5"}]
+    (tmp_path / "a.jsonl").write_text(json.dumps({"id": "q", "task": "math", "paths": paths}) + "\n")
+    warned = demur("answers", "a.jsonl", "--json").json["warnings"]
+    assert warned == ["in 1 of 1 problems one class holds what looks different: n:5 holds '5 dollars' and '5 euros'"]
+
+
+def test_labels_without_letters(demur, tmp_path):
+    paths = [{"text": "Thus it is uncertain."}, {"text": "The answer is True."}, {"text": "It is true or false."}]
+    (tmp_path / "a.jsonl").write_text(json.dumps({"id": "q", "gold": "Uncertain", "paths": paths}) + "\n")
+    flags = ["--task", "mc", "--labels", "True,False,Uncertain"]
+    demur("answers", "a.jsonl", *flags, "-o", "b.jsonl")
+    assert [path["answer"] for path in read(tmp_path / "b.jsonl")[0]["paths"]] == ["Uncertain", "True", None]
+    told = demur("calibrate", "b.jsonl", *flags, "--alpha", 0.5, "--json")
+    assert "answers are compared by choice@2" in told.err
+
+
 @pytest.mark.parametrize(
     ("flags", "complaint"),
-    [([], "give a pool file and -o FILE"), (["texts.jsonl"], "give a pool file and -o FILE"),
+    [([], "give one pool file or run, or --explain and texts"), (["--explain"], "give the texts or answers to explain"),
+     (["texts.jsonl", "x.jsonl"], "give one pool file or run"), (["none.jsonl"], "there is no file none.jsonl"),
+     (["texts.jsonl", "--answer-marker", "My verdict:"], "no path has the answer marker 'My verdict:'"),
+     (["texts.jsonl", "--answer-marker", " "], "an answer marker must not be blank"),
+     (["texts.jsonl", "--task", "sums"], "the task 'sums' is not known; known are math (mathematics, maths, gsm8k"),
+     (["texts.jsonl", "--labels", "yes,Yes"], "the label 'Yes' is given twice"),
+     (["texts.jsonl", "--labels", "yes,,no"], "a label must not be blank"),
+     (["texts.jsonl", "--explain", "--problem", "q99"], "no problem has the id 'q99'"),
      (["texts.jsonl", "-o", "texts.jsonl"], "is an input of this command"),
      (["texts.jsonl", "-o", "x.jsonl", "--relation", "maths"], "unknown relation 'maths'"),
      (["texts.jsonl", "-o", "x.jsonl", "--extract", "("], "nor a regular expression"),

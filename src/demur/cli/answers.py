@@ -1,10 +1,10 @@
-"""`demur answers`: extract answers from texts and put them into classes, or explain why two are the same."""
+"""`demur answers`: read answers off texts, put equal ones into classes, and show how that was done."""
 
 from __future__ import annotations
 
 from collections import Counter
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import ne
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,90 +12,190 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import demur
-from demur.cli import output
+from demur.cli import options, output
 from demur.cli.options import AnswerField, Json, Relation, Text, option
 from demur.cli.replacing import POOLS, refuse_overwriting
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from demur.answers.extraction.custom import Extractor
+    from demur.pools.reading import AnswerReader, PathRead
 
 NAME = "answers"
-HELP = """Extract the answers of a pool file and put equal ones into one class, or explain two answers.
+HELP = """Read the answers of paths off their texts, put equal ones into one class, and show how that was done.
 
-Writes a copy of the file in which every path has `answer`, `extraction` (the rule that found it) and `key` (equal for
-equal answers). Paths that have an answer keep it, unless `--extract` says how to read their text. With `--slow` an
-answer that only math-verify can read is given the spelling it is equal to.
+Ends with a table: how answers were found, how many, and three of each. With `-o` it writes a copy in which every path
+has `answer`, `extraction` (the rule that found it), `found_at` (where) and `key` (equal for equal answers). Paths that
+have an answer keep it, unless `--from-texts` or `--extract` says otherwise. `--explain` shows the whole way from a text
+to its key. With `--slow` an answer that only math-verify can read is given the spelling it is equal to.
 
 Examples:
 
-`demur answers pools.jsonl -o classed.jsonl`
+`demur answers pools.jsonl`
 
-`demur answers pools.jsonl -o classed.jsonl --extract 'The answer is (.*)'`
+`demur answers pools.jsonl --from-texts --answer-marker 'My answer:' -o classed.jsonl`
 
-`demur answers --explain '1/2' '0.50'`
+`demur answers pools.jsonl --task mc --labels True,False,Uncertain -o classed.jsonl`
+
+`demur answers pools.jsonl --explain --problem q7`
+
+`demur answers --explain '1/2' 'So the answer is 0.50.'`
 """
 _SLOW = "Put answers that no rule can read to math-verify; verdicts are kept in this file."
 _SLOW_TALE = (
     "The slow path asked math-verify {asked} times and gave {respelled} answers the spelling they are equal to; "
     "{disputed} pairs of one value stay apart, {killed} questions ran into a limit, {restarted} children ended."
 )
+_READ_BY = "Read texts by package.module:function, or a regular expression."
+_MARKER = "Words behind which texts have their answer, where the prompt asked for them; repeatable."
+_EXPLAINED = 6
 
 
 def run(
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="Pool file.", show_default=False)] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE]", help="Pool file or run; with --explain, or texts.", show_default=False),
+    ] = None,
     out: Annotated[Path | None, option("--out", "FILE", "Where to write the copy.", "-o")] = None,
-    explain: Annotated[
-        tuple[str, str] | None, option("--explain", "A B", "Say why A and B are, or are not, the same.")
-    ] = None,
-    extract: Annotated[
-        Text, option("--extract", "SPEC", "Read texts by package.module:function, or a regular expression.")
-    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show the whole way from texts to keys.")] = False,
+    problem: Annotated[Text, option("--problem", "ID", "With --explain: all paths of this problem.")] = None,
+    from_texts: Annotated[
+        bool, typer.Option("--from-texts", help="Read texts, whatever answers their paths have.")
+    ] = False,
+    extract: Annotated[Text, option("--extract", "SPEC", _READ_BY)] = None,
+    answer_marker: Annotated[list[str] | None, option("--answer-marker", "TEXT", _MARKER)] = None,
     slow: Annotated[Path | None, option("--slow", "VERDICTS", _SLOW)] = None,
     relation: Relation = None,
+    task: options.Task = None,
+    labels: options.LabelSet = None,
     answer_field: AnswerField = None,
+    run_name: options.RunName = None,
     json: Json = False,
 ) -> None:
-    if explain is not None:
-        _explain(*explain, relation, json=json)
+    fields = demur.FieldChoice(
+        answer_field or "answer",
+        relation=relation,
+        task=task,
+        labels=options.label_names(labels),
+        markers=tuple(answer_marker or ()),
+    )
+    if explain and not (given and len(given) == 1 and (problem is not None or _is_place(given[0]))):
+        _explain(given or [], fields, json=json)
         return
-    if file is None or out is None:
-        raise InvalidValue("give a pool file and -o FILE, or --explain A B")
-    refuse_overwriting(out, file, by=POOLS)
-    _class_file(file, out, extract, relation, answer_field or "answer", slow, json=json)
+    if not given or len(given) != 1:
+        raise InvalidValue("give one pool file or run, or --explain and texts")
+    refuse_overwriting(out, given[0], by=POOLS)
+    source = demur.open_pools(given[0], run_name, texts=True, partial=True, say=output.mention)
+    reader = _reader(fields, extract, from_texts)
+    if explain:
+        _explain_file(source, reader, problem)
+        return
+    _class_file(source, reader, out, slow, json=json)
 
 
-def _explain(a: str, b: str, relation: str | None, *, json: bool) -> None:
-    chosen = demur.answers.relation_named(relation or "mathematics")
+def _reader(fields: demur.FieldChoice, extract: str | None, from_texts: bool) -> AnswerReader:
+    from demur.answers.extraction.custom import parse_extractor
+    from demur.pools.reading import AnswerReader
+
+    return AnswerReader(fields, None if extract is None else parse_extractor(extract), from_texts)
+
+
+def _is_place(given: str) -> bool:
+    return "://" in given or Path(given).is_file()
+
+
+def _explain(texts: list[str], fields: demur.FieldChoice, *, json: bool) -> None:
+    """How texts or bare answers are read, and whether all of them are one answer."""
+    from demur.answers.kinds import reading
+    from demur.tasks import asked_by
+
+    if not texts:
+        raise InvalidValue("give the texts or answers to explain, or a pool file")
+    asked_of = demur.Problem("explained")
+    relation, asked = fields.relation_of(asked_of), asked_by(asked_of, fields.labels, fields.markers)
+    found = [relation.extract(text, asked) for text in texts]
+    # An answer by itself is what it is; a text is what it says.
+    answers = [each.answer if _is_text(text, each) else text for text, each in zip(texts, found, strict=True)]
+    keys = [relation.key(answer, asked) for answer in answers]
+    same = None not in keys and len(set(keys)) == 1
     if json:
-        keys, same = [chosen.key(a), chosen.key(b)], demur.answers.equivalent(a, b, chosen)
-        output.emit({"relation": chosen.spec, "keys": keys, "same": same})
+        how = [{"answer": e.answer, "method": e.method, "span": e.span} for e in found]
+        output.emit({"relation": relation.spec, "extractions": how, "keys": keys, "same": same})
+        return
+    for text, each, answer, key in zip(texts, found, answers, keys, strict=True):
+        way = f"{output.visible(text, 80)!r}"
+        if answer is not text:
+            way += f", by its {each.method!r} at {each.span}: {output.visible(answer, 80)!r}"
+        output.say(f"{way} is read as {output.visible(reading(key), 200)}  [{output.visible(key or 'no key', 80)}]")
+    if len(texts) > 1:
+        output.say(f"{'The same' if same else 'Different'} by {relation.spec}.")
     else:
-        output.say(demur.answers.explain(a, b, chosen))
+        output.say(f"Read by {relation.spec}.")
+
+
+def _is_text(text: str, found: demur.answers.Extraction) -> bool:
+    """Whether something was taken out of a text, and not all of it."""
+    return found.answer is not None and found.method not in ("whole text", "last sentence", "closing number")
+
+
+def _explain_file(source: demur.PoolSource, reader: AnswerReader, problem: str | None) -> None:
+    """The way of every path of a problem; without one, of a path per method."""
+    from demur.answers.kinds import reading
+
+    pools = [pool for pool in source.pools if problem is None or pool.problem.id == problem]
+    if not pools:
+        raise InvalidValue(f"no problem has the id {problem!r}", "see those there are: `demur answers FILE -o COPY`")
+    shown: Counter[str] = Counter()
+    for pool in pools:
+        for place, each in enumerate(reader.read(pool)):
+            shown[each.found.method] += 1
+            if problem is None and shown[each.found.method] > 1:
+                continue
+            where = f"{output.visible(pool.problem.id)}, path {place}"
+            output.say(f"{where}: found by {each.found.method}, by {reader.fields.relation_of(pool.problem).spec}")
+            output.say(f"  text    {output.visible(_words(each), 200)}")
+            output.say(
+                f"  answer  {output.DASH if each.found.answer is None else output.visible(each.found.answer, 200)}"
+            )
+            output.say(
+                f"  key     {output.visible(each.key or output.DASH, 120)}: {output.visible(reading(each.key), 120)}"
+            )
+    reader.refuse_unused_marker()
+    output.warn(reader.warnings())
+
+
+def _words(read: PathRead) -> str:
+    text = read.path.text
+    return read.words or ("no text" if text is None else f"…{text[-80:]}")
 
 
 def _class_file(
-    file: Path, out: Path, extract: str | None, relation: str | None, name: str, store: Path | None, *, json: bool
+    source: demur.PoolSource, reader: AnswerReader, out: Path | None, store: Path | None, *, json: bool
 ) -> None:
-    from demur.answers.extraction.custom import parse_extractor
-    from demur.pools.jsonl import read_pools, write_pools
+    from demur.pools.jsonl import write_pools
 
-    fields = demur.FieldChoice(name, relation=relation)
-    tally = _Tally(fields, None if extract is None else parse_extractor(extract))
-    source = read_pools(file)
+    tally = _Classes()
     with nullcontext() if store is None else demur.answers.SlowPath(store=store) as slow:
-        pools = [tally.classed(pool, slow) for pool in source]
-    write_pools(pools, out)
+        pools = [tally.classed(pool, reader, slow) for pool in source.pools]
+    reader.refuse_unused_marker()
+    structure = (
+        None if reader.fields.relation is None else demur.answers.relation_named(reader.fields.relation).structure
+    )
+    if structure is not None and (unmet := structure.unmet(tally.answers)):
+        raise InvalidValue(
+            f"the rules for answers name {unmet[0]!r}, and no answer has that", "correct it or leave it out"
+        )
+    if out is not None:
+        write_pools(pools, out)
     counts = {name: getattr(tally, name) for name in ("spellings", "classes", "as_text", "winners_changed")}
-    facts: dict[str, Any] = {"file": str(out), "problems": len(pools), "methods": dict(tally.methods), **counts}
+    facts: dict[str, Any] = {"file": None if out is None else str(out), "problems": len(pools), **counts}
+    facts |= {"methods": dict(reader.methods), "without_answer": reader.without, "kinds": dict(tally.kinds)}
     if slow is not None:
         numbers = {name: getattr(slow, name) for name in ("asked", "killed", "restarted")}
         facts["slow"] = {"respelled": tally.respelled, "disputed": len(slow.disputed), **numbers}
     if json:
-        output.emit({**facts, "without_answer": tally.without})
+        examples = {method: list(found) for method, found in reader.examples.items()}
+        output.emit({**facts, "examples": examples, "warnings": reader.warnings()})
         return
-    columns = {"rule": lambda method: method[0], "paths": lambda method: str(method[1])}
-    output.table_of("How answers were found", tally.methods.most_common(), columns)
     output.say(
         f"{facts['spellings']} spellings in {facts['problems']} problems are {facts['classes']} classes; "
         f"{facts['as_text']} answers could not be read as anything but text and are compared as it stands.\n"
@@ -104,75 +204,69 @@ def _class_file(
     if slow is not None:
         output.say(_SLOW_TALE.format(**facts["slow"]))
     output.say(*("  the same: " + ", ".join(map(output.visible, same)) for same in tally.merged[:5]))
+    read_as = ", ".join(f"{many:,} {kind}" for kind, many in tally.kinds.most_common())
+    output.say(f"Answers are compared by {' and '.join(sorted(tally.relations))}: {read_as or 'none'}.")
+    columns: output.Columns = {
+        "found by": lambda method: method[0],
+        "paths": lambda method: f"{method[1]:,}",
+        "such as": lambda method: "   ".join(output.visible(found, 30) for found in reader.examples[method[0]]),
+    }
+    output.table_of("How answers were found", reader.methods.most_common(), columns)
+    output.warn(reader.warnings())
     output.wrote(out)
 
 
 @dataclass
-class _Tally:
-    """How the answers of a file are read and put into classes, and what happened to them."""
+class _Classes:
+    """What became of the answers of a file: spellings, classes, winners."""
 
-    fields: demur.FieldChoice
-    extractor: Extractor | None
-    methods: Counter[str] = field(default_factory=Counter)
+    relations: set[str] = field(default_factory=set)
+    kinds: Counter[str] = field(default_factory=Counter)
+    answers: set[str] = field(default_factory=set)
     merged: list[list[str]] = field(default_factory=list)
     spellings: int = 0
     classes: int = 0
     as_text: int = 0
     winners_changed: int = 0
-    without: int = 0
     respelled: int = 0
 
-    def classed(self, pool: demur.Pool, slow: demur.answers.SlowPath | None) -> demur.Pool:
+    def classed(self, pool: demur.Pool, reader: AnswerReader, slow: demur.answers.SlowPath | None) -> demur.Pool:
         """A pool whose paths have their answers, and the rules and classes of those."""
+        from dataclasses import replace
+
+        from demur.answers.kinds import counted
+        from demur.pools.reading import with_answers
         from demur.pools.respelled import accepting_spellings
 
-        relation = self.fields.relation_of(pool.problem)
-        read = [self._read(path, relation) for path in pool.paths]
-        written = [extraction.answer for extraction in read]
-        key_of = self.fields.key_of(pool.problem)
-        surfaces, keys = written, [key_of(surface) for surface in written]
-        self.methods.update(extraction.method for extraction in read)
-        problem = pool.problem
-        if slow is not None and relation.name == "mathematics" and (spelled := slow.spellings(keys, surfaces)):
+        relation, read = reader.fields.relation_of(pool.problem), reader.read(pool)
+        self.relations.add(relation.spec)
+        written, keys = [each.found.answer for each in read], [each.key for each in read]
+        classed = with_answers(pool, read)
+        if slow is not None and relation.name == "mathematics" and (spelled := slow.spellings(keys, written)):
             # An answer that the slow path found equal to another is given that spelling, and gold accepts it where it
             # accepted the answer, so that every later command sees one class by the rules alone.
-            surfaces = [spelled.get(key or "", surface) for key, surface in zip(keys, surfaces, strict=True)]
+            key_of = reader.fields.key_of(pool.problem)
+            surfaces = [spelled.get(key or "", surface) for key, surface in zip(keys, written, strict=True)]
             keys = [key_of(surface) for surface in surfaces]
-            problem = accepting_spellings(problem, spelled, key_of)
             self.respelled += sum(map(ne, surfaces, written))
+            paths = []
+            for path, surface, answer, key in zip(classed.paths, surfaces, written, keys, strict=True):
+                extra = {**path.extra, "key": key} | ({} if surface == answer else {"answer_written": answer})
+                paths.append(replace(path, answer=surface, extra=extra))
+            classed = replace(classed, problem=accepting_spellings(pool.problem, spelled, key_of), paths=tuple(paths))
+        self.kinds.update(counted(keys))
         self._add(written, keys)
-        paths = []
-        for path, extraction, surface, key in zip(pool.paths, read, surfaces, keys, strict=True):
-            extra = {**path.extra, "extraction": extraction.method, "key": key}
-            if surface != extraction.answer:
-                extra["answer_written"] = extraction.answer
-            paths.append(replace(path, answer=surface, has_answer_field=True, extra=extra))
-        return replace(pool, problem=problem, paths=tuple(paths))
-
-    def _read(self, path: demur.Path, relation: demur.answers.Relation) -> demur.answers.Extraction:
-        from demur.answers.extraction import was_cut
-        from demur.answers.relations import as_written
-        from demur.pools.scores import field_of
-
-        name = self.fields.answer_field
-        given = path.answer if name == "answer" else field_of(path, [name])
-        readable = (str, int, float) if relation.structure is None else (str, int, float, dict, list)
-        if self.extractor is None and isinstance(given, readable):
-            return demur.answers.Extraction((as_written(given) or "").strip() or None, "given")
-        if path.text is None:
-            return demur.answers.Extraction(None, "no text")
-        truncated = was_cut(path.extra.get("finish_reason"))
-        return (self.extractor or relation.extract)(path.text, truncated=truncated)
+        return classed
 
     def _add(self, surfaces: list[str | None], keys: list[str | None]) -> None:
         by_key: dict[str, set[str]] = {}
         for surface, key in zip(surfaces, keys, strict=True):
             if surface is not None and key is not None:
                 by_key.setdefault(key, set()).add(surface)
+        self.answers.update(*by_key.values())
         self.spellings += sum(map(len, by_key.values()))
         self.classes += len(by_key)
         self.as_text += sum(key.startswith("s:") for key in keys if key is not None)
-        self.without += sum(key is None for key in keys)
         self.merged += [sorted(same)[:4] for same in by_key.values() if len(same) > 1]
         winners = {surface for key in _leaders(keys) for surface in by_key[key]}
         self.winners_changed += not winners >= _leaders(surfaces)

@@ -11,7 +11,7 @@ import typer
 
 import demur
 from demur.cli import output, sampling_options
-from demur.cli.options import Config, Json, RunPlace, Text, argument, mention, option
+from demur.cli.options import Config, Json, LabelSet, RunPlace, Text, argument, label_names, mention, option
 from demur.cli.progress import Meter, duration, stop_on_sigterm
 from demur.errors import InvalidValue
 
@@ -50,8 +50,12 @@ def run(
     stop: sampling_options.Stop = None,
     prompt: sampling_options.PromptName = None,
     extract: sampling_options.Extract = None,
+    answer_marker: sampling_options.AnswerMarker = None,
+    labels: LabelSet = None,
     logprobs: sampling_options.Logprobs = None,
-    task: Annotated[Text, typer.Option("--task", help="math, qa or mc, where the questions do not say.")] = None,
+    task: Annotated[
+        Text, option("--task", "NAME", "math, qa, mc or a data set's name, where the questions do not say.")
+    ] = None,
     split: Annotated[Text, typer.Option("--split", help="Split of a dataset from the hub.")] = None,
     level: Annotated[int | None, typer.Option("--level", help="One level of MATH.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most so many problems.")] = None,
@@ -74,7 +78,8 @@ def run(
     if task is not None:
         problems = [replace(problem, extra={**problem.extra, "task": task}) for problem in problems]
     drawn = {"paths": paths, "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "stop": stop}
-    read = {"prompt": prompt, "extract": extract, "logprobs": logprobs, "seed": seed}
+    read = {"prompt": prompt, "extract": extract, "answer_marker": answer_marker, "logprobs": logprobs, "seed": seed}
+    read |= {"labels": None if labels is None else list(label_names(labels))}
     asked = {"model": model, "base_url": base_url, "concurrency": concurrency, "patience": patience}
     asked |= {"answer_seconds": answer_seconds, "repeatable": repeatable}
     chosen = read_config(config, trust_address or ()).override(**drawn, **read, **asked)

@@ -24,6 +24,8 @@ Stop = Annotated[list[str] | None, typer.Option("--stop", help="End a path at th
 PromptName = Annotated[Text, option("--prompt", "NAME|FILE", "Prompt by name, or a TOML file.  [default: the task's]")]
 _READ = "Read answers by package.module:function or a regular expression."
 Extract = Annotated[Text, option("--extract", "SPEC", _READ)]
+_MARKER = "Words behind which the prompt asks for the answer; repeatable."
+AnswerMarker = Annotated[list[str] | None, option("--answer-marker", "TEXT", _MARKER)]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Most requests at once.  [default: 32]")]
 _AWAY = "How long nothing may come from the endpoint.  [default: 300; 5 where nothing ever answered]"
 Patience = Annotated[float | None, option("--patience", "SECONDS", _AWAY)]

@@ -39,7 +39,19 @@ from demur.typed_toml import read_toml, typed_fields
 FILE = "demur.toml"
 _SECTIONS = {
     "model": ("base_url", "model", "concurrency", "patience", "answer_seconds", "repeatable"),
-    "sampling": ("paths", "temperature", "top_p", "max_tokens", "stop", "prompt", "extract", "seed", "logprobs"),
+    "sampling": (
+        "paths",
+        "temperature",
+        "top_p",
+        "max_tokens",
+        "stop",
+        "prompt",
+        "extract",
+        "seed",
+        "logprobs",
+        "labels",
+        "answer_marker",
+    ),
     "vote": ("score", "normaliser", "weight", "tie_break"),
 }
 _SMALL_MODEL_TOKENS = 48
@@ -63,6 +75,8 @@ class Config:
     stop: list[str] | None = None
     prompt: str | None = None
     extract: str | None = None
+    labels: list[str] | None = None
+    answer_marker: list[str] | None = None
     seed: int | None = None
     logprobs: bool | None = None
     score: str | None = None
@@ -123,7 +137,8 @@ class Config:
         settings = Settings(**said, max_tokens=self._tokens, stop=tuple(self.stop or ()))
         n_paths, score = 16 if self.paths is None else self.paths, "perplexity" if settings.logprobs else None
         template = None if self.prompt is None else read_template(self.prompt)
-        return Pipeline(backend, n_paths, score, template, settings, self.extract, self.seed or 0)
+        said_of_answers = (tuple(self.labels or ()), tuple(self.answer_marker or ()))
+        return Pipeline(backend, n_paths, score, template, settings, self.extract, self.seed or 0, *said_of_answers)
 
 
 def _said(values: Mapping[str, Any]) -> dict[str, Any]:

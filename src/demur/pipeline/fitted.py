@@ -13,7 +13,7 @@ from demur.descriptions import Description
 from demur.prompts import Prompt, Template
 from demur.records import Path, Problem
 from demur.store.rows import PATH_FACTS
-from demur.tasks import task_named
+from demur.tasks import asked_by, task_named
 
 if TYPE_CHECKING:
     from demur.pipeline.pipeline import Pipeline
@@ -43,7 +43,9 @@ class Fitted:
         drawn = {name: getattr(settings, name) for name in ("temperature", "top_p", "max_tokens")}
         asked = {**self.pipeline.backend.describe(), "prompt": self.template.describe()}
         extract = self.pipeline.extract or task_named(self.task).relation.spec
-        return Description({**asked, **drawn, "stop": list(settings.stop)}, {"task": self.task, "extract": extract})
+        said = {"labels": list(self.pipeline.labels), "markers": list(self.pipeline.markers)}
+        read = {"task": self.task, "extract": extract} | {name: value for name, value in said.items() if value}
+        return Description({**asked, **drawn, "stop": list(settings.stop)}, read)
 
     def render(self, problem: Problem) -> Prompt:
         return self.template.render(problem)
@@ -52,11 +54,14 @@ class Fitted:
         """The answer that a path ends in."""
         if self._extractor is not None:
             return self._extractor(completion.text, truncated=completion.truncated)
-        return task_named(self.task).read(problem, completion.text, truncated=completion.truncated)
+        said = asked_by(problem, self.pipeline.labels, self.pipeline.markers)
+        return task_named(self.task).relation.extract(completion.text, said, truncated=completion.truncated)
 
     def path(self, problem: Problem, completion: Completion) -> Path:
         """A path as it was drawn, with its answer."""
         extracted = self.read(problem, completion)
         facts = {name: getattr(completion, name) for name in PATH_FACTS}
         known = {name: value for name, value in facts.items() if value is not None}
+        if extracted.span is not None:
+            known["found_at"] = list(extracted.span)
         return Path(extracted.answer, completion.text, extra={"extraction": extracted.method, **known})

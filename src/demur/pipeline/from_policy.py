@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from demur.answers.relations import RELATIONS
 from demur.backends.protocol import Backend, Settings
 from demur.backends.weights import Say
 from demur.errors import InvalidValue
@@ -41,8 +43,7 @@ def pipeline_of_policy(
             "`demur sample`"
         )
     template = template_of(sampling["prompt"], "the policy's prompt")
-    usual = task_named(answers.get("task")).relation.spec
-    reading = None if answers.get("extract") == usual else str(answers.get("extract"))
+    reading = _reading(answers)
     if reading is not None and names_function(reading) and reading != extract:
         refuse_function(reading, "what reads answers for this policy", "extract")
     scorer: Scorer | None = None
@@ -58,4 +59,17 @@ def pipeline_of_policy(
     said = {part: sampling[part] for part in parts if part in sampling}
     drawn = typed_fields(Settings, said, "the policy's sampling", only=parts)
     settings = Settings(**drawn, logprobs=isinstance(scorer, Perplexity))
-    return Pipeline(backend, policy.n_paths, scorer, template, settings, reading, seed)
+    labels, markers = (tuple(answers.get(name, ())) for name in ("labels", "markers"))
+    return Pipeline(backend, policy.n_paths, scorer, template, settings, reading, seed, labels, markers)
+
+
+def _reading(answers: Mapping[str, Any]) -> str | None:
+    """What reads answers in place of the task's own rules; None where those do."""
+    usual, told = task_named(answers.get("task")).relation, str(answers.get("extract"))
+    name, at, version = told.partition("@")
+    if at and name in RELATIONS and version.isdigit() and told != usual.spec:
+        raise InvalidValue(
+            f"the answers of this policy were read by {told}, and this demur reads them by {usual.spec}",
+            "sample or import its questions again, and calibrate again",
+        )
+    return None if told == usual.spec else told

@@ -24,6 +24,7 @@ from importlib import metadata
 from typing import Any
 
 from demur import event_loop
+from demur.answers import asked
 from demur.answers.extraction.custom import parse_extractor
 from demur.backends.protocol import Backend, Settings
 from demur.calibration import Level
@@ -64,6 +65,10 @@ class Pipeline:
     extract: str | None = None
     """A regular expression or package.module:function; None: by the task's relation."""
     seed: int = 0
+    labels: tuple[str, ...] = ()
+    """Names that are chosen, where options have no letters: yes, no."""
+    markers: tuple[str, ...] = ()
+    """Words behind which the prompt asks for the answer."""
 
     def __post_init__(self) -> None:
         if self.n_paths < 1:
@@ -76,6 +81,7 @@ class Pipeline:
             raise InvalidValue(f"a path has at least one token, got max-tokens = {self.settings.max_tokens}")
         if self.extract is not None:
             parse_extractor(self.extract)
+        asked.Asked.of(labels=self.labels, markers=self.markers)  # raises where they make no sense
 
     @cached_property
     def scorer(self) -> Scorer | None:

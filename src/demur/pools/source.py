@@ -43,6 +43,11 @@ class PoolSource:
         """The pools of a DataFrame (pandas, Polars), an Arrow table or rows, one row per path: see `pools.frames`."""
         return cls(pools_of_frame(frame))
 
+    def as_read(self, fields: FieldChoice) -> FieldChoice:
+        """A choice of fields, with the labels that the answers of a run were read by."""
+        labels = tuple(self.description.answers.get("labels", ()))
+        return replace(fields, labels=labels) if labels and not fields.labels else fields
+
     @property
     def score_names(self) -> list[str]:
         return sorted({name for pool in self.pools for path in pool.paths for name in path.scores})
@@ -91,7 +96,7 @@ def vote_pools(
     the source does not say how its pools were made. `fitted_on` names the problems that a learned score or
     tie-breaking column was fitted on.
     """
-    pools = source.pools
+    pools, fields = source.pools, source.as_read(fields)
     recipe = recipe or source.recipe(fields.score)
     table = read_table(pools, fields)
     say(f"note: {table.comparison()}")

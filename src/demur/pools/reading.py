@@ -1,0 +1,165 @@
+"""Reading the answers of paths off their texts, and what is to be told of it: how they were found, what looks odd."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from demur.answers.extraction import Extraction, was_cut
+from demur.answers.extraction.said import holds_marker
+from demur.answers.relations import Relation, as_written
+from demur.errors import InvalidValue
+from demur.pools.fields import FieldChoice
+from demur.pools.scores import field_of
+from demur.records import Path, Pool
+from demur.tasks import asked_by
+
+GIVEN, NO_TEXT = "given", "no text"
+EXAMPLES = 3
+_MANY = 0.1
+"""The share of paths without an answer, or of problems with odd classes, that is warned of."""
+_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
+_EMPTY_WORDS = frozenset(("the", "an", "is", "are", "of", "and", "or", "it", "text"))
+
+Extractor = Callable[..., Extraction]
+
+
+@dataclass(frozen=True)
+class PathRead:
+    """One path: its answer, how and where it was found, and the key."""
+
+    path: Path
+    found: Extraction
+    key: str | None
+
+    @property
+    def words(self) -> str | None:
+        """The words that the answer was taken from, with a few on either side."""
+        if self.path.text is None or self.found.span is None:
+            return None
+        start, end = self.found.span
+        return (
+            f"{self.path.text[max(0, start - 40) : start]}⟦{self.path.text[start:end]}⟧{self.path.text[end : end + 20]}"
+        )
+
+
+@dataclass
+class AnswerReader:
+    """Reads the answers of pools, and keeps what is to be told of it.
+
+    Paths that have an answer keep it, unless texts are to be read whatever there is, by the relation's rules or by an
+    extractor of one's own.
+    """
+
+    fields: FieldChoice
+    extractor: Extractor | None = None
+    from_texts: bool = False
+    methods: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, dict[str, None]] = field(default_factory=dict)
+    """By method, a few answers that it found."""
+    odd: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Keys that hold answers which look different, with two of them."""
+    problems: int = 0
+    odd_problems: int = 0
+    without: int = 0
+    """Paths that have no answer."""
+    with_marker: int = 0
+
+    def read(self, pool: Pool) -> list[PathRead]:
+        """Each path of a pool with its answer."""
+        relation = self.fields.relation_of(pool.problem)
+        asked = asked_by(pool.problem, self.fields.labels, self.fields.markers)
+        read = []
+        for path in pool.paths:
+            found = self._found(path, relation, asked)
+            read.append(PathRead(path, found, relation.key(found.answer, asked)))
+            self._note(path, found, read[-1].key)
+        self.problems += 1
+        odd = _odd(read)
+        self.odd_problems += bool(odd)
+        if len(self.odd) < 20:
+            self.odd |= odd
+        return read
+
+    def _found(self, path: Path, relation: Relation, asked: Any) -> Extraction:
+        name = self.fields.answer_field
+        given = path.answer if name == "answer" else field_of(path, [name])
+        readable = (str, int, float) if relation.structure is None else (str, int, float, dict, list)
+        if isinstance(given, readable) and self.extractor is None and not (self.from_texts and path.text is not None):
+            return Extraction((as_written(given) or "").strip() or None, GIVEN)
+        if path.text is None:
+            return Extraction(None, NO_TEXT)
+        truncated = was_cut(path.extra.get("finish_reason"))
+        if self.extractor is not None:
+            return self.extractor(path.text, truncated=truncated)
+        return relation.extract(path.text, asked, truncated=truncated)
+
+    def _note(self, path: Path, found: Extraction, key: str | None) -> None:
+        self.methods[found.method] += 1
+        self.without += key is None
+        shown = self.examples.setdefault(found.method, {})
+        if len(shown) < EXAMPLES:
+            told = found.answer if found.answer is not None else (path.text or "")[-60:]
+            if told:
+                shown[told] = None
+        if self.fields.markers and path.text is not None:
+            self.with_marker += holds_marker(path.text, self.fields.markers)
+
+    @property
+    def paths(self) -> int:
+        return sum(self.methods.values())
+
+    def warnings(self) -> list[str]:
+        """What is the matter with the answers, loudly."""
+        told = []
+        if self.paths and self.without / self.paths >= _MANY:
+            told.append(
+                f"{self.without:,} of {self.paths:,} paths ({self.without / self.paths:.0%}) have no answer; see how "
+                "their texts end, and say it with --answer-marker, --labels, --task or --extract"
+            )
+        if self.odd:
+            some = "; ".join(f"{key} holds {a!r} and {b!r}" for key, (a, b) in list(self.odd.items())[:EXAMPLES])
+            told.append(
+                f"in {self.odd_problems:,} of {self.problems:,} problems one class holds what looks different: {some}"
+            )
+        return told
+
+    def refuse_unused_marker(self) -> None:
+        """Raise where no path has any of the markers."""
+        if self.fields.markers and not self.with_marker:
+            named = ", ".join(map(repr, self.fields.markers))
+            raise InvalidValue(f"no path has the answer marker {named}", "see how texts end with `demur answers FILE`")
+
+
+def with_answers(pool: Pool, read: Sequence[PathRead]) -> Pool:
+    """A pool whose paths have their answers, the rules that found them, the places and the keys."""
+    paths = []
+    for each in read:
+        extra = {**each.path.extra, "extraction": each.found.method, "key": each.key}
+        if each.found.span is not None:
+            extra["found_at"] = list(each.found.span)
+        paths.append(replace(each.path, answer=each.found.answer, has_answer_field=True, extra=extra))
+    return replace(pool, paths=tuple(paths))
+
+
+def _odd(read: Iterable[PathRead]) -> dict[str, tuple[str, str]]:
+    """Classes with two answers each of which has a word that the other lacks."""
+    spelled: dict[str, dict[str, frozenset[str]]] = {}
+    for each in read:
+        if each.key is not None and each.found.answer is not None:
+            spelled.setdefault(each.key, {}).setdefault(each.found.answer, _words(each.found.answer))
+    odd = {}
+    for key, answers in spelled.items():
+        distinct = {words: answer for answer, words in answers.items()}
+        pairs = ((a, b) for a in distinct for b in distinct if a - b and b - a)
+        first = next(pairs, None)
+        if first is not None:
+            odd[key] = tuple(sorted((distinct[first[0]], distinct[first[1]])))
+    return odd  # type: ignore[return-value]
+
+
+def _words(answer: str) -> frozenset[str]:
+    return frozenset(map(str.lower, _WORD.findall(answer))) - _EMPTY_WORDS
