@@ -16,7 +16,7 @@ from demur.pools.fields import FieldChoice
 from demur.pools.simulated import simulate_pools
 from demur.pools.source import PoolSource, vote_pools
 from demur.records import Path, Pool, Problem
-from demur.report.facts import report_facts
+from demur.report.facts import _found, report_facts
 from demur.report.page import page_of
 
 NASTY = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>\u202e\u2028&amp;"
@@ -169,3 +169,20 @@ def test_long_texts_are_cut_to_a_budget(monkeypatch):
     facts = report_facts(PoolSource(long), voted, policy, title="x")
     assert len(facts["paths"][0]["text"][0]) < 120
     assert "[…]" in facts["paths"][0]["text"][0]
+
+
+@pytest.mark.parametrize(
+    ("extra", "found"),
+    [
+        ({"extraction": "answer is", "found_at": [14, 16]}, ["answer is", "The answer is ", "42", ". Done."]),
+        ({"extraction": "answer is"}, None),
+        ({"found_at": [16, 14]}, None),
+        ({"found_at": [0, 99]}, None),
+        ({"found_at": "0-5"}, None),
+        ({"found_at": [True, 5]}, None),
+        ({"found_at": [1, 2, 3]}, None),
+    ],
+)
+def test_the_words_that_an_answer_was_taken_from_are_shown_where_they_are_known(extra, found):
+    assert _found(Path("42", "The answer is 42. Done.", extra=extra)) == found
+    assert _found(Path("42", None, extra=extra)) is None

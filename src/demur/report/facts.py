@@ -22,13 +22,15 @@ from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Separabili
 from demur.policy.policy import Policy
 from demur.pools.source import PoolSource
 from demur.pools.voted_pools import VotedPools
-from demur.records import Pool
+from demur.records import Path, Pool
 from demur.report.verdicts import label_facts
 from demur.version import __version__
 
 GRID = tuple(step / 200 for step in range(1, 101))
 _CURVE = 400
 _BINS = 12
+_AROUND, _WORDS = 60, 200
+"""Characters around the words that an answer was taken from, and of the words themselves."""
 TEXT_BUDGET = 24_000_000
 """Characters of paths that a page may hold; beyond, each path is cut to its share."""
 
@@ -257,9 +259,28 @@ def _paths(pools: Sequence[Pool], voted: VotedPools, *, texts: bool) -> list[dic
             "score": None if table.scores is None else table.scores[row],
             "right": None if right is None else [int(label) for label in right[row]],
             "text": [_cut(path.text, most) for path in pool.paths] if texts else None,
+            "found": [_found(path) for path in pool.paths] if texts else None,
         }
         for row, pool in enumerate(pools)
     ]
+
+
+def _found(path: Path) -> list[str] | None:
+    """The rule that found an answer, and the words it was taken from between those around them; None: nobody knows."""
+    place, text = path.extra.get("found_at"), path.text
+    if text is None or not (
+        isinstance(place, (list, tuple)) and len(place) == 2 and all(type(at) is int for at in place)
+    ):
+        return None
+    start, end = place
+    if not 0 <= start < end <= len(text):
+        return None
+    words = (
+        text[max(0, start - _AROUND) : start],
+        text[start : min(end, start + _WORDS)],
+        text[end : end + _AROUND // 2],
+    )
+    return [str(path.extra.get("extraction", "")), *words]
 
 
 def _shares(voted: VotedPools, row: int) -> list[float]:

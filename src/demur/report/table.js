@@ -250,12 +250,18 @@ function pathBlock(paths, index) {
   const sign = paths.right && signOf(paths.right[index]);
   const name = el("span", "none", `Path ${index + 1}`);
   const head = el("div", "path-head", name, answerOf(paths.answer[index], "tag"), score, share, sign);
-  const block = el("div", "path", head);
+  const block = el("div", "path", head, foundOf(paths.found?.[index] ?? null));
   if (text === null) return block;
   const shown = el("div", "text data", text);
   block.append(shown);
   if (text.split("\n").length > 12 || text.length > 1100) block.append(moreButton(shown));
   return block;
+}
+/* The words that an answer was taken from, among those around them. */
+function foundOf(found) {
+  if (found === null) return null;
+  const [method, before, words, behind] = found;
+  return el("p", "found data", el("span", "none", `${method}: `), before, el("mark", {}, words), behind);
 }
 function moreButton(shown) {
   const button = el("button", { type: "button", class: "more", "aria-expanded": "false" }, "Show all");
