@@ -70,8 +70,8 @@ def explain(a: Any, b: Any, relation: Relation = mathematics) -> str:
 
 _KIND_NAMES = (
     "n the number|c the constant|e the expression with values|q the equation|i the pair or interval|u the union|"
-    "t the tuple|m the matrix|a the assignments|b the number in a base|r the ratio or time|w the word|p the phrase|d the date|"
-    "o the option|s text that is compared as it stands,"
+    "t the tuple|m the matrix|a the assignments|b the number in a base|r the ratio or time|w the word|d the date|"
+    "p the phrase|o the option|s text that is compared as it stands,"
 )
 _KINDS = dict(name.split(" ", 1) for name in _KIND_NAMES.split("|"))
 

@@ -31,7 +31,8 @@ _WORDED = [
 _FIGURES = re.compile(r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})", re.ASCII)
 
 _CLOCK = re.compile(
-    r"(?<![\w:.,$-])(0?[1-9]|1[0-2])(?:[:.]([0-5]\d))?(?::([0-5]\d))? ?(?:o'clock ?)?([ap])(?:\.m\b\.?|m\b)", re.I | re.A
+    r"(?<![\w:.,$-])(0?[1-9]|1[0-2])(?:[:.]([0-5]\d))?(?::([0-5]\d))? ?(?:o'clock ?)?([ap])(?:\.m\b\.?|m\b)",
+    re.I | re.A,
 )
 _OCLOCK = re.compile(r"(?<![\w:.,$-])(\d{1,2}) o'clock\b", re.I | re.A)
 _AFTERNOON = re.compile(r"(?<![\w:.,$-])(1[3-9]|2[0-3]):([0-5]\d)(?![\w:]|\.\d)", re.A)

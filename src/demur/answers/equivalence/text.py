@@ -42,6 +42,8 @@ _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})([^*]+)\1(?![\w*])")
 _QUOTED = re.compile(r"""(?<![^\s(\[{])(["'])(?!\s)([^"']*)\1(?!\w)""")
 _BRACKETED = re.compile(r"""(?<![^\s"'])([(\[{])([^()\[\]{}]*)([)\]}])(?![^\s"'.,;:!?])""")
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
+_OPENING, _CLOSING = re.compile(r"[(\[{]"), re.compile(r"[)\]}]")
+_STRAY_OPENING, _STRAY_CLOSING = re.compile(r"(?<!\S)[(\[{]"), re.compile(r"[)\]}](?![^\s.,;:!?])")
 _PARTS = re.compile(r"[,;]")
 _WORD = re.compile(rf"{_LETTER}{{2}}")
 _AND = re.compile(r"(?<![&\\])&(?!&)")
@@ -49,7 +51,7 @@ _COMPARISON = re.compile(r" ?(<=|>=|!=|[=<>≤≥≠]) ?")
 _COMPARISONS = {"<=": "≤", ">=": "≥", "!=": "≠"}
 _SPACED_OPERATOR = re.compile(r"(?<=\S) ([+*/^×÷|]) (?=\S)")
 _SPACED_RATIO = re.compile(r"(?<=\d) : (?=\d)")
-_LONG_DASH = re.compile(r"(?<=\w)-{2,}(?=\w)")
+_LONG_DASH = re.compile(rf"(?<={_LETTER})-{{2,}}(?={_LETTER})")
 _DOTS = re.compile(r"\.{2,}")
 _GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w]|,\d)")
 _SPACED = re.compile(r"[-+$€£]?[1-9]\d{0,2}(?: \d{3}){1,8}+(?![^\s%°.!?]|\.\d| \d)")
@@ -61,22 +63,25 @@ _GLUED = re.compile(
 
 # --- words ---------------------------------------------------------------------------------------------------------
 _SENTENCE_MARKS = ".:!?…。।؟'\""
-_MEANT = re.compile(r"[!'\"]+")
+_MEANT = re.compile(r"[!'\"]+")  # factorial, feet and inches, a derivative
+_ENDS_IN_A_QUANTITY = re.compile(rf"(?:\d|\)|^{_LETTER})$")
 _INITIALS = re.compile(rf"({_LETTER}(?:\.{_LETTER})*)\.")
 _INITIALS_AND_NAME = re.compile(rf"((?:{_LETTER}\.)+)({_LETTER}{{2,}}.*)")
-_DEGREES = frozenset("ph.d m.sc b.sc m.ed b.ed ed.d d.phil m.phil ll.b ll.m ll.d".split())
-_SHORT_YEAR = re.compile(r"'(\d\d)(s?)\W*", re.A)
-_FIGURES = re.compile(rf"(-?[$€£¥]?)({_NUMBER})", re.A)
+_DEGREES = ("ph.d", "m.sc", "b.sc", "m.ed", "b.ed", "ed.d", "d.phil", "m.phil", "ll.b", "ll.m", "ll.d")
+_SHORT_YEAR = re.compile(r"'(\d\d)(s?)[.:!?'\"]*", re.A)
+_FIGURES = re.compile(rf"(?:\+(?!-))?(-?[$€£¥]?)({_NUMBER})", re.A)
 _DECIMAL = re.compile(r"(?<![\w.])(\d*)\.(\d+)(?!\w|\.\d)", re.A)
-_CURRENCIES = {"dollars": "$", "euros": "€"}
-_CASED_UNITS = frozenset("m mw mhz mv mj mpa kb mb gb tb kbps mbps gbps".split())
+_CURRENCIES = {"dollars": "$", "usd": "$", "euros": "€", "eur": "€"}
+_BEHIND_FIGURES = {"%": "%", "percent": "%", "degrees": "°"}
+_CASED_UNITS = ("m", "mw", "mhz", "mv", "mj", "mpa", "kb", "mb", "gb", "tb", "kbps", "mbps", "gbps")
 """Units of two meanings by case, behind a number: metre and million, milliwatt and megawatt, bit and byte."""
 _GLUED_METRES = re.compile(r"\d[\d.]*m", re.I | re.A)
 _ARTICLES = ("a", "an", "the")
-_NO_ARTICLE_BEFORE = frozenset("""
+_AFTER_A_LETTER = """
     and or nor but to is was are has in of on for with than not vs minor major flat sharp natural level levels star
     positive negative plus minus priori posteriori fortiori cappella la few little
-""".split())  # fmt: skip
+"""
+_NO_ARTICLE_BEFORE = frozenset(_AFTER_A_LETTER.split())
 """Words before which a first "a" is a letter, a note or a grade, or changes what follows: A minor, a few."""
 
 
@@ -120,10 +125,10 @@ def _unmarked(text: str) -> str:
     text = _QUOTED.sub(r" \2 ", _EMPHASIS.sub(r"\2", text))
     for _ in range(3):
         text = _BRACKETED.sub(_without_brackets, text)
-    if not any(bracket in text for bracket in "([{"):
-        text = text.translate(dict.fromkeys(map(ord, ")]}"), " "))
-    elif not any(bracket in text for bracket in ")]}"):
-        text = text.translate(dict.fromkeys(map(ord, "([{"), " "))
+    if not _OPENING.search(text):
+        text = _STRAY_CLOSING.sub("", text)
+    elif not _CLOSING.search(text):
+        text = _STRAY_OPENING.sub("", text)
     text = _LONG_DASH.sub(" - ", _DOTS.sub(" ", _AND.sub(" and ", text)))
     text = _COMPARISON.sub(lambda sign: _COMPARISONS.get(sign.group(1), sign.group(1)), " ".join(text.split()))
     text = _SPACED_RATIO.sub(":", _SPACED_OPERATOR.sub(r"\1", text))
@@ -159,7 +164,7 @@ def _tokens(text: str) -> list[str]:
         elif bare.lower() == "no" and tail == ".":
             tokens.append("no.")
         elif bare:
-            meant = _MEANT.match(tail) if bare[-1].isdigit() or (len(bare) == 1 and bare.isalpha()) else None
+            meant = _MEANT.match(tail) if _ENDS_IN_A_QUANTITY.search(bare) else None
             tokens.append(bare + (meant.group() if meant else ""))
     return tokens
 
@@ -191,9 +196,9 @@ def _with_numbers(tokens: list[str]) -> list[str]:
             place += _append_dash(result, tokens, place)
         elif word == "no." or (word[0] == "#" and word[1:].isdigit()):
             result += ["number" if following[:1].isdigit() else "no"] if word == "no." else ["number", word[1:]]
-        elif (word in ("%", "percent") or word[0] == "°") and before[-1:].isdigit():
-            result[-1] += "%" if word == "percent" else word
-        elif figures := _FIGURES.fullmatch(word.removeprefix("+")):
+        elif (word in _BEHIND_FIGURES or word[0] == "°") and before[-1:].isdigit():
+            result[-1] += _BEHIND_FIGURES.get(word, word)
+        elif figures := _FIGURES.fullmatch(word):
             prefix, figure = figures.groups()
             plain = figure if before.isalpha() and not prefix else _plain(figure)
             place = _append_number(result, ("" if plain == "0" else prefix) + plain, words, place)
@@ -208,9 +213,10 @@ def _with_numbers(tokens: list[str]) -> list[str]:
 
 def _append_number(result: list[str], number: str, words: list[str], place: int) -> int:
     """A number with the scale and the name of money behind it; returns where the rest begins."""
-    while place < len(words) and words[place] in SCALES:
-        sign, figure = number[: -len(number.lstrip("-$€£¥"))], number.lstrip("-$€£¥")
-        number, place = sign + _times_ten(figure, SCALES[words[place]]), place + 1
+    scale = SCALES.get(words[place - 1], 0)
+    while place < len(words) and SCALES.get(words[place], -1) >= scale:  # five hundred thousand
+        scale, figure = SCALES[words[place]], number.lstrip("-$€£¥")
+        number, place = number[: -len(figure)] + _times_ten(figure, scale), place + 1
     if place < len(words) and words[place] in _CURRENCIES and number.lstrip("-")[:1].isdigit():
         sign = "-" if number.startswith("-") else ""
         number, place = f"{sign}{_CURRENCIES[words[place]]}{number.removeprefix('-')}", place + 1
@@ -247,10 +253,14 @@ def _without_articles(tokens: list[str]) -> list[str]:
     kept = []
     for place, token in enumerate(tokens):
         following = tokens[place + 1] if place + 1 < len(tokens) else ""
-        if token == "," or (token == "the" and following and following not in (*_ARTICLES, ",")):
-            continue
-        if place == 0 and token in _ARTICLES and len(following) > 1 and following not in _NO_ARTICLE_BEFORE:
-            if following.isalpha() and following not in _ARTICLES:
-                continue
-        kept.append(token[0] if len(token) == 2 and token[1] == "." else token)
+        if token != "," and not _is_article(token, following, first=place == 0):
+            kept.append(token[0] if len(token) == 2 and token[1] == "." else token)
     return kept
+
+
+def _is_article(token: str, following: str, *, first: bool) -> bool:
+    if token not in _ARTICLES or following in ("", ",", *_ARTICLES):
+        return False
+    return token == "the" or (
+        first and following.isalpha() and len(following) > 1 and following not in _NO_ARTICLE_BEFORE
+    )
