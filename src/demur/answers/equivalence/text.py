@@ -32,7 +32,7 @@ _RAISED = re.compile("[⁰¹²³⁴-⁹⁺⁻ⁱⁿ]+")
 _LOWERED = re.compile("(?<=[^\\W\\d_])[₀-₉]+(?!\\d)|[₀-₉₊₋]+")
 _FRACTION = re.compile("(?<=\\d) ?(?=[¼-¾⅐-⅞↉])")
 _FOLD = str.maketrans({
-    **dict.fromkeys("’‘‛′`´", "'"), **dict.fromkeys("“”„«»″", '"'), **dict.fromkeys("–—―‒−‐‑", "-"),
+    **dict.fromkeys("’‘‛′`´", "'"), **dict.fromkeys("“”„«»″「」『』《》〈〉", '"'), **dict.fromkeys("–—―‒−‐‑", "-"),
     **dict.fromkeys("⁄∕", "/"), "、": ", ", "،": ", ", "؛": "; ", "；": "; ", "•": " ",
 })  # fmt: skip
 _SAYS_NOTHING = re.compile(r"[\s_.,;:!?¡¿…·'\"()\[\]{}*`。।؟-]*")
