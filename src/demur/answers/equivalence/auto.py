@@ -51,10 +51,9 @@ def key(answer: str) -> str | None:
         return words
     if number := _number(words):
         return _mathematics(number) or words
-    bare = undressed(answer.strip())
-    if _COMMAND.search(bare):
+    if _COMMAND.search(answer):
         return mathematics.key(answer) or words
-    return (_mathematics(answer) if _is_formula(bare) else None) or words
+    return (_mathematics(answer) if _is_formula(undressed(answer.strip())) else None) or words
 
 
 def _mathematics(answer: str) -> str | None:

@@ -21,7 +21,7 @@ from demur.answers.equivalence.dress import undressed
 from demur.answers.languages import with_points
 
 _SAID = (
-    r"(?:\*\*)?(?:(?:the |my )?(?:correct |final |best )?(?:option|choice|answer|letter|alternative)"
+    r"(?:\*\*)?(?i:(?:the |my )?(?:correct |final |best )?(?:option|choice|answer|letter|alternative)"
     r"(?: is)?(?:[ :]{1,3}|(?=[(\[*])))?"
 )
 _OPENING = r"(?:\*\*|[(\[{]){0,6} ?"
