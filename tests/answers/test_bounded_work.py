@@ -9,11 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demur.answers import choice, mathematics, plain, text
+from demur.answers import RELATIONS, auto, choice, plain, text
+from demur.answers.asked import Asked
+from demur.answers.equivalence import auto as auto_keys
+from demur.answers.equivalence import choice as choice_keys
+from demur.answers.equivalence import text as text_keys
+from demur.answers.equivalence.mathematics import keys as mathematics_keys
 from demur.answers.extraction.text import _last_span
 from demur.scoring.perplexity.server import _might_spell
 
-RELATIONS = {"mathematics": mathematics, "text": text, "choice": choice, "plain": plain}
 HOSTILE = {
     "zeros": lambda n: "0" * n + "x",
     "zeros behind a point": lambda n: "0." + "0" * n + "x",
@@ -29,11 +33,25 @@ HOSTILE = {
     "signs": lambda n: "-+" * (n // 2),
     "fractions": lambda n: "\\frac{" * (n // 6),
     "sentences": lambda n: "a." * (n // 2),
+    "initials": lambda n: "J. " * (n // 3),
+    "quotes": lambda n: "'\"" * (n // 2),
+    "brackets": lambda n: "([" * (n // 4) + "])" * (n // 4),
+    "number words": lambda n: "hundred and two " * (n // 16),
+    "blanks between dashes": lambda n: " - " * (n // 3),
+    "what cannot be seen": lambda n: "\u200b\u00ad" * (n // 2),
+    "digits of another script": lambda n: "٣٫" * (n // 2),
+    "thousands": lambda n: "1" + " 234" * (n // 4) + ",5,5",
+    "pairs that never close": lambda n: "(1,2" * (n // 4),
+    "raised": lambda n: "x²₂½" * (n // 4),
 }
 
 
 def seconds(work, *arguments):
+    """The shortest of three runs, none of them from memory."""
+
     def once():
+        for keys in (auto_keys, choice_keys, mathematics_keys, text_keys):
+            keys.key.cache_clear()
         start = time.process_time()
         work(*arguments)
         return time.process_time() - start
@@ -47,6 +65,24 @@ def test_keys_and_extraction_grow_with_the_text(relation, hostile):
     for work in (relation.key, relation.extract):
         small, large = seconds(work, hostile(20_000)), seconds(work, hostile(160_000))
         assert large < 0.1 or large < 24 * small, (work, small, large)  # eight times the text; sixty-four if quadratic
+
+
+@pytest.mark.parametrize("code", ["de", "fr", "hi", "de-CH"])
+@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
+def test_numbers_of_a_language_are_read_in_one_linear_pass(code, hostile):
+    asked = Asked.of(language=code)
+    small, large = (seconds(plain.key, hostile(n), asked) for n in (20_000, 160_000))
+    assert large < 0.1 or large < 24 * small, (small, large)
+
+
+@pytest.mark.parametrize("relation", [text, choice, auto], ids=lambda relation: relation.name)
+def test_no_answer_that_is_looked_at_in_full_takes_a_tenth_of_a_second(relation):
+    """The longest that is has 2000 characters; longer ones are compared as they stand."""
+    pieces = [hostile(40) for hostile in HOSTILE.values()]
+    for first in pieces:
+        for second in pieces:
+            answer = ((first + " " + second) * 40)[:1999]
+            assert seconds(relation.key, answer) < 0.1
 
 
 @given(st.text(alphabet="0123456789.+-x ", max_size=12))

@@ -19,6 +19,7 @@ from demur.answers.equivalence import text
 from demur.answers.equivalence.dress import undressed
 from demur.answers.equivalence.mathematics import keys as mathematics
 
+_FIGURES = re.compile(r"-?(?:0|[1-9]\d{0,30})(?:\.\d{1,9})?", re.A)  # most answers, without further ado
 _NUMBER = re.compile(r"p:(-?)(?!\$.*[%°])\$?((?:0|[1-9]\d*)(?:\.\d+)?(?:e[-+]?\d{1,3})?)[%°]?", re.A)
 _FRACTION = re.compile(r"p:(-?)(?:([1-9]\d{0,8}) )?([1-9]\d{0,8})/([1-9]\d{0,8})", re.A)
 
@@ -46,6 +47,8 @@ _UNREAD = ("s", "w", "r")  # what mathematics takes for text, words or a ratio
 @lru_cache(maxsize=65_536)
 def key(answer: str) -> str | None:
     """The key as mathematics or as an open answer."""
+    if _FIGURES.fullmatch(answer):
+        return mathematics.key(answer)
     words = text.key(answer)
     if words is None or len(answer.strip()) > text.MAX_LENGTH:
         return words

@@ -13,12 +13,15 @@ _PAIRS = (
 _FONT = re.compile(
     r"\\(?:boxed|fbox|text(?:bf|it|rm|sf|tt|normal)?|math(?:rm|bf|it|sf|tt)|[mh]box|emph|underline) ?\{([^{}]*)\}"
 )
+_LATEX = re.compile(r"[\\{]")
 _SPACES = re.compile(r"\\[,;: ]")
 _ESCAPED = re.compile(r"\\([$%&#_])")
 
 
 def undressed(answer: str) -> str:
     """An answer without the marks that enclose all of it; fonts and boxes of LaTeX vanish wherever they stand."""
+    if answer[:1].isalnum() and not _LATEX.search(answer):
+        return answer.rstrip()
     answer = _SPACES.sub(" ", answer.replace(r"\!", "").replace("{,}", ","))
     for _ in range(_DEEPEST):
         bare = _unwrapped(_FONT.sub(_content, answer.strip()))

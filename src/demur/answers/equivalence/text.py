@@ -38,6 +38,7 @@ _FOLD = str.maketrans({
 _SAYS_NOTHING = re.compile(r"[\s_.,;:!?¡¿…·'\"()\[\]{}*`。।؟-]*")
 
 # --- marks ---------------------------------------------------------------------------------------------------------
+_PLAIN = re.compile(r"[\w ]*")
 _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})([^*]+)\1(?![\w*])")
 _QUOTED = re.compile(r"""(?<![^\s(\[{])(["'])(?!\s)([^"']*)\1(?!\w)""")
 _BRACKETED = re.compile(r"""(?<![^\s"'])([(\[{])([^()\[\]{}]*)([)\]}])(?![^\s"'.,;:!?])""")
@@ -122,6 +123,8 @@ def _words_key(text: str) -> str | None:
 
 def _unmarked(text: str) -> str:
     """Without emphasis, quotes, brackets around words; operators without blanks around them."""
+    if _PLAIN.fullmatch(text):
+        return text if text.isalpha() else _GLUED.sub(r"\1 \2", _joined_thousands(text))
     text = _QUOTED.sub(r" \2 ", _EMPHASIS.sub(r"\2", text))
     for _ in range(3):
         text = _BRACKETED.sub(_without_brackets, text)
@@ -133,9 +136,13 @@ def _unmarked(text: str) -> str:
     text = _COMPARISON.sub(lambda sign: _COMPARISONS.get(sign.group(1), sign.group(1)), " ".join(text.split()))
     text = _SPACED_RATIO.sub(":", _SPACED_OPERATOR.sub(r"\1", text))
     text = _GROUPED.sub(lambda number: number.group().replace(",", ""), text)
-    if spaced := _SPACED.match(text):
-        text = spaced.group().replace(" ", "") + text[spaced.end() :]
-    return _HYPHEN.sub(" ", _GLUED.sub(r"\1 \2", text))
+    return _HYPHEN.sub(" ", _GLUED.sub(r"\1 \2", _joined_thousands(text)))
+
+
+def _joined_thousands(text: str) -> str:
+    """`10 000 people` with the number in one piece: at the beginning only, as elsewhere it may be two."""
+    spaced = _SPACED.match(text)
+    return text if spaced is None else spaced.group().replace(" ", "") + text[spaced.end() :]
 
 
 def _without_brackets(bracketed: re.Match[str]) -> str:
