@@ -36,7 +36,7 @@ SAME = [
     ["-5", "−5", "minus five", "negative 5", "-5.0"],
     [".5", "0.5", "0.50"],
     ["5%", "5 %", "5 percent", "five percent", r"5\%"],
-    ["$5", "$5.00", "5 dollars", "five dollars", r"\$5"],
+    ["$5", "$5.00", "$ 5", "5 dollars", "five dollars", r"\$5"],
     ["3 PM", "3:00 PM", "3pm", "3:00 p.m.", "15:00", "03:00 PM", "3:00:00 pm", "3 P.M."],
     ["12 AM", "midnight", "12:00 a.m."],
     ["noon", "12 PM", "12:00 p.m.", "12 noon"],

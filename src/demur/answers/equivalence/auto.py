@@ -38,7 +38,11 @@ _LETTERS = re.compile(r"[a-z]+")
 _BEYOND_DOUBT = re.compile(r"[√π∞±²³⁴⁵⁶⁷⁸⁹]|\S\s?\^\s?\S|[^\s=<>]\s?=\s?[^\s=]")
 _BOUND = re.compile(r"[\da-z)]\s?[<>≤≥≠]=?\s?[\da-z(-]")
 _SUM = re.compile(r"[\da-z)]\s?[+*]\s?[\da-z(]")
-_UNKNOWN = re.compile(r"\d{0,9}[xyzn]\s?[-/]\s?\d{1,9}|\d{1,9}\s?[-/]\s?\d{0,9}[xyzn]|\d{1,9}[xyzn]", re.A)
+_SHORT = re.compile(
+    r"\d{0,9}[xyzn]\s?[-/]\s?\d{1,9}|\d{1,9}\s?[-/]\s?\d{0,9}[xyzn]|\d{1,9}[xyzn]"  # x-5, 5/x, 2x
+    r"|-?\d{1,9}\s?-\s?\d{0,9}i|-?\d{1,20}_(?:\d\d?|\{\d\d?\})", re.A,  # 2-3i, 204_5
+)  # fmt: skip
+_UNIT = re.compile(r"[\d)]\s+[a-z]+(?:[²³]|\^\d)?\s?(?:$|[,;)\]}])", re.A)
 _VALUE = r"\s?[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:/\d+)?\s?"
 _IN_BRACKETS = re.compile(rf"[(\[{{]{_VALUE}(?:[,;]{_VALUE})+[)\]}}]", re.A)
 _UNREAD = ("s", "w", "r")  # what mathematics takes for text, words or a ratio
@@ -79,12 +83,12 @@ def _is_formula(bare: str) -> bool:
     """Whether a text without LaTeX can only be a formula: single small letters, and signs that nothing else has."""
     name = _NAME.match(bare)
     formula = "x" + bare[name.end() :] if name else bare
-    if not _CHARACTERS.fullmatch(formula):
+    if not _CHARACTERS.fullmatch(formula) or _UNIT.search(formula):
         return False
     functions, letters = _FUNCTION.search(formula), _LETTERS.findall(_FUNCTION.sub("", formula))
     certain = _BEYOND_DOUBT.search(formula)
     if any(len(run) > (2 if certain else 1) for run in letters):
         return False
-    if certain or _UNKNOWN.fullmatch(formula) or _IN_BRACKETS.fullmatch(formula):
+    if certain or _SHORT.fullmatch(formula) or _IN_BRACKETS.fullmatch(formula):
         return True
     return bool((letters and (_BOUND.search(formula) or _SUM.search(formula))) or (functions and "(" in formula))

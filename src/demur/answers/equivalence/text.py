@@ -51,6 +51,7 @@ _AND = re.compile(r"(?<![&\\])&(?!&)")
 _COMPARISON = re.compile(r" ?(<=|>=|!=|[=<>≤≥≠]) ?")
 _COMPARISONS = {"<=": "≤", ">=": "≥", "!=": "≠"}
 _SPACED_OPERATOR = re.compile(r"(?<=\S) ([+*/^×÷|]) (?=\S)")
+_SPACED_MONEY = re.compile(r"(?<!\S)(-?[$€£¥]) (?=\d)")
 _SPACED_RATIO = re.compile(r"(?<=\d) : (?=\d)")
 _LONG_DASH = re.compile(rf"(?<={_LETTER})-{{2,}}(?={_LETTER})")
 _DOTS = re.compile(r"\.{2,}")
@@ -76,6 +77,7 @@ _CURRENCIES = {"dollars": "$", "usd": "$", "euros": "€", "eur": "€"}
 _BEHIND_FIGURES = {"%": "%", "percent": "%", "degrees": "°"}
 _CASED_UNITS = ("m", "mw", "mhz", "mv", "mj", "mpa", "kb", "mb", "gb", "tb", "kbps", "mbps", "gbps")
 """Units of two meanings by case, behind a number: metre and million, milliwatt and megawatt, bit and byte."""
+_RAISED_OR_LOWERED = re.compile(r"[\^_]")
 _GLUED_METRES = re.compile(r"\d[\d.]*m", re.I | re.A)
 _ARTICLES = ("a", "an", "the")
 _AFTER_A_LETTER = """
@@ -134,7 +136,7 @@ def _unmarked(text: str) -> str:
         text = _STRAY_OPENING.sub("", text)
     text = _LONG_DASH.sub(" - ", _DOTS.sub(" ", _AND.sub(" and ", text)))
     text = _COMPARISON.sub(lambda sign: _COMPARISONS.get(sign.group(1), sign.group(1)), " ".join(text.split()))
-    text = _SPACED_RATIO.sub(":", _SPACED_OPERATOR.sub(r"\1", text))
+    text = _SPACED_MONEY.sub(r"\1", _SPACED_RATIO.sub(":", _SPACED_OPERATOR.sub(r"\1", text)))
     text = _GROUPED.sub(lambda number: number.group().replace(",", ""), text)
     return _HYPHEN.sub(" ", _GLUED.sub(r"\1 \2", _joined_thousands(text)))
 
@@ -212,7 +214,8 @@ def _with_numbers(tokens: list[str]) -> list[str]:
         elif _GLUED_METRES.fullmatch(word) or (word in _CASED_UNITS and before[-1:].isdigit()):
             result.append(tokens[place - 1])
         else:
-            result.append(_DECIMAL.sub(lambda decimal: _plain(decimal.group()), word))
+            written = tokens[place - 1] if _RAISED_OR_LOWERED.search(word) else word  # Y^l is not y^l
+            result.append(_DECIMAL.sub(lambda decimal: _plain(decimal.group()), written))
     if len(result) > 1 and result[0] in ("minus", "negative") and _FIGURES.fullmatch(result[1]):
         result[:2] = ["-" + result[1].removeprefix("-")]
     return result
@@ -232,12 +235,12 @@ def _append_number(result: list[str], number: str, words: list[str], place: int)
 
 
 def _append_dash(result: list[str], tokens: list[str], place: int) -> int:
-    """A dash among blanks joins figures and single letters, and parts words; returns how many tokens it took."""
+    """A dash among blanks joins figures and letters, parts words, else stays; returns how many tokens it takes."""
     before, after = result[-1] if result else "", tokens[place] if place < len(tokens) else ""
     if before and after and all(len(side) == 1 or not side.isalpha() for side in (before, after)):
         result[-1] = f"{before}-{_DECIMAL.sub(lambda decimal: _plain(decimal.group()), after.lower())}"
         return 1
-    if not after or (not before and not after.isalpha()):
+    if not all(len(side) > 1 and side[:1].isalpha() for side in (before or "list", after)):
         result.append("-")
     return 0
 
