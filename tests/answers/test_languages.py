@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demur.answers import RELATIONS, mathematics, text
+from demur.answers import auto, choice, mathematics, plain, text
 from demur.answers.asked import Asked
 from demur.answers.languages import checked_language, takes_comma, with_points
 from demur.errors import InvalidValue
 
+RELATIONS = [mathematics, text, choice, plain, auto]
 READ = {
     "de": {
         "3,5": "3.5", "-3,5": "-3.5", "1.234,5": "1234.5", "1 234,5": "1234.5", "1'234,5": "1234.5", "1.234.567,89": "1234567.89",
@@ -49,7 +50,7 @@ def test_lists_dates_versions_and_what_the_language_does_not_write_stay(language
     assert [with_points(written, code) for written in LEFT[language]] == LEFT[language]
 
 
-@pytest.mark.parametrize("relation", RELATIONS.values(), ids=RELATIONS)
+@pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
 def test_every_relation_reads_numbers_in_the_language_of_its_question(relation):
     german, english = Asked.of(language="de"), Asked.of(language="en")
     assert relation.key("3,75", german) == relation.key("3.75", english)
