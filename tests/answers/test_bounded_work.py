@@ -9,13 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demur.answers import choice, mathematics, plain, text
+from demur.answers import RELATIONS, auto, choice, plain, text
 from demur.answers.asked import NOTHING_SAID, Asked
+from demur.answers.equivalence import auto as auto_keys
+from demur.answers.equivalence import choice as choice_keys
+from demur.answers.equivalence import text as text_keys
+from demur.answers.equivalence.mathematics import keys as mathematics_keys
 from demur.answers.extraction.marks import tagged
 from demur.answers.extraction.part import Part
 from demur.scoring.perplexity.server import _might_spell
 
-RELATIONS = {"mathematics": mathematics, "text": text, "choice": choice, "plain": plain}
 HOSTILE = {
     "zeros": lambda n: "0" * n + "x",
     "zeros behind a point": lambda n: "0." + "0" * n + "x",
@@ -55,11 +58,25 @@ HOSTILE = {
     "capitals": lambda n: "B" * n,
     "blank lines": lambda n: "\n" * n + "x",
     "reasoning": lambda n: "<think>" * (n // 7) + "</think>" * (n // 8),
+    "initials": lambda n: "J. " * (n // 3),
+    "quotes": lambda n: "'\"" * (n // 2),
+    "brackets": lambda n: "([" * (n // 4) + "])" * (n // 4),
+    "numbers in words": lambda n: "hundred and two " * (n // 16),
+    "blanks between dashes": lambda n: " - " * (n // 3),
+    "what cannot be seen": lambda n: "\u200b\u00ad" * (n // 2),
+    "digits of another script": lambda n: "٣٫" * (n // 2),
+    "thousands": lambda n: "1" + " 234" * (n // 4) + ",5,5",
+    "pairs that never close": lambda n: "(1,2" * (n // 4),
+    "raised": lambda n: "x²₂½" * (n // 4),
 }
 
 
 def seconds(work, *arguments):
+    """The shortest of three runs, none of them from memory."""
+
     def once():
+        for keys in (auto_keys, choice_keys, mathematics_keys, text_keys):
+            keys.key.cache_clear()
         start = time.process_time()
         work(*arguments)
         return time.process_time() - start
@@ -74,6 +91,24 @@ def test_keys_and_extraction_grow_with_the_text(relation, hostile):
     for work in (relation.key, relation.extract, lambda written: relation.extract(written, asked)):
         small, large = seconds(work, hostile(20_000)), seconds(work, hostile(160_000))
         assert large < 0.1 or large < 24 * small, (work, small, large)  # eight times the text; sixty-four if quadratic
+
+
+@pytest.mark.parametrize("code", ["de", "fr", "hi", "de-CH"])
+@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
+def test_numbers_of_a_language_are_read_in_one_linear_pass(code, hostile):
+    asked = Asked.of(language=code)
+    small, large = (seconds(plain.key, hostile(n), asked) for n in (20_000, 160_000))
+    assert large < 0.1 or large < 24 * small, (small, large)
+
+
+@pytest.mark.parametrize("relation", [text, choice, auto], ids=lambda relation: relation.name)
+def test_no_answer_that_is_looked_at_in_full_takes_a_tenth_of_a_second(relation):
+    """The longest that is has 2000 characters; longer ones are compared as they stand."""
+    pieces = [hostile(40) for hostile in HOSTILE.values()]
+    for first in pieces:
+        for second in pieces:
+            answer = ((first + " " + second) * 40)[:1999]
+            assert seconds(relation.key, answer) < 0.1
 
 
 @given(st.text(alphabet="0123456789.+-x ", max_size=12))

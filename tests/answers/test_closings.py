@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from demur.answers import choice, mathematics, text
@@ -305,3 +308,13 @@ def test_places_hold_behind_a_long_text_and_a_reasoning_block():
     found = mathematics.extract(written)
     assert found.answer == "42"
     assert written[slice(*found.span)] == "42"
+
+
+def test_texts_that_a_small_model_wrote_under_three_prompts():
+    """Sampled once from SmolLM2-135M, asked for a box, for "The answer is X." and for JSON; answers read by people."""
+    rows = (Path(__file__).parent / "smollm2_texts.jsonl").read_text(encoding="utf-8").splitlines()
+    texts = [json.loads(row) for row in rows]
+    assert {each["prompt"] for each in texts} == {"boxed", "said", "json"}
+    for each in texts:
+        found = mathematics.extract(each["text"], Asked(question=each["question"]))
+        assert mathematics.key(found.answer) == mathematics.key(each["answer"]), (each, found)

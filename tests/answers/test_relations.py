@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
+import subprocess
+import sys
 from fractions import Fraction
+from tempfile import NamedTemporaryFile
 
 import pytest
 from hypothesis import example, given, settings
@@ -112,7 +117,7 @@ def bounded(key, answer):
         signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.parametrize("relation", [mathematics, text, choice, plain], ids=lambda r: r.name)
+@pytest.mark.parametrize("relation", answers.RELATIONS.values(), ids=answers.RELATIONS)
 @pytest.mark.parametrize("answer", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_answers_get_a_key_without_hanging_crashing_or_running(relation, answer, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -128,7 +133,7 @@ MEGABYTES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("relation", [mathematics, text, choice, plain], ids=lambda r: r.name)
+@pytest.mark.parametrize("relation", answers.RELATIONS.values(), ids=answers.RELATIONS)
 @pytest.mark.parametrize("answer", MEGABYTES, ids=lambda answer: ascii(answer[:12]))
 def test_ten_megabytes_are_read_in_one_linear_pass(relation, answer):
     bounded(relation.key, answer)
@@ -197,6 +202,7 @@ def test_gold_may_be_a_list_and_never_bridges_two_classes():
 
 def test_relations_have_versioned_names_and_unknown_ones_are_refused():
     assert mathematics.spec == "mathematics@2"
+    assert answers.auto.spec == "auto@1"
     assert task_named("math").relation is mathematics
     assert task_named("QA").relation is text
     assert task_named("multiple_choice").relation is choice
@@ -211,6 +217,29 @@ def test_explanations_name_both_readings():
     assert "The same by mathematics@2" in said
     assert "Different" in answers.explain("4t", "4")
     assert "no answer" in answers.explain("", "4")
+
+
+def test_keys_are_the_same_in_every_process():
+    surfaces = [
+        *(group[0] for group in SAME),
+        *(answer for answer in HOSTILE if len(answer) < 3000 and answer.isascii()),
+    ]
+    script = (
+        "import json, sys; from demur import answers; "
+        "print(json.dumps([[r.key(a) for a in json.load(open(sys.argv[1]))] for r in answers.RELATIONS.values()]))"
+    )
+    with NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(surfaces, file)
+        file.flush()
+        said = {
+            subprocess.run(
+                [sys.executable, "-c", script, file.name],
+                env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True, timeout=120,
+            ).stdout
+            for seed in ("1", "2")
+        }  # fmt: skip
+    here = [[relation.key(answer) for answer in surfaces] for relation in answers.RELATIONS.values()]
+    assert [json.loads(output) for output in said] == [here]
 
 
 # --- open answers, choices, plain ----------------------------------------------------------------------------------

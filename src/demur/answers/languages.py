@@ -31,11 +31,11 @@ _POINT = """
 _POINTS, _BLANKS = frozenset(_COMMA_AND_POINT.split()), frozenset(_COMMA_AND_BLANK.split())
 _BY_TWOS = frozenset(_INDIAN.split())
 _KNOWN = _POINTS | _BLANKS | _BY_TWOS | frozenset(_POINT.split())
-_POINT_REGIONS = frozenset("mx us pr gt hn ni pa pe sv do".split())
+_POINT_REGIONS = frozenset(("mx", "us", "pr", "gt", "hn", "ni", "pa", "pe", "sv", "do"))
 """Where Spanish takes the point: the north and middle of America, and Peru."""
-_SWISS = frozenset("de-ch de-li it-ch rm-ch gsw-ch".split())
-_COMMA_REGIONS = frozenset("ar-dz ar-ma ar-tn ar-ly".split())
-_INDIAN_REGIONS = frozenset("en-in en-pk en-bd".split())
+_SWISS = ("de-ch", "de-li", "it-ch", "rm-ch", "gsw-ch")
+_COMMA_REGIONS = ("ar-dz", "ar-ma", "ar-tn", "ar-ly")
+_INDIAN_REGIONS = ("en-in", "en-pk", "en-bd")
 
 _MOST_GROUPS = 12  # bounds the work on each number
 _ALONE = r"(?<![\w.,])"

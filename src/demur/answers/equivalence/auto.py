@@ -19,7 +19,8 @@ from demur.answers.equivalence import text
 from demur.answers.equivalence.dress import undressed
 from demur.answers.equivalence.mathematics import keys as mathematics
 
-_NUMBER = re.compile(r"p:(-?)\$?((?:0|[1-9]\d*)(?:\.\d+)?(?:e[-+]?\d{1,3})?)[%°]?", re.A)
+_FIGURES = re.compile(r"-?(?:0|[1-9]\d{0,30})(?:\.\d{1,9})?", re.A)  # most answers, without further ado
+_NUMBER = re.compile(r"p:(-?)(?!\$.*[%°])\$?((?:0|[1-9]\d*)(?:\.\d+)?(?:e[-+]?\d{1,3})?)[%°]?", re.A)
 _FRACTION = re.compile(r"p:(-?)(?:([1-9]\d{0,8}) )?([1-9]\d{0,8})/([1-9]\d{0,8})", re.A)
 
 _FUNCTIONS = "arcsin|arccos|arctan|sin|cos|tan|cot|sec|csc|log|ln|exp|sqrt|pi"
@@ -27,17 +28,22 @@ _COMMAND = re.compile(
     rf"\\(?:{_FUNCTIONS}|[dtc]?frac|[dt]?binom|cdot|times|div|pm|mp|leq?|geq?|neq?|infty|cup|cap|in|sum|prod|int|lim|circ|"
     r"degree|begin|left|right|overline|mathbb|emptyset|varnothing|approx|equiv|alpha|beta|gamma|delta|epsilon|theta|"
     r"lambda|mu|rho|sigma|tau|phi|varphi|omega|\{)(?![a-zA-Z])"
+    r"|\x0crac\{|\x08(?:egin|inom)\{"  # what a JSON reader makes of \frac and \begin
 )
-_NAME = re.compile(r"[A-Za-z](?:_?\w)?(?:\([a-z]\))?\s?(?==)", re.A)
-_SIGNS = "=<>≤≥≠^√π∞±∪∩²³⁴⁵⁶⁷⁸⁹+*/×·÷|_()[]{}!%-"
+_NAME = re.compile(r"[A-Za-z](?:_?\w)?(?:\(\w{1,3}\))?\s?(?==)", re.A)
+_SIGNS = "=<>≤≥≠^√π∞±∪∩²³⁴⁵⁶⁷⁸⁹+*/×·÷|_()[]{}!-"
 _CHARACTERS = re.compile(rf"[\da-z\s.,;{re.escape(_SIGNS)}]*", re.A)
 _FUNCTION = re.compile(rf"(?<![a-z])(?:{_FUNCTIONS})(?![a-z])")
 _LETTERS = re.compile(r"[a-z]+")
 _BEYOND_DOUBT = re.compile(r"[√π∞±²³⁴⁵⁶⁷⁸⁹]|\S\s?\^\s?\S|[^\s=<>]\s?=\s?[^\s=]")
 _BOUND = re.compile(r"[\da-z)]\s?[<>≤≥≠]=?\s?[\da-z(-]")
 _SUM = re.compile(r"[\da-z)]\s?[+*]\s?[\da-z(]")
-_UNKNOWN = re.compile(r"\d{0,9}[xyzn]\s?[-/]\s?\d{1,9}|\d{1,9}\s?[-/]\s?\d{0,9}[xyzn]|\d{1,9}[xyzn]", re.A)
-_VALUE = r"\s?[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:/\d+)?%?\s?"
+_SHORT = re.compile(
+    r"\d{0,9}[xyzn]\s?[-/]\s?\d{1,9}|\d{1,9}\s?[-/]\s?\d{0,9}[xyzn]|\d{1,9}[xyzn]"  # x-5, 5/x, 2x
+    r"|-?\d{1,9}\s?-\s?\d{0,9}i|-?\d{1,20}_(?:\d\d?|\{\d\d?\})", re.A,  # 2-3i, 204_5
+)  # fmt: skip
+_UNIT = re.compile(r"[\d)]\s+[a-z]+(?:[²³]|\^\d)?\s?(?:$|[,;)\]}])", re.A)
+_VALUE = r"\s?[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:/\d+)?\s?"
 _IN_BRACKETS = re.compile(rf"[(\[{{]{_VALUE}(?:[,;]{_VALUE})+[)\]}}]", re.A)
 _UNREAD = ("s", "w", "r")  # what mathematics takes for text, words or a ratio
 
@@ -45,15 +51,16 @@ _UNREAD = ("s", "w", "r")  # what mathematics takes for text, words or a ratio
 @lru_cache(maxsize=65_536)
 def key(answer: str) -> str | None:
     """The key as mathematics or as an open answer."""
+    if _FIGURES.fullmatch(answer):
+        return mathematics.key(answer)
     words = text.key(answer)
     if words is None or len(answer.strip()) > text.MAX_LENGTH:
         return words
     if number := _number(words):
         return _mathematics(number) or words
-    bare = undressed(answer.strip())
-    if _COMMAND.search(bare):
+    if _COMMAND.search(answer):
         return mathematics.key(answer) or words
-    return (_mathematics(answer) if _is_formula(bare) else None) or words
+    return (_mathematics(answer) if _is_formula(undressed(answer.strip())) else None) or words
 
 
 def _mathematics(answer: str) -> str | None:
@@ -73,14 +80,15 @@ def _number(words: str) -> str | None:
 
 
 def _is_formula(bare: str) -> bool:
-    """Whether a text without LaTeX can be nothing but a formula: single small letters, and signs that only those have."""
-    text = _NAME.sub("x", bare, count=1)
-    if not _CHARACTERS.fullmatch(text):
+    """Whether a text without LaTeX can only be a formula: single small letters, and signs that nothing else has."""
+    name = _NAME.match(bare)
+    formula = "x" + bare[name.end() :] if name else bare
+    if not _CHARACTERS.fullmatch(formula) or _UNIT.search(formula):
         return False
-    functions, letters = _FUNCTION.search(text), _LETTERS.findall(_FUNCTION.sub("", text))
-    certain = _BEYOND_DOUBT.search(text)
-    if any(len(letter) > (2 if certain else 1) for letter in letters):
+    functions, letters = _FUNCTION.search(formula), _LETTERS.findall(_FUNCTION.sub("", formula))
+    certain = _BEYOND_DOUBT.search(formula)
+    if any(len(run) > (2 if certain else 1) for run in letters):
         return False
-    if certain or _UNKNOWN.fullmatch(text) or _IN_BRACKETS.fullmatch(text):
+    if certain or _SHORT.fullmatch(formula) or _IN_BRACKETS.fullmatch(formula):
         return True
-    return bool((letters and (_BOUND.search(text) or _SUM.search(text))) or (functions and "(" in text))
+    return bool((letters and (_BOUND.search(formula) or _SUM.search(formula))) or (functions and "(" in formula))

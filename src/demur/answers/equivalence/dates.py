@@ -97,7 +97,7 @@ def _valid(year: int | None, month: int, day: int) -> date | None:
 
 def with_plain_times(text: str) -> str:
     """A text in which 3 PM, 3:00 p.m. and 15:00 are written alike: 15:00h. What may be of either half stays: 3:00."""
-    if twelve := _TWELVE.fullmatch(text.lower()):
+    if twelve := _TWELVE.fullmatch(text.lower().rstrip(".!")):
         return "00:00h" if twelve.group(1) == "midnight" else "12:00h"
     text = _OCLOCK.sub(r"\1:00", _CLOCK.sub(_time, text))
     return _LEADING_ZERO.sub(r"\1", _AFTERNOON.sub(r"\1:\2h", text))

@@ -13,13 +13,17 @@ _PAIRS = (
 _FONT = re.compile(
     r"\\(?:boxed|fbox|text(?:bf|it|rm|sf|tt|normal)?|math(?:rm|bf|it|sf|tt)|[mh]box|emph|underline) ?\{([^{}]*)\}"
 )
+_LATEX = re.compile(r"[\\{]")
+_NO_SPACE = re.compile(r"\\!\s?")
 _SPACES = re.compile(r"\\[,;: ]")
 _ESCAPED = re.compile(r"\\([$%&#_])")
 
 
 def undressed(answer: str) -> str:
     """An answer without the marks that enclose all of it; fonts and boxes of LaTeX vanish wherever they stand."""
-    answer = _SPACES.sub(" ", answer.replace(r"\!", "").replace("{,}", ","))
+    if answer[:1].isalnum() and not _LATEX.search(answer):
+        return answer.rstrip()
+    answer = _SPACES.sub(" ", _NO_SPACE.sub("", answer.replace("{,}", ",")))
     for _ in range(_DEEPEST):
         bare = _unwrapped(_FONT.sub(_content, answer.strip()))
         if bare == answer:

@@ -14,13 +14,13 @@ _TENS = {word: 10 * number for number, word in enumerate(_TENS_NAMES.split(), st
 _GROUPS = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12, "quadrillion": 15}
 SCALES = {"hundred": 2, "lakh": 5, "crore": 7, **_GROUPS}
 """Powers of ten that a number before them is multiplied with."""
-_ORDINALS = frozenset("first second third fourth fifth sixth seventh eighth ninth".split())
-_NO_NUMBER_BEFORE_ONE = frozenset("no any every some each this that which".split())
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+_BEFORE_A_PRONOUN = ("no", "any", "every", "some", "each", "this", "that", "which")
 
 
 def read(words: Sequence[str], start: int) -> tuple[int, int] | None:
     """The number that begins at a word, and where it ends; None where no number does."""
-    if words[start] == "one" and start and words[start - 1] in _NO_NUMBER_BEFORE_ONE:
+    if words[start] == "one" and start and words[start - 1] in _BEFORE_A_PRONOUN:
         return None  # no one, this one
     total, position, limit, reached = 0, start, 99, start
     while (group := _below_thousand(words, position)) is not None:

@@ -1,4 +1,4 @@
-"""The plainest relation, for answers of no known task: after stripping, and plain decimals by value.
+"""The plainest relation, for those who ask for it: answers as they stand, and plain decimals by value.
 
 `6`, `6.0` and ` +06 ` are one answer; `6 apples` and `six` are others. The key of an answer is a function of the
 answer alone, so sameness is an equivalence relation and never depends on other answers or on gold.

@@ -13,70 +13,38 @@ blanks; one without letter, figure or symbol is no answer.
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import lru_cache
 
 from demur.answers.equivalence.dates import date_key, full_year, with_plain_times
 from demur.answers.equivalence.dress import undressed
+from demur.answers.equivalence.marks import LETTER, PARTS, SAYS_NOTHING, folded, unmarked
 from demur.answers.equivalence.number_words import SCALES, read
 
 MAX_LENGTH = 2000
 _LONGEST_FOLDED = 4 * MAX_LENGTH
 
-_LETTER = r"[^\W\d_]"
 _NUMBER = r"(?:\d+(?:\.\d+)?|\.\d+)"
-
-# --- characters ----------------------------------------------------------------------------------------------------
-_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f™®©℠]")
-_RAISED = re.compile("[⁰¹²³⁴-⁹⁺⁻ⁱⁿ]+")
-_LOWERED = re.compile("(?<=[^\\W\\d_])[₀-₉]+(?!\\d)|[₀-₉₊₋]+")
-_FRACTION = re.compile("(?<=\\d) ?(?=[¼-¾⅐-⅞↉])")
-_FOLD = str.maketrans({
-    **dict.fromkeys("’‘‛′`´", "'"), **dict.fromkeys("“”„«»″", '"'), **dict.fromkeys("–—―‒−‐‑", "-"),
-    **dict.fromkeys("⁄∕", "/"), "、": ", ", "،": ", ", "؛": "; ", "；": "; ", "•": " ",
-})  # fmt: skip
-_SAYS_NOTHING = re.compile(r"[\s_.,;:!?¡¿…·'\"()\[\]{}*`。।؟-]*")
-
-# --- marks ---------------------------------------------------------------------------------------------------------
-_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3})([^*]+)\1(?![\w*])")
-_QUOTED = re.compile(r"""(?<![^\s(\[{])(["'])(?!\s)([^"']*)\1(?!\w)""")
-_BRACKETED = re.compile(r"""(?<![^\s"'])([(\[{])([^()\[\]{}]*)([)\]}])(?![^\s"'.,;:!?])""")
-_BRACKETS = {"(": ")", "[": "]", "{": "}"}
-_PARTS = re.compile(r"[,;]")
-_WORD = re.compile(rf"{_LETTER}{{2}}")
-_AND = re.compile(r"(?<![&\\])&(?!&)")
-_COMPARISON = re.compile(r" ?(<=|>=|!=|[=<>≤≥≠]) ?")
-_COMPARISONS = {"<=": "≤", ">=": "≥", "!=": "≠"}
-_SPACED_OPERATOR = re.compile(r"(?<=\S) ([+*/^×÷|]) (?=\S)")
-_SPACED_RATIO = re.compile(r"(?<=\d) : (?=\d)")
-_LONG_DASH = re.compile(r"(?<=\w)-{2,}(?=\w)")
-_DOTS = re.compile(r"\.{2,}")
-_GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w]|,\d)")
-_SPACED = re.compile(r"[-+$€£]?[1-9]\d{0,2}(?: \d{3}){1,8}+(?![^\s%°.!?]|\.\d| \d)")
-_HYPHEN = re.compile(rf"(?<={_LETTER}{{2}})-(?={_LETTER}{{2}}|\d)|(?<=\d)-(?={_LETTER}{{2}})")
-_GLUED = re.compile(
-    r"(?<![\w.])(\d+(?:\.\d+)?)"
-    rf"((?:km|cm|mm|kg|mg|lbs?|oz|ft|mph|[kmg]?hz|[kmgt]b|ml|[km]w|kwh|hrs?|mins?|secs?|{'|'.join(SCALES)})\b)", re.I
-)  # fmt: skip
-
-# --- words ---------------------------------------------------------------------------------------------------------
 _SENTENCE_MARKS = ".:!?…。।؟'\""
-_MEANT = re.compile(r"[!'\"]+")
-_INITIALS = re.compile(rf"({_LETTER}(?:\.{_LETTER})*)\.")
-_INITIALS_AND_NAME = re.compile(rf"((?:{_LETTER}\.)+)({_LETTER}{{2,}}.*)")
-_DEGREES = frozenset("ph.d m.sc b.sc m.ed b.ed ed.d d.phil m.phil ll.b ll.m ll.d".split())
-_SHORT_YEAR = re.compile(r"'(\d\d)(s?)\W*", re.A)
-_FIGURES = re.compile(rf"(-?[$€£¥]?)({_NUMBER})", re.A)
+_MEANT = re.compile(r"[!'\"]+")  # factorial, feet and inches, a derivative
+_ENDS_IN_A_QUANTITY = re.compile(rf"(?:\d|\)|^{LETTER})$")
+_INITIALS = re.compile(rf"({LETTER}(?:\.{LETTER})*)\.")
+_INITIALS_AND_NAME = re.compile(rf"((?:{LETTER}\.)+)({LETTER}{{2,}}.*)")
+_DEGREES = ("ph.d", "m.sc", "b.sc", "m.ed", "b.ed", "ed.d", "d.phil", "m.phil", "ll.b", "ll.m", "ll.d")
+_SHORT_YEAR = re.compile(r"'(\d\d)(s?)[.:!?'\"]*", re.A)
+_FIGURES = re.compile(rf"(?:\+(?!-))?(-?[$€£¥]?)({_NUMBER})", re.A)
 _DECIMAL = re.compile(r"(?<![\w.])(\d*)\.(\d+)(?!\w|\.\d)", re.A)
-_CURRENCIES = {"dollars": "$", "euros": "€"}
-_CASED_UNITS = frozenset("m mw mhz mv mj mpa kb mb gb tb kbps mbps gbps".split())
+_CURRENCIES = {"dollars": "$", "usd": "$", "euros": "€", "eur": "€"}
+_BEHIND_FIGURES = {"%": "%", "percent": "%", "degrees": "°"}
+_CASED_UNITS = ("m", "mw", "mhz", "mv", "mj", "mpa", "kb", "mb", "gb", "tb", "kbps", "mbps", "gbps")
 """Units of two meanings by case, behind a number: metre and million, milliwatt and megawatt, bit and byte."""
+_RAISED_OR_LOWERED = re.compile(r"[\^_]")
 _GLUED_METRES = re.compile(r"\d[\d.]*m", re.I | re.A)
 _ARTICLES = ("a", "an", "the")
-_NO_ARTICLE_BEFORE = frozenset("""
+_AFTER_A_LETTER = """
     and or nor but to is was are has in of on for with than not vs minor major flat sharp natural level levels star
     positive negative plus minus priori posteriori fortiori cappella la few little
-""".split())  # fmt: skip
+"""
+_NO_ARTICLE_BEFORE = frozenset(_AFTER_A_LETTER.split())
 """Words before which a first "a" is a letter, a note or a grade, or changes what follows: A minor, a few."""
 
 
@@ -86,64 +54,23 @@ def key(answer: str) -> str | None:
     stripped = answer.strip()
     if len(stripped) > MAX_LENGTH:
         return "p:" + " ".join(stripped.lower().split())
-    text = _folded(undressed(stripped))
-    if _SAYS_NOTHING.fullmatch(text):
+    text = folded(undressed(stripped))
+    if SAYS_NOTHING.fullmatch(text):
         return None
     if len(text) > _LONGEST_FOLDED:
         return "p:" + text.lower()
     return date_key(text.lower().strip(" '\"").rstrip(".!?")) or _words_key(text)
 
 
-def _folded(text: str) -> str:
-    """One spelling of characters: NFKC, but x² is not x2, 10₂ is not 102 and 1½ is not 11/2."""
-    if not text.isascii():
-        text = _FRACTION.sub(" ", text)
-        text = _RAISED.sub(lambda raised: "^" + raised.group(), text)
-        text = _LOWERED.sub(lambda low: low.group() if _is_index(low) else "_" + low.group(), text)
-        text = unicodedata.normalize("NFKC", _CONTROLS.sub("", text).translate(_FOLD)).translate(_FOLD)
-    return " ".join(_CONTROLS.sub("", text).split())
-
-
-def _is_index(low: re.Match[str]) -> bool:
-    """Whether lowered digits only number a letter, as in H₂O."""
-    before, after = low.string[: low.start()][-1:], low.string[low.end() :][:1]
-    return before.isalpha() and not after.isdigit()
-
-
 def _words_key(text: str) -> str | None:
-    tokens = _without_articles(_with_numbers(_joined_initials(_tokens(_unmarked(with_plain_times(text))))))
+    tokens = _without_articles(_with_numbers(_joined_initials(_tokens(unmarked(with_plain_times(text))))))
     return "p:" + (" ".join(tokens) or text.lower())
-
-
-def _unmarked(text: str) -> str:
-    """Without emphasis, quotes, brackets around words; operators without blanks around them."""
-    text = _QUOTED.sub(r" \2 ", _EMPHASIS.sub(r"\2", text))
-    for _ in range(3):
-        text = _BRACKETED.sub(_without_brackets, text)
-    if not any(bracket in text for bracket in "([{"):
-        text = text.translate(dict.fromkeys(map(ord, ")]}"), " "))
-    elif not any(bracket in text for bracket in ")]}"):
-        text = text.translate(dict.fromkeys(map(ord, "([{"), " "))
-    text = _LONG_DASH.sub(" - ", _DOTS.sub(" ", _AND.sub(" and ", text)))
-    text = _COMPARISON.sub(lambda sign: _COMPARISONS.get(sign.group(1), sign.group(1)), " ".join(text.split()))
-    text = _SPACED_RATIO.sub(":", _SPACED_OPERATOR.sub(r"\1", text))
-    text = _GROUPED.sub(lambda number: number.group().replace(",", ""), text)
-    if spaced := _SPACED.match(text):
-        text = spaced.group().replace(" ", "") + text[spaced.end() :]
-    return _HYPHEN.sub(" ", _GLUED.sub(r"\1 \2", text))
-
-
-def _without_brackets(bracketed: re.Match[str]) -> str:
-    """Brackets say nothing around words or one thing; (0, 1) and [0, 1] are two."""
-    opening, content, closing = bracketed.groups()
-    is_list = _PARTS.search(content) and not _WORD.search(content)
-    return bracketed.group() if closing != _BRACKETS[opening] or is_list else f" {content} "
 
 
 def _tokens(text: str) -> list[str]:
     """Words, figures and signs without the marks at their ends; commas apart; initials end in a dot."""
     tokens: list[str] = []
-    for raw in _PARTS.sub(" , ", text).split():
+    for raw in PARTS.sub(" , ", text).split():
         if year := _SHORT_YEAR.fullmatch(raw):
             tokens.append(f"{full_year(year.group(1)) or year.group(1)}{year.group(2)}")
             continue
@@ -159,7 +86,7 @@ def _tokens(text: str) -> list[str]:
         elif bare.lower() == "no" and tail == ".":
             tokens.append("no.")
         elif bare:
-            meant = _MEANT.match(tail) if bare[-1].isdigit() or (len(bare) == 1 and bare.isalpha()) else None
+            meant = _MEANT.match(tail) if _ENDS_IN_A_QUANTITY.search(bare) else None
             tokens.append(bare + (meant.group() if meant else ""))
     return tokens
 
@@ -189,28 +116,35 @@ def _with_numbers(tokens: list[str]) -> list[str]:
         following = words[place] if place < len(words) else ""
         if word == "-":
             place += _append_dash(result, tokens, place)
-        elif word == "no." or (word[0] == "#" and word[1:].isdigit()):
-            result += ["number" if following[:1].isdigit() else "no"] if word == "no." else ["number", word[1:]]
-        elif (word in ("%", "percent") or word[0] == "°") and before[-1:].isdigit():
-            result[-1] += "%" if word == "percent" else word
-        elif figures := _FIGURES.fullmatch(word.removeprefix("+")):
+        elif word == "no.":
+            result.append("number" if following[:1].isdigit() else "no")
+        elif word[0] == "#" and word[1:].isdigit():
+            result += ["number", word[1:]]
+        elif word == "per" and following == "cent" and before[-1:].isdigit():
+            result[-1], place = result[-1] + "%", place + 1
+        elif (word in _BEHIND_FIGURES or word[0] == "°") and before[-1:].isdigit():
+            result[-1] += _BEHIND_FIGURES.get(word, word)
+        elif figures := _FIGURES.fullmatch(word):
             prefix, figure = figures.groups()
             plain = figure if before.isalpha() and not prefix else _plain(figure)
-            place = _append_number(result, ("" if plain == "0" else prefix) + plain, words, place)
+            sign = prefix.removeprefix("-") if plain == "0" else prefix
+            place = _append_number(result, sign + plain, words, place)
         elif _GLUED_METRES.fullmatch(word) or (word in _CASED_UNITS and before[-1:].isdigit()):
             result.append(tokens[place - 1])
         else:
-            result.append(_DECIMAL.sub(lambda decimal: _plain(decimal.group()), word))
-    if len(result) > 1 and result[0] in ("minus", "negative") and _FIGURES.fullmatch(result[1]):
-        result[:2] = ["-" + result[1].removeprefix("-")]
+            written = tokens[place - 1] if _RAISED_OR_LOWERED.search(word) else word  # Y^l is not y^l
+            result.append(_DECIMAL.sub(lambda decimal: _plain(decimal.group()), written))
+    if len(result) > 1 and result[0] in ("minus", "negative") and _FIGURES.fullmatch("-" + result[1]):
+        result[:2] = ["-" + result[1]]
     return result
 
 
 def _append_number(result: list[str], number: str, words: list[str], place: int) -> int:
     """A number with the scale and the name of money behind it; returns where the rest begins."""
-    while place < len(words) and words[place] in SCALES:
-        sign, figure = number[: -len(number.lstrip("-$€£¥"))], number.lstrip("-$€£¥")
-        number, place = sign + _times_ten(figure, SCALES[words[place]]), place + 1
+    scale = SCALES.get(words[place - 1], 0)
+    while place < len(words) and SCALES.get(words[place], -1) >= scale:  # five hundred thousand
+        scale, figure = SCALES[words[place]], number.lstrip("-$€£¥")
+        number, place = number[: -len(figure)] + _times_ten(figure, scale), place + 1
     if place < len(words) and words[place] in _CURRENCIES and number.lstrip("-")[:1].isdigit():
         sign = "-" if number.startswith("-") else ""
         number, place = f"{sign}{_CURRENCIES[words[place]]}{number.removeprefix('-')}", place + 1
@@ -219,12 +153,12 @@ def _append_number(result: list[str], number: str, words: list[str], place: int)
 
 
 def _append_dash(result: list[str], tokens: list[str], place: int) -> int:
-    """A dash among blanks joins figures and single letters, and parts words; returns how many tokens it took."""
+    """A dash among blanks joins figures and letters, parts words, else stays; returns how many tokens it takes."""
     before, after = result[-1] if result else "", tokens[place] if place < len(tokens) else ""
     if before and after and all(len(side) == 1 or not side.isalpha() for side in (before, after)):
         result[-1] = f"{before}-{_DECIMAL.sub(lambda decimal: _plain(decimal.group()), after.lower())}"
         return 1
-    if not after or (not before and not after.isalpha()):
+    if not all(len(side) > 1 and side[:1].isalpha() for side in (before or "list", after)):
         result.append("-")
     return 0
 
@@ -247,10 +181,14 @@ def _without_articles(tokens: list[str]) -> list[str]:
     kept = []
     for place, token in enumerate(tokens):
         following = tokens[place + 1] if place + 1 < len(tokens) else ""
-        if token == "," or (token == "the" and following and following not in (*_ARTICLES, ",")):
-            continue
-        if place == 0 and token in _ARTICLES and len(following) > 1 and following not in _NO_ARTICLE_BEFORE:
-            if following.isalpha() and following not in _ARTICLES:
-                continue
-        kept.append(token[0] if len(token) == 2 and token[1] == "." else token)
+        if token != "," and not _is_article(token, following, first=place == 0):
+            kept.append(token[0] if len(token) == 2 and token[1] == "." else token)
     return kept
+
+
+def _is_article(token: str, following: str, *, first: bool) -> bool:
+    if token not in _ARTICLES or following in ("", ",", *_ARTICLES):
+        return False
+    return token == "the" or (
+        first and following.isalpha() and len(following) > 1 and following not in _NO_ARTICLE_BEFORE
+    )

@@ -111,7 +111,7 @@ def json_answer(part: Part) -> Found | None:
         return None
     for key in reversed(list(_KEY.finditer(part.text))):
         found = _value(part.text, key.end())
-        if found is not None and found.answer.strip():
+        if found is not None and any(map(str.isalnum, found.answer)):
             return found
     return None
 

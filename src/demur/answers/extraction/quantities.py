@@ -11,6 +11,7 @@ from demur.answers.extraction.said import formula_at
 
 _LONGEST = 400
 _SENTENCES_BACK = 6
+_TIMES = re.compile(r"\d\s?x\s?\d")
 _PLAIN = re.compile(r"[-+−]?[$€£]?\d[\d,]*(?:\.\d+)?%?")
 _ASIDE = re.compile(r"\s?\([^()]{1,60}\)\Z")
 _NAMES = re.compile(r"[A-Za-z]\w*_\w*(?:\s?[-+*/]\s?\w+)*|[a-z]+(?:[A-Z][a-z]+)+")
@@ -61,7 +62,8 @@ def closing(part: Part) -> Found | None:
         sentence = part.last_sentence(end)
         if sentence is None:
             return None
-        found = _in_sentence(part, sentence[0], sentence[1], most=2)
+        asks = part.text[sentence[1] :].lstrip(" \"'*)").startswith("?")
+        found = None if asks else _in_sentence(part, sentence[0], sentence[1], most=2)
         if found is not None:
             return found
         end = sentence[0]
@@ -91,7 +93,7 @@ def _names_variable(part: Part, answer: str) -> bool:
 def _is_readable(answer: str) -> bool:
     """Whether the words as a whole are a number, a formula, a list; or words without any number in them."""
     key = keys.key(answer) if len(answer) <= _LONGEST else None
-    if key is None:
+    if key is None or _TIMES.search(answer):
         return False
     if key[:2] in ("s:", "w:"):
         return not any(character.isdigit() for character in answer) and "$" not in answer and "\\(" not in answer

@@ -41,11 +41,15 @@ _SPEAK_OF_IT = """
 _NO_CONTENT = re.compile(rf"(?:{'|'.join(_SPEAK_OF_IT.split())})\b", re.I)
 _NEGATED = re.compile(r"(?i)(?:not|n't|neither|never|no\s+longer|hardly|unlikely)\b")
 _CUT = re.compile(
-    r",?\s{1,3}(?:because|since|so that|which|rather than|instead of)\b|,\s{1,3}(?:not|as|where|but|it|and not|so)\b",
-    re.I,
+    r"""
+    \s{1,3}is\ (?:the|my|our)\ (?:final\ |correct\ )?answer\b
+    | ,?\s{1,3}(?:because|since|so\ that|which|rather\ than|instead\ of)\b
+    | ,\s{1,3}(?:not|as|where|but|it|and\ not|so)\b
+    """,
+    re.I | re.X,
 )
 """What goes on to say why, or what it is not."""
-_PUNCTUATION = re.compile(r"[\W_]*")
+_PUNCTUATION, _EMPTY_BOX = re.compile(r"[\W_]*"), re.compile(r"\\boxed\s?\{\s?\}")
 
 
 def said(part: Part) -> Iterator[tuple[Found, bool]]:
@@ -83,7 +87,9 @@ def content(part: Part, start: int) -> Found | None:
 
 def worded(found: Found | None) -> Found | None:
     """What holds a letter, a digit or a sign that may be an answer; punctuation is none."""
-    return None if found is None or _PUNCTUATION.fullmatch(found.answer.replace("\\", "x")) else found
+    if found is None or _PUNCTUATION.fullmatch(_EMPTY_BOX.sub("", found.answer).replace("\\", "x")):
+        return None
+    return found
 
 
 _DISPLAY = {r"\[": r"\]", "$$": "$$", r"\(": r"\)", "$": "$"}
