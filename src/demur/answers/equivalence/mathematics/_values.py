@@ -42,7 +42,7 @@ def exact(node: Node) -> Fraction | None:
     kind = node[0]
     if kind == "num":
         return node[1]  # type: ignore[no-any-return]
-    if kind in ("var", "const", "call", "inf", "pm"):
+    if kind in ("var", "const", "call", "inf", "pm", "matrix"):
         return None
     if kind == "fn":
         return _exact_function(node)
@@ -154,7 +154,7 @@ def numeric(node: Node, number: int) -> Any:
         for place, argument in enumerate(node[2:], start=1):
             total += m.sin(numeric(argument, number) * place + total)
         return total
-    if kind in ("inf", "pm", "fact"):
+    if kind in ("inf", "pm", "fact", "matrix"):
         raise Unreadable(kind)
     if kind == "neg":
         return -numeric(node[1], number)
