@@ -22,7 +22,6 @@ _LETTERS = {letter: 0.7 + 0.37 * place for place, letter in enumerate("abcdefghi
 def worth(answer: str) -> complex | None:
     """The value of an expression, letters given values of their own; None where this cannot read it."""
     text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", answer.strip().strip('"').rstrip(".")).replace("\x0crac", "\\frac")
-    text = re.sub(r"\s+[a-z]{4,}[a-z ]*$", "", text)  # a unit
     text = re.sub(r"(?<![\\a-zA-Z])(?:[a-z]+_\w+|(?!sqrt)[a-z]{4,})", lambda m: _stand_in(m[0]), text)
     text = re.sub(r"(?<![\d.])(\d{1,2})!", lambda m: str(math.factorial(int(m[1]))), text)
     text = re.sub(r"\|([^|]*)\|", r"((\1)**2)**0.5", text)
