@@ -6,14 +6,17 @@ import re
 from fractions import Fraction
 
 from demur.answers.equivalence.mathematics import _values as values
+from demur.answers.equivalence.mathematics._decimals import meant
 from demur.answers.equivalence.mathematics._syntax import Unreadable
 
 NUMBER = re.compile(r"([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d{1,4}))?", re.ASCII)
+_SCIENTIFIC = re.compile(
+    r"([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(?:\\cdot|\*|x)\s*10\s*\^\s*(?:\{\s*([+-]?\d{1,4})\s*\}|([+-]?\d{1,4}))", re.ASCII
+)
 _MIXED = re.compile(r"([+-]?)\s*(\d+)\s+(\d+)\s*/\s*(\d+)", re.ASCII)
 _MIXED_FRACTION = re.compile(r"([+-]?)\s*(\d+)\s*\\frac\s*\{?\s*(\d+?)\s*\}?\s*\{?\s*(\d+)\s*\}?", re.ASCII)
 _REPEATING = re.compile(r"([+-]?)(\d*)\.(\d*)\\overline\s*\{(\d+)\}", re.ASCII)
 _SPACED = re.compile(r"([+-]?)\s*(\d{1,3})((?: \d{3})+)", re.ASCII)
-_PRINTED_DIGITS = 15
 _MOST_DIGITS = 1200
 
 
@@ -30,24 +33,24 @@ def numeral_key(text: str) -> str | None:
 
 
 def number_key(number: re.Match[str]) -> str:
-    """A plain or scientific decimal, exactly.
-
-    One with 15 or more digits is a printed double: it stands for the small fraction that prints so (0.0833333333333333
-    is 1/12, 3.3333333333333335 is 10/3), or else for its value to 15 digits, as roots and multiples of π do.
-    """
+    """A plain or scientific decimal, exactly; a printed double that stands for no simple fraction, to 15 digits."""
     sign, mantissa, exponent = number.groups()
     power = int(exponent or 0)
     if len(mantissa) > _MOST_DIGITS or abs(power) > 1000:
         return "s:" + number.group().lower().lstrip("+")
-    value = _signed(sign, Fraction(mantissa.rstrip(".") or "0") * Fraction(10) ** power)
-    _, point, decimals = mantissa.partition(".")
-    if point and len(mantissa.replace(".", "").lstrip("0")) >= _PRINTED_DIGITS:
-        unit = Fraction(1, 10 ** len(decimals)) * Fraction(10) ** power
-        simple = value.limit_denominator(10_000)
-        if abs(simple - value) <= max(unit, abs(value) / 2**52):
-            return rational_key(simple)
-        return "c:" + values.digits(values.high_precision(value))
-    return rational_key(value)
+    value = meant(mantissa, power)
+    if value is not None:
+        return rational_key(_signed(sign, value))
+    exactly = _signed(sign, Fraction(mantissa) * Fraction(10) ** power)
+    return "c:" + values.digits(values.high_precision(exactly))
+
+
+def _scientific(number: re.Match[str]) -> str:
+    sign, mantissa, *exponents = number.groups()
+    exponent = next(filter(None, exponents))
+    spelt = NUMBER.fullmatch(f"{sign}{mantissa}e{exponent}")
+    assert spelt is not None
+    return number_key(spelt)
 
 
 def _signed(sign: str, value: Fraction) -> Fraction:
@@ -75,4 +78,4 @@ def _spaced(number: re.Match[str]) -> str:
     return rational_key(_signed(sign, Fraction(head + groups.replace(" ", ""))))
 
 
-_READERS = {NUMBER: number_key, _MIXED: _mixed, _MIXED_FRACTION: _mixed, _REPEATING: _repeating, _SPACED: _spaced}
+_READERS = {NUMBER: number_key, _SCIENTIFIC: _scientific, _MIXED: _mixed, _MIXED_FRACTION: _mixed, _REPEATING: _repeating, _SPACED: _spaced}

@@ -14,6 +14,8 @@ import re
 from fractions import Fraction
 from typing import Any
 
+from demur.answers.equivalence.mathematics._decimals import decimal_value
+
 Node = tuple[Any, ...]
 
 MAX_TOKENS = 300
@@ -28,12 +30,21 @@ _FUNCTION_NAMES = "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan a
 FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
 _PLAIN_NAMES = "|".join(sorted([*FUNCTIONS, "sqrt", "pi", "infty", "inf", "infinity", "cdot"], key=len, reverse=True))
 _PLAIN = re.compile(rf"(?<![\\a-zA-Z])({_PLAIN_NAMES})(?![a-zA-Z])")
+_PROSE = "mod for the was has had are can you she her his not but who how of is to by if so we he"
+"""Short words that nobody means as a product of letters."""
+_INDEXED = re.compile(r"(?<![a-zA-Z\\_{^])([a-df-zA-Z])(\d+)(?![\d.])", re.ASCII)
 _TOKEN = re.compile(
-    r"\s*(?:(\d+(?:\.\d*)?|\.\d+)|\\([a-zA-Z]+)|((?:(?<!_)(?<!_\{)[a-zA-Z]{4,}|[a-zA-Z]{2,}_(?=\w\w))\w*)|(\\[{}|])|(\S))"
+    r"\s*(?:(\d+(?:\.\d*)?|\.\d+)|\\([a-zA-Z]+)|((?:(?<!_)(?<!_\{)[a-zA-Z]{4,}|[a-zA-Z]{2,}_(?=\w\w)|[a-z]{3,}_)\w*"
+    rf"|(?<![a-zA-Z\\])(?:{_PROSE.replace(' ', '|')})(?![a-zA-Z]))|(\\[{{}}|])|(\S))"
 )
 _KINDS = ("number", "command", "name", "symbol", "symbol")
 """Of the groups of a token, one by one."""
 UNKNOWN_FUNCTIONS = frozenset("fghFGHPQWuvw")
+_TRIGONOMETRIC = frozenset("sin cos tan cot sec csc".split())
+_DEGREE: Node = ("div", ("const", "pi"), ("num", Fraction(180)))
+SERIES = ("sum", "prod")
+MATRICES = range(0xE000, 0xE020)
+"""Characters for private use: each stands for a matrix that was read before."""
 
 
 class Unreadable(Exception):
@@ -42,6 +53,7 @@ class Unreadable(Exception):
 
 def tokenize(text: str) -> list[tuple[str, str]]:
     """(kind, text) pairs; kinds are number, command, symbol, and name: a word that stands for one quantity."""
+    text = _INDEXED.sub(r"\1_{\2}", text)  # r1 is r_1
     text = _PLAIN.sub(lambda m: "\\infty " if m.group(1) in ("inf", "infinity") else f"\\{m.group(1)} ", text)
     parts = [pair for match in _TOKEN.finditer(text) for pair in zip(_KINDS, match.groups(), strict=True)]
     tokens = [(kind, part) for kind, part in parts if part]
@@ -63,6 +75,8 @@ class _Reader:
         self.tokens = tokens
         self.position = 0
         self.depth = 0
+        self.angles = 0
+        """How many trigonometric functions stand around the place where the reader is."""
 
     def peek(self, ahead: int = 0) -> tuple[str, str]:
         index = self.position + ahead
@@ -126,8 +140,11 @@ class _Reader:
 
     def power(self) -> Node:
         node = self.atom()
-        while self.accept("!"):
-            node = ("fact", node)
+        while sign := self.accept("!", "°"):
+            if sign == "!":
+                node = ("fact", node)
+            elif self.angles:  # elsewhere it is a unit, and says nothing
+                node = ("mul", node, _DEGREE)
         if self.accept("^"):
             node = ("pow", node, self.until("}") if self.accept("{") else self.factor())
         return node
@@ -135,11 +152,14 @@ class _Reader:
     def starts_atom(self) -> bool:
         kind, text = self.peek()
         if kind == "number":
-            # "2 3" is not a product, but "3^5 5^4" and "\\pi 2" are
-            return self.position < 2 or self.peek(-1)[0] != "number" or self.peek(-2) == ("symbol", "^")
+            # "2 3" and "1 to 2" are no products, but "3^5 5^4" and "\\pi 2" are
+            if self.position > 1 and self.peek(-2) == ("symbol", "^"):
+                return True
+            before, last = self.peek(-1)
+            return before == "command" or (before == "symbol" and not last.isalpha())
         if kind == "command":
-            return text in GREEK or text in FUNCTIONS or text in ("frac", "sqrt", "pi", "infty", "binom")
-        return kind == "symbol" and (text.isalpha() or text in ("(", "{", "["))
+            return text in GREEK or text in FUNCTIONS or text in ("frac", "sqrt", "pi", "infty", "binom", *SERIES)
+        return kind == "symbol" and (text.isalpha() or text in ("(", "{", "[") or ord(text[0]) in MATRICES)
 
     def continues_argument(self) -> bool:
         """`\\sin 2x` takes the whole product, up to the next sign or function."""
@@ -166,7 +186,7 @@ class _Reader:
     def atom(self) -> Node:
         kind, text = self.take()
         if kind == "number":
-            return ("num", Fraction(text.removesuffix(".")))
+            return ("num", decimal_value(text))
         if kind == "command":
             return self.command(text)
         if kind == "name":
@@ -179,6 +199,8 @@ class _Reader:
                 return self.until(closing)
             if text == "|":
                 return ("fn", "abs", self.until("|"))
+            if ord(text[0]) in MATRICES:
+                return ("matrix", ord(text[0]) - MATRICES.start)
         raise Unreadable(f"unexpected {text!r}")
 
     def letter(self, name: str) -> Node:
@@ -222,25 +244,48 @@ class _Reader:
             return ("const", "pi")
         if name == "infty":
             return ("inf",)
+        if name in SERIES:
+            return self.series(name)
         if name in GREEK:
             return ("var", "\\" + name + self.subscript())
         if name in FUNCTIONS:
             return self.function(name)
         raise Unreadable(f"command {name}")
 
+    def series(self, name: str) -> Node:
+        """`\\sum_{k=0}^{n} …`: nobody adds it up here; what it says is an unknown function of its parts."""
+        self.expect("_")
+        self.expect("{")
+        index = self.atom()
+        self.expect("=")
+        first = self.until("}")
+        self.expect("^")
+        return ("call", name, index, first, self.group(), self.term())
+
     def function(self, name: str) -> Node:
         marked: dict[str, Node] = {}
         while mark := self.accept("^", "_"):
+            if mark in marked:
+                raise Unreadable("two marks of a kind")
             marked[mark] = self.group() if self.peek()[1] != "-" else self.factor()
         base, exponent = marked.get("_"), marked.get("^")
-        kind, text = self.peek()
-        if kind == "symbol" and text in ("(", "{", "["):
-            argument = self.atom()
-        else:
-            argument = self.power()
-            while self.continues_argument():
-                argument = ("mul", argument, self.power())
+        self.angles += name in _TRIGONOMETRIC
+        argument = self.argument()
+        self.angles -= name in _TRIGONOMETRIC
         if exponent == ("neg", ("num", Fraction(1))):
             return ("fn", "arc" + name, argument)
         node: Node = ("fn", name, argument) if base is None else ("div", ("fn", "ln", argument), ("fn", "ln", base))
         return node if exponent is None else ("pow", node, exponent)
+
+    def argument(self) -> Node:
+        """What a function is taken of: a bracket, or the product that follows."""
+        kind, text = self.peek()
+        if kind == "symbol" and text in ("(", "{", "["):
+            node = self.atom()
+            while self.accept("°"):
+                node = ("mul", node, _DEGREE) if self.angles else node
+            return node
+        node = self.power()
+        while self.continues_argument():
+            node = ("mul", node, self.power())
+        return node

@@ -42,7 +42,7 @@ def exact(node: Node) -> Fraction | None:
     kind = node[0]
     if kind == "num":
         return node[1]  # type: ignore[no-any-return]
-    if kind in ("var", "const", "call", "inf", "pm"):
+    if kind in ("var", "const", "call", "inf", "pm", "matrix"):
         return None
     if kind == "fn":
         return _exact_function(node)
@@ -131,6 +131,12 @@ def letters(node: Node) -> frozenset[str]:
     return frozenset().union(*(letters(child) for child in node[1:] if isinstance(child, tuple)))
 
 
+def calls(node: Node) -> frozenset[str]:
+    """The unknown functions in an expression."""
+    name = frozenset([node[1]]) if node[0] == "call" else frozenset()
+    return name.union(*(calls(child) for child in node[1:] if isinstance(child, tuple)))
+
+
 @lru_cache(maxsize=4096)
 def _point(name: str, number: int) -> Any:
     """Where a letter is evaluated: two positive points and a negative one, the same on every machine."""
@@ -154,7 +160,7 @@ def numeric(node: Node, number: int) -> Any:
         for place, argument in enumerate(node[2:], start=1):
             total += m.sin(numeric(argument, number) * place + total)
         return total
-    if kind in ("inf", "pm", "fact"):
+    if kind in ("inf", "pm", "fact", "matrix"):
         raise Unreadable(kind)
     if kind == "neg":
         return -numeric(node[1], number)

@@ -4,8 +4,11 @@ The key says what kind of thing the answer is, and then its value in one canonic
 
     n: rational number      c: constant, to 15 digits     e: expression with letters, by values at fixed points
     i: pair or interval     t: tuple of three or more     u: union       m: matrix       {…} set or bare list
-    q: equation             a: assignments to letters     b: number in a base            r: ratio or time
+    q: equation             l: inequality                 a: assignments to names        v: one or the other
+    b: number in a base     r: ratio or time              p: number with words beside it
     w: word or letter       s: anything else, as tidied text
+
+What a rule does not read stays in the key: it raises Unreadable, and the whole answer is compared as text.
 """
 
 from __future__ import annotations
@@ -15,33 +18,35 @@ from fractions import Fraction
 from functools import lru_cache
 
 from demur.answers.equivalence.mathematics import _values as values
+from demur.answers.equivalence.mathematics._comparisons import (
+    COMPARISON,
+    bounded_name,
+    equation_key,
+    inequality_key,
+    pair_key,
+)
+from demur.answers.equivalence.mathematics._matrices import lone_matrix, matrix_expression
+from demur.answers.equivalence.mathematics._names import is_name
 from demur.answers.equivalence.mathematics._numerals import NUMBER, number_key, numeral_key, rational_key
-from demur.answers.equivalence.mathematics._surface import MAX_LENGTH, tidy, without_unit
-from demur.answers.equivalence.mathematics._syntax import FUNCTIONS, Node, Unreadable, parse
+from demur.answers.equivalence.mathematics._surface import AND, MAX_LENGTH, OR, tidy
+from demur.answers.equivalence.mathematics._syntax import SERIES, Node, Unreadable, parse
+from demur.answers.equivalence.mathematics._times import clock_key
+from demur.answers.equivalence.mathematics._units import is_unit, split_words
+from demur.answers.equivalence.mathematics._words import SHORT_WORDS, scaled, spoken
 
 _BASE = re.compile(r"(-?\d[0-9A-Za-z]*)\s*_\s*\{?\s*(\d{1,2}|[a-z])\s*\}?", re.ASCII)
-_RATIO = re.compile(r"\d+(?:\s*:\s*\d+)+", re.ASCII)
 _WORD = re.compile(r"\\text\s*\{([^{}]*)\}")
-_PLAIN_WORDS = re.compile(r"[A-Za-z][A-Za-z ,.'\-]*")
-_MEMBER = re.compile(r"\s*[a-zA-Z]\w*\s*\\in\s*(?!\\text)")
-_COMPARISON = re.compile(r"(<=|>=|\\le(?![a-z])|\\ge(?![a-z])|<|>|\\ne(?![a-z]))")
-_MATRIX = re.compile(r"\(?\s*\\begin\s*\{(\w*matrix|array|cases)\}(?:\s*\{[lcr| ]*\})?(.*)\\end\s*\{\1\}\s*\)?", re.S)
+_PLAIN_WORDS = re.compile(r"[^\W\d_]+(?:(?:[.'] ?| |-)[^\W\d_]+)*")
+_CODED = re.compile(r"0(?:x([0-9a-fA-F]+)|b([01]+))", re.ASCII)
+_CAPITAL = re.compile(r"[A-Z][A-Za-z]{1,2}")
+_LONG_WORD = re.compile(r"[^\W\d_]{4}")
+_SPEECH = re.compile(rf"[A-Za-z]+(?:[ {AND}\-]+[A-Za-z]+)*")
+_MEMBER = re.compile(r"\s*[a-zA-Z]\w*\s*\\in(?![a-z])\s*(?!\s|\\text)")
+_CASES = re.compile(r"\\begin\s*\{cases\}((?:(?!\\begin|\\end).)*)\\end\s*\{cases\}", re.S)
+_ANOTHER_STATEMENT = re.compile(r"(?:[\d}\])] ?\s|[a-zA-Z] )[a-zA-Z](?:_\w)?$")
 _INFINITY = {r"\infty": "inf", r"+\infty": "inf", r"-\infty": "-inf"}
-_NOT_NAMES = "|".join(sorted([*FUNCTIONS, "frac", "sqrt", "sum", "int", "lim", "prod", "binom", "begin"]))
-_ATOM = r"(?:\\[a-zA-Z]+|[a-zA-Z])(?:_(?:\{[^{}]{1,20}\}|\w))?'{0,3}"  # one letter or command each: no two readings
-_NAME = re.compile(
-    rf"(?!\\?(?:{_NOT_NAMES})(?![a-zA-Z]))(?:"
-    rf"{_ATOM}(?: ?{_ATOM})*(?: ?\( ?\\?[a-zA-Z]+(?: ?, ?[a-zA-Z])* ?\))?"  # x, S_n, AB, \theta, f(x)
-    r"|\| ?[A-Z]{1,3} ?\|"  # |AB|
-    r"|\( ?[a-z](?: ?, ?[a-z])+ ?\)"  # (x, y)
-    rf"|{_ATOM} ?: ?{_ATOM})"  # A:B
-)
-_LONGEST_NAME = 40
-
-
-def _is_name(text: str) -> bool:
-    """Whether a side of an equation only names what the other side gives."""
-    return len(text) <= _LONGEST_NAME and _NAME.fullmatch(text) is not None
+_BLANKS = re.compile(r"(?<=[^\W\d_]{2}) (?=[^\W\d_]{2})|(?<=\d) (?=\d)|( )")
+_SEPARATORS = ",;" + AND
 
 
 @lru_cache(maxsize=65_536)
@@ -60,9 +65,9 @@ def key(answer: str) -> str | None:
     if not text:
         return "s:" + "".join(plain.split())
     try:
-        return _statement(without_unit(text))
+        return _statement(_unwrapped(text))
     except (Unreadable, RecursionError, OverflowError, ZeroDivisionError):
-        return "s:" + "".join(text.split())
+        return "s:" + _BLANKS.sub(lambda blank: "" if blank.group(1) else " ", text)
 
 
 def _is_blank(text: str) -> bool:
@@ -70,14 +75,33 @@ def _is_blank(text: str) -> bool:
     return not any(character.isalnum() or character == "\\" for character in text)
 
 
+def _unwrapped(text: str) -> str:
+    """`\\text{A, C}` and `\\text{3 cm}` without their wrapper; words keep it, which tells them from products."""
+    wrapped = _WORD.fullmatch(text)
+    if wrapped is None or not any(character.isdigit() or character in ("," + AND + OR) for character in wrapped.group(1)):
+        return text
+    return wrapped.group(1).strip()
+
+
 def _statement(text: str) -> str:
-    """A bare list of statements, or one of them."""
-    parts = _split(text, ",;")
+    """One statement, or several that are joined: by `or`, by a semicolon around commas, by commas and `and`."""
+    if number := _spoken(text):
+        return number
+    if system := _CASES.fullmatch(text):
+        return _listing([row.strip(" ,;") for row in system.group(1).split(r"\\") if row.strip()])
+    if len(either := _split(text, OR)) > 1:
+        return _alternatives(either)
+    groups = _split(text, ";")
+    if len(groups) > 1 and any(len(_split(group, "," + AND)) > 1 for group in groups):
+        return _set([_statement(group) for group in groups])
+    parts = _split(text, _SEPARATORS)
     return _listing(parts) if len(parts) > 1 else _relation(text)
 
 
 def _split(text: str, separators: str) -> list[str]:
     """Split at separators outside brackets; blank parts vanish."""
+    if not any(separator in text for separator in separators):
+        return [text.strip()] if text.strip() else []
     parts, depth, start = [], 0, 0
     for position, character in enumerate(text):
         if character in "([{":
@@ -91,17 +115,47 @@ def _split(text: str, separators: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
+def _alternatives(either: list[str]) -> str:
+    """One or the other. In `1, 2 or 3` the comma says `or` too, unless names or an `and` stand between."""
+    parts = [part for group in either for part in _split(group, ",;")]
+    if any(AND in group for group in either) or len({name for part in parts if (name := _name(part))}) > 1:
+        return "v:" + _join(sorted(_statement(group) for group in either))
+    keys = _members(parts)
+    if all(COMPARISON.search(part) for part in parts) and all(key.startswith("i:") for key in keys):
+        return "u:" + _join(sorted(keys))
+    return "v:" + _join(sorted(keys))
+
+
 def _listing(parts: list[str]) -> str:
-    """A bare list is a set: its order says nothing. Values of several letters belong to their letters."""
-    names: list[str | None] = []
-    for part in parts:
-        sides = _split(part, "=")
-        named = len(sides) == 2 and _is_name(sides[0])
-        names.append("".join(sides[0].split()) if named else None)
+    """A bare list has no order. Values of several names belong to their names."""
+    names = [_name(part) for part in parts]
+    if len({name for name in names if name}) < 2:
+        return _set(_members(parts))
+    named = [f"{name}={key}" if name else key for name, key in zip(names, map(_relation, parts), strict=True)]
+    return "a:" + _join(sorted(named))
+
+
+def _name(part: str) -> str | None:
+    """What a statement gives the value or the bounds of."""
+    if COMPARISON.search(part):
+        return bounded_name(part)
+    sides = _split(part, "=")
+    return "".join(sides[0].split()) if len(sides) == 2 and is_name(sides[0]) else None
+
+
+def _members(parts: list[str]) -> list[str]:
+    """The keys of a list's parts, each ± two of them. Units that differ would be lost, so they make it unreadable."""
+    words = [split_words(part)[1] for part in parts]
+    differ = any(words[:-1]) and any(others != words[0] for others in words)
+    if differ and any(is_unit(beside, letters=True) for beside in words):
+        raise Unreadable("units that differ")
     keys = [_relation(part) for part in parts]
-    if None not in names and len(set(names)) > 1:
-        return "a:" + _join(sorted(f"{name}={value}" for name, value in zip(names, keys, strict=True)))
-    return _set(keys)
+    return [member for part, key in zip(parts, keys, strict=True) for member in _opened(part, key)]
+
+
+def _opened(part: str, key: str) -> list[str]:
+    """The members that ± makes of one part of a list."""
+    return key[1:-1].split("|") if r"\pm" in part and key.startswith("{") else [key]
 
 
 def _join(keys: list[str]) -> str:
@@ -109,28 +163,46 @@ def _join(keys: list[str]) -> str:
 
 
 def _set(keys: list[str]) -> str:
-    members = {part for key in keys for part in (_split(key[1:-1], "|") if key.startswith("{") else [key])}
-    distinct = sorted(members)
-    return distinct[0] if len(distinct) == 1 else _join(distinct)
+    return keys[0] if len(keys) == 1 else _join(sorted(keys))
 
 
 def _relation(text: str) -> str:
     """An inequality, a chain of equalities, a membership, or a quantity."""
     text = _before_approximation(text)
-    if _COMPARISON.search(text):
-        return _inequality(text)
+    if COMPARISON.search(text):
+        return inequality_key(text, _quantity)
     sides = _split(text, "=")
     if len(sides) < 2:
         return _quantity(_MEMBER.sub("", text, count=1) if _MEMBER.match(text) else text)
+    if any(_ANOTHER_STATEMENT.search(side) for side in sides[1:-1]):
+        raise Unreadable("statements without anything between them")
     first, last = sides[0], sides[-1]
-    if _is_name(first) and not _is_name(last):
-        return _quantity(last)
-    nodes = [parse(side) for side in sides]
-    if not any(values.letters(node) for node in nodes):
-        return _quantity(last)
-    if len(nodes) > 2:
+    if is_name(first) and not is_name(last):
+        return _value_of(first, last, equation=len(sides) == 2)
+    if is_name(last) and len(sides) == 2 and not is_name(first):
+        return _value_of(last, first, equation=True)
+    if not is_name(last) and not any(_has_letters(side) for side in sides[:-1]):
+        value = _quantity(last)
+        if not value.startswith(("e:", "w:")):
+            return value
+    if len(sides) > 2:
         raise Unreadable("a chain of equations")
-    return "q:" + _equation(nodes[0], nodes[1])
+    return "q:" + equation_key(parse(first), parse(last))
+
+
+def _has_letters(side: str) -> bool:
+    """Whether a side of an equation holds unknowns, and is more than a name."""
+    if is_name(side):
+        return False
+    node = parse(side)
+    return bool(values.letters(node)) or values.count(node, "call") > 0
+
+
+def _value_of(name: str, text: str, *, equation: bool) -> str:
+    """What a name is said to be; where the name stands on the other side too, nothing is said but the equation."""
+    if equation and name in text and len(name) == 1 and r"\text" not in text and name in values.letters(node := parse(text)):
+        return "q:" + equation_key(parse(name), node)
+    return _quantity(text)
 
 
 def _before_approximation(text: str) -> str:
@@ -138,68 +210,11 @@ def _before_approximation(text: str) -> str:
     exactly, *roughly = text.split(r"\approx")
     if not roughly:
         return text
-    return roughly[0] if not exactly.strip() or _is_name(exactly.strip()) else exactly
-
-
-def _equation(left: Node, right: Node) -> str:
-    """f = g as the ratios of f − g between points: the same for every multiple of the equation."""
-    node = ("add", left, ("neg", right))
-    first, *others = at_points = [values.numeric(node, number) for number in range(values.POINTS)]
-    if any(value == 0 for value in at_points):
-        raise Unreadable("degenerate equation")
-    ratios = ";".join(values.digits(value / first) for value in others)
-    return ",".join(sorted(values.letters(node))) + ":" + ratios
-
-
-def _inequality(text: str) -> str:
-    """An inequality that bounds one letter is the interval of its values."""
-    pieces = _COMPARISON.split(text)
-    sides = [piece.strip() for piece in pieces[::2]]
-    signs = [{"<=": r"\le", ">=": r"\ge"}.get(sign, sign) for sign in pieces[1::2]]
-    if any(sign in (">", r"\ge") for sign in signs) and len(sides) == 3:
-        sides, signs = sides[::-1], [{">": "<", r"\ge": r"\le"}.get(sign, "") for sign in signs[::-1]]
-    if len(sides) == 3 and all(sign in ("<", r"\le") for sign in signs):
-        opening, closing = "(" if signs[0] == "<" else "[", ")" if signs[1] == "<" else "]"
-        return _pair(opening, _quantity(sides[0]), _quantity(sides[2]), closing)
-    if len(sides) != 2 or signs[0] == r"\ne":
-        raise Unreadable("inequality")
-    strict, upward = signs[0] in ("<", ">"), signs[0] in (">", r"\ge")
-    left, right = parse(sides[0]), parse(sides[1])
-    if _is_name(sides[0]) and not values.letters(right):
-        bound = _quantity(sides[1])
-    elif _is_name(sides[1]) and not values.letters(left):
-        bound, upward = _quantity(sides[0]), not upward
-    else:
-        slope, offset = _linear(("add", left, ("neg", right)))
-        bound, upward = rational_key(-offset / slope), upward == (slope > 0)
-    if upward:
-        return _pair("(" if strict else "[", bound, "inf", ")")
-    return _pair("(", "-inf", bound, ")" if strict else "]")
-
-
-def _linear(node: Node) -> tuple[Fraction, Fraction]:
-    """Slope and offset of an expression that is linear in its one letter, with rational coefficients."""
-    names = values.letters(node)
-    if len(names) != 1:
-        raise Unreadable("not one letter")
-    at = [values.exact(values.substitute(node, next(iter(names)), Fraction(x))) for x in (0, 1, 2, 5)]
-    known = [value for value in at if value is not None]
-    if len(known) < len(at):
-        raise Unreadable("not rational")
-    zero, one, two, five = known
-    slope = one - zero
-    if slope == 0 or two - one != slope or five - zero != 5 * slope:
-        raise Unreadable("not linear")
-    return slope, zero
-
-
-def _pair(opening: str, low: str, high: str, closing: str) -> str:
-    """A pair in brackets: a point of the plane or an interval, which are written alike."""
-    return f"i:{'(' if low == '-inf' else opening}{low},{high}{')' if high == 'inf' else closing}"
+    return roughly[0] if not exactly.strip() or is_name(exactly.strip()) else exactly
 
 
 def _quantity(text: str) -> str:
-    """One number, word, bracket, matrix or expression."""
+    """One number, word, bracket, matrix or expression, with or without a unit."""
     text = text.strip()
     if not text:
         raise Unreadable("nothing")
@@ -207,26 +222,67 @@ def _quantity(text: str) -> str:
         return "u:" + _join(sorted(_quantity(part) for part in text.split(r"\cup")))
     if r"\begin" in text:
         return _matrix(text)
-    if numeral := numeral_key(text):
-        return numeral
-    if base := _BASE.fullmatch(text):
+    if simple := numeral_key(text) or clock_key(text):
+        return simple
+    if coded := _CODED.fullmatch(text):
+        return f"b:{coded.group(1).upper()}_16" if coded.group(1) else f"b:{coded.group(2)}_2"
+    if (base := _BASE.fullmatch(text)) and _is_in_base(*base.groups()):
         return f"b:{base.group(1).upper()}_{base.group(2)}"
-    if _RATIO.fullmatch(text):
-        return "r:" + "".join(text.split())
-    return _word(text) or _bracketed(text) or _expression(parse(text))
+    head, words = split_words(text)
+    if words and (measured := _measured(head, words)):
+        return measured
+    return _spoken(text, units=False) or _word(text) or _bracketed(text) or _expression(parse(text))
+
+
+def _is_in_base(digits: str, base: str) -> bool:
+    """Whether there are such digits in that base; a base that is a letter has decimal digits."""
+    largest = max(int(digit, 36) for digit in digits.lstrip("-"))
+    return largest < int(base) if base.isdigit() else largest < 10
+
+
+def _measured(head: str, words: list[str]) -> str | None:
+    """A quantity with words behind it: those that multiply do, units are dropped, all others stay."""
+    scale, rest = scaled(words)
+    if not rest or is_unit(rest, letters=True):
+        return _quantity(head) if scale == 1 else _multiple(scale, head)
+    if all(len(word) < 4 and word not in SHORT_WORDS for word in rest):
+        return None
+    value = numeral_key(head)
+    return None if value is None else f"p:{value} {' '.join(words)}"
+
+
+def _multiple(scale: int, head: str) -> str:
+    value = numeral_key(head)
+    if value is not None and value.startswith("n:"):
+        return rational_key(scale * Fraction(value[2:]))
+    return _expression(("mul", ("num", Fraction(scale)), parse(head)))
+
+
+def _spoken(text: str, *, units: bool = True) -> str | None:
+    """A number in words, with or without a unit; inside a list without, where units may differ."""
+    wrapped = _WORD.fullmatch(text)
+    bare = wrapped.group(1).strip() if wrapped else text
+    if not _SPEECH.fullmatch(bare):
+        return None
+    counted = spoken(bare.lower().replace(AND, " and ").replace("-", " ").split())
+    if counted is None:
+        return None
+    value, rest = counted
+    return rational_key(value) if not rest or (units and is_unit(rest)) else None
 
 
 def _word(text: str) -> str | None:
     """A single letter, or words: in `\\text{…}`, or of more letters than a product of variables has."""
     wrapped = _WORD.fullmatch(text)
-    bare = (wrapped.group(1) if wrapped else text).strip("().,' ")
+    bare = (wrapped.group(1) if wrapped else text).strip("()., \"“”")
     if not _PLAIN_WORDS.fullmatch(bare):
         return None
     if len(bare) == 1:
         return "w:" + bare
     if not wrapped and any(c in text for c in "(+"):
         return None
-    if wrapped or len(bare) > 3 or bare.lower() in ("yes", "no"):
+    known = bare.lower() in SHORT_WORDS or _CAPITAL.fullmatch(bare) or not bare.isascii()
+    if wrapped or known or _LONG_WORD.search(bare):
         return "w:" + " ".join(bare.lower().split())
     return None
 
@@ -237,23 +293,26 @@ def _bracketed(text: str) -> str | None:
         return "{}"
     if text.startswith(r"\{") and text.endswith(r"\}"):
         return _braces(text[2:-2])
-    if text[0] == "{" and text[-1] == "}" and len(_split(text[1:-1], ",;")) > 1:
+    if text[0] == "{" and text[-1] == "}" and len(_split(text[1:-1], _SEPARATORS)) > 1:
         return _braces(text[1:-1])
     if text[0] in "([" and text[-1] in ")]" and _closes(text):
-        parts = _split(text[1:-1], ",;")
+        inside = text[1:-1]
+        parts = _split(inside, _SEPARATORS)
         if len(parts) > 1:
+            if len(_split(inside, ";")) > 1 and len(_split(inside, "," + AND)) > 1:
+                raise Unreadable("commas and semicolons in one bracket")
             keys = [_INFINITY.get("".join(part.split())) or _statement(part) for part in parts]
             return _ordered(text[0], keys, text[-1])
     return None
 
 
 def _braces(inside: str) -> str:
-    parts = _split(inside, ",;")
-    return _set([_statement(part) for part in parts]) if parts else "{}"
+    parts = _split(inside, _SEPARATORS)
+    return _set(_members(parts)) if parts else "{}"
 
 
 def _ordered(opening: str, keys: list[str], closing: str) -> str:
-    return _pair(opening, keys[0], keys[1], closing) if len(keys) == 2 else "t:(" + ",".join(keys) + ")"
+    return pair_key(opening, keys[0], keys[1], closing) if len(keys) == 2 else "t:(" + ",".join(keys) + ")"
 
 
 def _closes(text: str) -> bool:
@@ -267,16 +326,18 @@ def _closes(text: str) -> bool:
 
 
 def _matrix(text: str) -> str:
-    matrix = _MATRIX.fullmatch(text)
-    if matrix is None or r"\begin" in matrix.group(2):
-        raise Unreadable("matrix")
-    rows = [row for row in matrix.group(2).split(r"\\") if row.strip()]
-    if matrix.group(1) == "cases":
-        return _set([_statement(row) for row in rows])
-    table = [[_statement(cell) for cell in row.split("&")] for row in rows]
-    if len(table) == 1 or all(len(row) == 1 for row in table):  # a row or column vector is a tuple
-        return _ordered("(", [cell for row in table for cell in row], ")")
-    return "m:" + ";".join(",".join(row) for row in table)
+    """A matrix whose cells may hold anything, or what matrices come to."""
+    if (cells := lone_matrix(text)) is not None:
+        return _table([[_statement(cell) for cell in row] for row in cells])
+    value = matrix_expression(text)
+    return _table([[_expression(cell) for cell in row] for row in value]) if isinstance(value, list) else _expression(value)
+
+
+def _table(cells: list[list[str]]) -> str:
+    if len(cells) == 1 or all(len(row) == 1 for row in cells):  # a row or column vector is a tuple
+        flat = [cell for row in cells for cell in row]
+        return flat[0] if len(flat) == 1 else _ordered("(", flat, ")")
+    return "m:" + ";".join(",".join(row) for row in cells)
 
 
 def _expression(node: Node) -> str:
@@ -284,7 +345,7 @@ def _expression(node: Node) -> str:
     if signs > 3:
         raise Unreadable("too many ±")
     if signs:
-        return _set([_expression(reading) for reading in values.readings(node)])
+        return _set(sorted({_expression(reading) for reading in values.readings(node)}))
     if node in (("inf",), ("neg", ("inf",))):
         return "inf" if node == ("inf",) else "-inf"
     value = values.exact(node)
@@ -293,7 +354,7 @@ def _expression(node: Node) -> str:
     if node[0] == "var":
         return ("w:" if len(node[1]) == 1 else "e:") + str(node[1])
     if values.letters(node) or values.count(node, "call"):
-        return "e:" + values.fingerprint(node)
+        return ("s:" if values.calls(node) & set(SERIES) else "e:") + values.fingerprint(node)
     constant = values.numeric(node, 0)
     simple = values.as_fraction(constant)
     return "c:" + values.digits(constant) if simple is None else rational_key(simple)
