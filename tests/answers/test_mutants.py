@@ -48,8 +48,12 @@ def _unit(answer: str, mutant: Mutant) -> bool:
         listed = mutant.token.lower() in UNITS | _JOINING and (other in UNITS or not other)
         return listed and re.search(r"\d|(?:ten|five|hundred|million) $", mutant.before) is not None
     if mutant.token == "/" and mutant.change == "dropped":
-        return re.search(r" [a-zA-Z]+$", mutant.before) is not None and re.match(r"[a-zA-Z]+$", mutant.after) is not None
-    of_power = re.search(r"[a-zA-Z]\s*\}?\s*\^\s*\{?$", mutant.before) is not None and r"\text" in mutant.before.replace("mbox", "text")
+        return (
+            re.search(r" [a-zA-Z]+$", mutant.before) is not None and re.match(r"[a-zA-Z]+$", mutant.after) is not None
+        )
+    of_power = re.search(
+        r"[a-zA-Z]\s*\}?\s*\^\s*\{?$", mutant.before
+    ) is not None and r"\text" in mutant.before.replace("mbox", "text")
     if mutant.change.endswith(" digit"):
         return of_power or re.search(r"\d [a-z]{2,}\^$", mutant.before) is not None
     return mutant.change == "squared" and mutant.token in "mgshC"
@@ -88,7 +92,10 @@ def _inner_link(answer: str, mutant: Mutant) -> bool:
 
 
 def _is_named_or_number(side: str) -> bool:
-    return _NAME.fullmatch(side.replace("$", "")) is not None or re.search(r"[a-zA-Z]", re.sub(r"\\[a-zA-Z]+", "", side)) is None
+    return (
+        _NAME.fullmatch(side.replace("$", "")) is not None
+        or re.search(r"[a-zA-Z]", re.sub(r"\\[a-zA-Z]+", "", side)) is None
+    )
 
 
 def _case(answer: str, mutant: Mutant) -> bool:
@@ -99,7 +106,9 @@ def _case(answer: str, mutant: Mutant) -> bool:
 def _worth(answer: str, mutant: Mutant) -> bool:
     """Another expression of the same value: 1³, factors in another order, a + b for b + a, its last link left out."""
     pairs = list(zip(_entries(answer), _entries(mutant.answer), strict=False))
-    entries = len(_entries(answer)) == len(_entries(mutant.answer)) and all(a == b or same_worth(a, b) for a, b in pairs)
+    entries = len(_entries(answer)) == len(_entries(mutant.answer)) and all(
+        a == b or same_worth(a, b) for a, b in pairs
+    )
     last, other = (text.split("=")[-1] for text in (answer, mutant.answer))
     words = re.search(r"(?<=\d) [a-z ]+$", last)
     if words and other.endswith(words[0]):
@@ -142,7 +151,10 @@ def _times(answer: str, mutant: Mutant) -> bool:
 
 def _entries(text: str) -> list[str]:
     bare = re.sub(r"\\(?:begin|end)\s*\{\w+\}|\\left|\\right|\\[{}]|[\[\]]", " ", text)
-    return [entry.strip(" ()") if entry.count("(") != entry.count(")") else entry for entry in re.split(r",|;|&|\\\\|=|<|>", bare)]
+    return [
+        entry.strip(" ()") if entry.count("(") != entry.count(")") else entry
+        for entry in re.split(r",|;|&|\\\\|=|<|>", bare)
+    ]
 
 
 def _printed(answer: str, mutant: Mutant) -> bool:
@@ -165,7 +177,9 @@ def _bracket(answer: str, mutant: Mutant) -> bool:
 
 def _infinity(answer: str, mutant: Mutant) -> bool:
     """The bracket at infinity says nothing."""
-    return mutant.token in "()[]" and (mutant.before.rstrip().endswith(("infty", "∞")) or mutant.after.lstrip().startswith("-"))
+    return mutant.token in "()[]" and (
+        mutant.before.rstrip().endswith(("infty", "∞")) or mutant.after.lstrip().startswith("-")
+    )
 
 
 def _left_out(answer: str, mutant: Mutant) -> bool:
@@ -240,7 +254,10 @@ def test_mutants_of_ten_thousand_real_answers_are_other_answers(recorded_pools):
 def test_a_rule_that_drops_what_it_does_not_read_is_found_out(monkeypatch):
     """Negative controls: any word a unit; a list that counts nothing twice; a name wherever letters stand."""
     monkeypatch.setattr(keys, "is_unit", lambda words, letters=False: True)
-    assert {change for _, change, _ in _unexplained_anew(["3 north", "7 boys late"])} >= {"word replaced", "word dropped"}
+    assert {change for _, change, _ in _unexplained_anew(["3 north", "7 boys late"])} >= {
+        "word replaced",
+        "word dropped",
+    }
     monkeypatch.undo()
     monkeypatch.setattr(keys, "_set", lambda parts: "{" + "|".join(sorted(set(parts))) + "}")
     assert ("1,1,2", "first digit", "1,2,2") in _unexplained_anew(["1,1,2"])
@@ -264,7 +281,13 @@ def _golds(folder: Path) -> Iterator[str]:
 
 
 def _sampled(folder: Path) -> Iterator[str]:
-    for name in ("faithfulcot_gsm8k_pool", "openai_gsm8k_examples", "qwen25math_rm_math100", "zeroeval_gsm8k", "zeroeval_math_l5"):
+    for name in (
+        "faithfulcot_gsm8k_pool",
+        "openai_gsm8k_examples",
+        "qwen25math_rm_math100",
+        "zeroeval_gsm8k",
+        "zeroeval_math_l5",
+    ):
         for record in _records(folder / f"{name}.jsonl.gz"):
             yield from _texts([path.get("answer", path.get("answer_x")) for path in record["paths"]])
 

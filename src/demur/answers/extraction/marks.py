@@ -17,6 +17,8 @@ _NO_LIST = re.compile(
     r"[.!?]\s|\n\s{0,40}\n|(?i:\b(?:so|thus|finally|hence|therefore|then|giv(?:es|ing)|means?|impl(?:y|ies)|yields?|check|verif\w+|wait|no"
     r"|instead|not|correct(?:ed|ion)?|i\.e\.|that is|or rather)\b)|(?:=>|⇒|→|\\Rightarrow|\\implies|\\to\b)"
 )
+_NAME_BEFORE = re.compile(r"(?<![\w\\^])([A-Za-z](?:_(?:\w|\{\w{1,10}\}))?|\\[a-z]{2,10})\s?=\s?[$\\(\[ ]{0,4}\Z")
+_OR = re.compile(r"\bor\b", re.I)
 _TAG = re.compile(r"<(/?)(?:final[_ ]?)?answer>", re.I)
 _HASHES = re.compile(r"(?m)^[ \t>*]{0,8}####[ \t]{0,8}(?!#)([^\n]{1,300})")
 _QUANTITY = re.compile(r"[-+−$€£(\\]{0,4}\s?\.?\d")
@@ -59,8 +61,8 @@ def _inside(text: str, box: re.Match[str]) -> Found | None:
 
 
 def _with_those_before(part: Part, earlier: list[re.Match[str]], last: Found) -> Found:
-    """The boxes that lead up to the last one with no step of reasoning between."""
-    text, found = part.text, [last]
+    """The boxes that lead up to the last one with no step of reasoning between, as they are joined."""
+    text, found, joints = part.text, [last], [""]
     opening = text.rfind("\\", 0, last.start)
     for box in reversed(earlier[-_BOX_TRIES:]):
         inside = _inside(text, box)
@@ -70,9 +72,16 @@ def _with_those_before(part: Part, earlier: list[re.Match[str]], last: Found) ->
         if len(between) > _BETWEEN_BOXES or _NO_LIST.search(between):
             break
         found.append(inside)
+        joints.append(" or " if _OR.search(between) else ", ")
         opening = box.start()
-    answers = list(dict.fromkeys(each.answer.strip() for each in reversed(found)))
-    return Found(", ".join(answers), found[-1].start, last.end) if len(answers) > 1 else last
+    if len({each.answer.strip() for each in found}) == 1:
+        return last
+    listed = [each.answer.strip() for each in found]
+    names = [_NAME_BEFORE.search(text, max(0, each.start - 60), text.rfind("\\", 0, each.start)) for each in found]
+    if all(names):  # x = 1 and y = 2 are no list of 1 and 2
+        listed = [f"{name.group(1)} = {answer}" for name, answer in zip(names, listed, strict=True) if name]
+    parts = [answer + joint for answer, joint in zip(listed, joints, strict=True)]
+    return Found("".join(reversed(parts)), found[-1].start, last.end)
 
 
 def tagged(part: Part) -> Found | None:

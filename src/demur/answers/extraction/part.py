@@ -173,7 +173,7 @@ _CODE_LINE = re.compile(
         | (?:let|const|var|int|float)\ \w | (?:while|if|elif|with)\ [^\n]{1,80}:$ | (?:else|try):$
         | except\b[^\n]{0,60}:$
         | //|\#(?!\#)(?![\# ]?\s?[\d.,$-]+$)  # comments, but no headings and no numbers
-        | [a-z]\w{0,40}_\w{0,40}\ ?[-+*/]?=\  | [A-Za-z_]\w{0,40}(?:\.\w{1,40}){0,4}\([^\n]{0,200}\);?$
+        | [a-z]\w{0,40}_\w{0,40}\ ?[-+*/]?=\  | [A-Za-z_]\w{1,40}(?:\.\w{1,40}){0,4}\([^\n]{0,200}\);?$
     )[^\n]*
     """,
     re.M | re.X,

@@ -163,7 +163,9 @@ def split_words(text: str) -> tuple[str, list[str]]:
 
 def _words(phrase: str) -> list[str]:
     """The words of a phrase, in small letters but for those of one letter, which may be units."""
-    names = re.sub(r"\^\s*\{?\s*[23]\s*\}?", "", phrase).replace(".", " ").replace("/", " per ").replace("-", " ").split()
+    names = (
+        re.sub(r"\^\s*\{?\s*[23]\s*\}?", "", phrase).replace(".", " ").replace("/", " per ").replace("-", " ").split()
+    )
     return [name if len(name) == 1 else name.lower() for name in names]
 
 

@@ -108,6 +108,7 @@ def _below_hundred(words: list[str]) -> Counted | None:
         return Fraction(_SMALL[words[0]]), words[1:]
     if words and words[0] in _TENS:
         ones = _SMALL.get(words[1], 0) if words[1:] else 0
-        return (Fraction(_TENS[words[0]] + ones), words[2:]) if 0 < ones < 10 else (Fraction(_TENS[words[0]]), words[1:])
+        return (
+            (Fraction(_TENS[words[0]] + ones), words[2:]) if 0 < ones < 10 else (Fraction(_TENS[words[0]]), words[1:])
+        )
     return None
-

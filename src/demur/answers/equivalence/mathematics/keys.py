@@ -78,7 +78,9 @@ def _is_blank(text: str) -> bool:
 def _unwrapped(text: str) -> str:
     """`\\text{A, C}` and `\\text{3 cm}` without their wrapper; words keep it, which tells them from products."""
     wrapped = _WORD.fullmatch(text)
-    if wrapped is None or not any(character.isdigit() or character in ("," + AND + OR) for character in wrapped.group(1)):
+    if wrapped is None or not any(
+        character.isdigit() or character in ("," + AND + OR) for character in wrapped.group(1)
+    ):
         return text
     return wrapped.group(1).strip()
 
@@ -200,7 +202,13 @@ def _has_letters(side: str) -> bool:
 
 def _value_of(name: str, text: str, *, equation: bool) -> str:
     """What a name is said to be; where the name stands on the other side too, nothing is said but the equation."""
-    if equation and name in text and len(name) == 1 and r"\text" not in text and name in values.letters(node := parse(text)):
+    if (
+        equation
+        and name in text
+        and len(name) == 1
+        and r"\text" not in text
+        and name in values.letters(node := parse(text))
+    ):
         return "q:" + equation_key(parse(name), node)
     return _quantity(text)
 
@@ -274,7 +282,7 @@ def _spoken(text: str, *, units: bool = True) -> str | None:
 def _word(text: str) -> str | None:
     """A single letter, or words: in `\\text{…}`, or of more letters than a product of variables has."""
     wrapped = _WORD.fullmatch(text)
-    bare = (wrapped.group(1) if wrapped else text).strip("()., \"“”")
+    bare = (wrapped.group(1) if wrapped else text).strip('()., "“”')
     if not _PLAIN_WORDS.fullmatch(bare):
         return None
     if len(bare) == 1:
@@ -330,7 +338,11 @@ def _matrix(text: str) -> str:
     if (cells := lone_matrix(text)) is not None:
         return _table([[_statement(cell) for cell in row] for row in cells])
     value = matrix_expression(text)
-    return _table([[_expression(cell) for cell in row] for row in value]) if isinstance(value, list) else _expression(value)
+    return (
+        _table([[_expression(cell) for cell in row] for row in value])
+        if isinstance(value, list)
+        else _expression(value)
+    )
 
 
 def _table(cells: list[list[str]]) -> str:
