@@ -24,6 +24,7 @@ SCRIPTS = [
     "paper_table.py",
     "cli_start.py",
     "answer_classes.py",
+    "answer_texts.py",
     "store_speed.py",
     "embedded_speed.py",
     "sampling_speed.py",

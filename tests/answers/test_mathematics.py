@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from demur.answers import mathematics
+from demur.answers.equivalence.mathematics.keys import key
 
 NEVER_THE_SAME = [
     # what stands beside a number
     ["3:00 PM", "3:00 AM", "3:00", "3", "15"], ["8:15 p.m.", "8:15 a.m.", "8:15"], ["12 am", "12 pm", "12"],
     ["5 million", "5 billion", "5 trillion", "5 thousand", "5 hundred", "5"], ["3 dozen", "3", "3 hundred"],
     ["2 pi", "2", "2 phi"], ["3 xy", "3", "3 x", "3 y"], ["3 north", "3 south", "3"], ["5 left", "5 right", "5"],
-    ["5 hours late", "5 hours early", "5 hours"], ["5 more", "5 fewer", "5"], ["2 red balls", "2 blue balls", "2 balls"],
+    ["5 hours late", "5 hours early", "5 hours"], ["5 more", "5 fewer", "5"], ["2 red balls", "2 blue balls", "2 balls"], ["3 gold medals", "3 silver medals", "3 medals"], ["65 child tickets", "65 adult tickets"],
     ["5 or more", "5 or less", "5 or fewer", "5"], ["at least 5", "at most 5", "5"], ["more than 5", "less than 5", "5"],
     ["not 5", "5"], ["about 5", "above 5", "below 5", "5"], ["5 (approx)", "5 (exact)"], ["5 apart", "5 together", "5"],
     ["3\\text{ north}", "3\\text{ south}", "3"], ["5 \\text{ million}", "5 \\text{ billion}", "5"], ["5 degrees lower", "5 degrees"],
@@ -25,7 +30,7 @@ NEVER_THE_SAME = [
     ["x<y", "y<x", "x \\le y"], ["|x|<3", "x<3"], ["|x-10|<3", "10-x<3"], ["x<3", "x>3", "x=3", "x \\ne 3"], ["xy<3", "x<3"],
     ["x>2 and x<5", "x>2 or x<5"], ["x^2<4", "x^2>4", "x^2 \\le 4"], ["x+y<4", "x+y>4", "x-y<4", "4 < -x-y"],
     # several statements
-    ["p=5,q=2;p=7,q=3", "p=5,q=3;p=7,q=2"], ["1 and 2", "1 or 2"], ["x=1 and x=2", "x=1 or x=2"], ["Tom and Ann", "Tom or Ann"],
+    ["p=5,q=2;p=7,q=3", "p=5,q=3;p=7,q=2"], ["1,2;3,4", "2,1;4,3", "1,4;3,2"], ["1 and 2", "1 or 2"], ["x=1 and x=2", "x=1 or x=2"], ["Tom and Ann", "Tom or Ann"],
     ["1, 2 and 3", "1, 2 or 3"], ["1 and 2 or 3", "1 or 2 or 3"], ["1,1,2", "1,2,2", "1,2"], ["2,2", "2"], ["x=1, y=2, 3", "x=2, y=1, 3"],
     ["x=1 y=2", "x=3 y=2", "2"], ["W(x)=1orW(x)=-1", "-1"], ["\\begin{cases}x=1\\\\y=2\\end{cases}", "\\begin{cases}x=2\\\\y=1\\end{cases}"],
     ["x=1,y=2 or x=3,y=4", "x=1,y=4 or x=3,y=2"], ["\\{\\{1,2\\},3\\}", "\\{1,2,3\\}", "\\{1,\\{2,3\\}\\}"], ["1,2,3,...", "1,2,3"],
@@ -53,7 +58,7 @@ THE_SAME = [
     ["twenty-five", "25", "Twenty five", "twenty-five dollars", "\\text{twenty-five}", "25.", "25th"], ["one half", "1/2", "half", "a half", "0.5"],
     ["two thirds", "2/3"], ["three hundred", "300", "three hundred people"], ["one hundred and five", "105"], ["negative five", "-5", "minus five"],
     ["12^{\\text{th}}", "12th", "12", "12^{th}", "12^\\text{th}", "12\\text{th}", "twelve"], ["2nd", "2", "2^{\\text{nd}}"], ["21st", "21"],
-    ["60 miles per hour", "60 mph", "60", "60 km/h", "60 m/s"], ["4 cups of flour", "4"], ["7 years old", "7"], ["3 eggs a day", "3"],
+    ["60 miles per hour", "60 mph", "60", "60 km/h", "60 m/s"], ["4 cups of flour", "4"], ["135 kilowatt-hours", "135"], ["2 eggs per child per day", "2"], ["7 years old", "7"], ["3 eggs a day", "3"],
     ["8 square units", "8", "8 ft^2", "8 sq. ft.", "8\\text{ cm}^2"], ["20°C", "20", "20 °C", "20^\\circ\\text{C}", "20^\\circ", "20 degrees Celsius"],
     ["5 cm and 6 cm", "5, 6", "5 and 6 cm", "6, 5"], ["3 north", "3.0 north", "3 North", "3\\text{ north}"], ["$5k", "5000", "\\$5k"], ["50¢", "50 cents", "50"],
     ["3 PM", "3:00 PM", "3:00 p.m.", "3:00pm", "15:00", "03:00 \\text{ P.M.}"], ["20:34", "08:34 \\text{P.M.}"], ["9\\text{ a.m.}", "9:00 AM"],
@@ -61,7 +66,7 @@ THE_SAME = [
     # comparisons and equations
     ["x != 3", "x \\neq 3", "x ≠ 3", "3 \\ne x", "(-\\infty,3)\\cup(3,\\infty)"], ["1 ≤ 2x ≤ 3", "[1/2,3/2]", "\\frac12 \\le x \\le 1.5"],
     ["-4 < -2x < 6", "(-3,2)", "-3<x<2"], ["x<y", "y>x", "2x<2y"], ["x+y<4", "4>y+x", "2x+2y<8"], ["0 < x^2 < 4", "4 > x^2 > 0"],
-    ["x<2 or x>5", "(-\\infty,2)\\cup(5,\\infty)", "x>5 or x<2"], ["2x+3y=6", "6=3y+2x", "4x+6y=12", "\\frac{x}{3}+\\frac{y}{2}=1"], ["x = 5", "5", "5 = x"],
+    ["1,2;3,4", "(1,2),(3,4)", "3,4; 1,2"], ["p=5,q=2;p=7,q=3", "q=3,p=7;p=5,q=2"], ["x<2 or x>5", "(-\\infty,2)\\cup(5,\\infty)", "x>5 or x<2"], ["2x+3y=6", "6=3y+2x", "4x+6y=12", "\\frac{x}{3}+\\frac{y}{2}=1"], ["x = 5", "5", "5 = x"],
     ["y=2x+1", "2x+1=y", "2x+1"], ["xy=6", "6=yx", "2xy=12"], ["1 or 2", "2 or 1", "x=1 or x=2", "1, or 2"], ["1, 2 or 3", "3 or 2 or 1"],
     ["x^2+y^2=25", "25 = y^2+x^2", "x^2+y^2-25=0"],
     # words and letters
@@ -97,3 +102,76 @@ def test_one_answer_in_many_dresses(group):
 def test_a_letter_behind_a_number_is_a_factor_unless_it_is_written_as_a_unit(product, number):
     assert mathematics.key(product) != mathematics.key(number)
     assert mathematics.key("$9 m$") == mathematics.key("9m")
+
+
+_MATRIX = "\\begin{pmatrix}x+1&y\\\\z&\\sqrt{w}\\end{pmatrix}"
+COSTLY = {
+    "a power of a matrix": _MATRIX + "^{12}", "many matrices": _MATRIX * 40, "a list of them": (_MATRIX + ", ") * 45,
+    "a determinant": "\\begin{vmatrix}" + "\\\\".join(["&".join(["x_1+\\sin y"] * 4)] * 4) + "\\end{vmatrix}",
+    "expressions": "(x+1)^2, " * 200, "roots": "\\sqrt{2}, " * 200, "equations": "x^2/4+y=1, " * 150, "inequalities": "2x<y, " * 250,
+    "numbers in words": "one hundred and " * 120, "what multiplies": "5 million " * 190, "halves": "half a " * 280, "signs": "negative " * 220,
+    "units": "5 kg and " * 220, "units in text": "5 \\text{ kg}, " * 140, "letters behind numbers": "1 m, " * 390, "alternatives": "x=1 or " * 280,
+    "commas": "1," * 990 + " x", "only commas": "," * 1990, "semicolons": "1,2;" * 490, "boxes": "\\boxed{" * 280, "closed boxes": "\\boxed{1}" * 200,
+    "a chain": "x = " * 490 + "1", "bounds": "1 < " * 490, "sums": "\\sum_{k=1}^{n} " * 130, "angles": "\\sin 30^\\circ " * 120, "indices": "x1" * 900,
+    "cases": "\\begin{cases}" + "x=1\\\\" * 380 + "\\end{cases}", "quotes": '"' * 1990, "ordinals": "1th" * 600, "degrees": "1^\\circ" * 240,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", COSTLY.values(), ids=COSTLY)
+def test_no_answer_takes_a_tenth_of_a_second(answer):
+    def once():
+        key.cache_clear()
+        start = time.process_time()
+        key(answer[:1999])
+        return time.process_time() - start
+
+    assert min(once() for _ in range(3)) < 0.1
+
+
+PIECES = ["1", "23", "5.000000000000002", "1,234", "x", "x1", "\\pi", "^", "_", "+", "-", "*", "/", "=", "<", "\\le", "!=", "\\ne", ",", ";", " ", "(", ")",
+          "[", "]", "{", "}", " and ", " or ", " million", " dozen", "twenty", " hundred", " and a half", " m", " kg", " per hour", "weeks", " north", "th",
+          " am", ":30", "°", "\\circ", "\\sin", "\\begin{pmatrix}", "\\begin{vmatrix}", "\\begin{cases}", "\\\\", "&", "\\end{pmatrix}", "\\end{vmatrix}",
+          "\\end{cases}", "\\boxed{", "\\text{", '"', "'", "$", "%", "\\sum_{k=1}^{n}", "∧", "\ue000", "^T", "\\pm", "\\cup", "\\infty", "..."]  # fmt: skip
+
+
+@settings(max_examples=600)
+@given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
+def test_anything_made_of_what_is_read_here_gets_one_key(answer):
+    found = mathematics.key(answer)
+    if any(character.isalnum() for character in answer):
+        assert found is not None
+    assert mathematics.key(f"  {answer}\n") == found
+
+
+@settings(max_examples=300)
+@given(
+    st.integers(-999, 999),
+    st.integers(-999, 999),
+    st.sampled_from(["<", ">", "\\le", "\\ge", "=", "\\ne"]),
+    st.integers(1, 9),
+)
+def test_a_comparison_is_the_same_from_either_side_and_times_a_number(a, b, sign, factor):
+    turned = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le"}.get(sign, sign)
+    forms = [f"x+{a}y{sign} {b}", f"{b}{turned} x+{a}y", f"{factor}x+{factor * a}y{sign} {factor * b}"]
+    assert len({mathematics.key(form.replace("+-", "-")) for form in forms}) == 1
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 999_999))
+def test_numbers_in_words_are_numbers(number):
+    assert mathematics.key(_in_words(number)) == f"n:{number}"
+
+
+_ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()  # fmt: skip  # noqa: SIM905
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+
+
+def _in_words(number: int) -> str:
+    if number < 20:
+        return _ONES[number]
+    for size, name in ((1000, "thousand"), (100, "hundred")):
+        if number >= size:
+            rest = number % size
+            joined = " " if size == 1000 else " and "
+            return f"{_in_words(number // size)} {name}" + (joined + _in_words(rest) if rest else "")
+    return _TENS[number // 10 - 2] + (f"-{_ONES[number % 10]}" if number % 10 else "")

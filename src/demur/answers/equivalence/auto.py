@@ -45,7 +45,7 @@ _SHORT = re.compile(
 _UNIT = re.compile(r"[\d)]\s+[a-z]+(?:[²³]|\^\d)?\s?(?:$|[,;)\]}])", re.A)
 _VALUE = r"\s?[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:/\d+)?\s?"
 _IN_BRACKETS = re.compile(rf"[(\[{{]{_VALUE}(?:[,;]{_VALUE})+[)\]}}]", re.A)
-_UNREAD = ("s", "w", "r")  # what mathematics takes for text, words or a ratio
+_UNREAD = ("s", "w", "r", "k")  # what mathematics takes for text, words, a ratio or a number with words
 
 
 @lru_cache(maxsize=65_536)

@@ -18,6 +18,7 @@ _YES_NO_QUESTION = re.compile(
 _YES_NO = re.compile(
     r"[\s*_\"'“(]{0,4}(yes|no)\b(?=\s?[,.;:!—–-]|[*_\"'”)]|\s*\Z|\s(?:both|they|it|he|she|the|neither|not)\b)", re.I
 )
+_EITHER = re.compile(r"\b(?:yes|no)\b", re.I)
 _OR = re.compile(r"\s(?:or|who|which|what)\s", re.I)
 _COPULA = re.compile(r"\s(?:is|was|are|were|would be|will be)\s", re.I)
 _WORDS = re.compile(r"\w+")
@@ -53,7 +54,7 @@ def _said(part: Part) -> Found | None:
 def _yes_or_no(part: Part) -> Found | None:
     """The yes or no that a sentence begins with, where that is what was asked."""
     question = part.asked.question
-    if question is not None and not is_yes_no(question):
+    if not _EITHER.search(part.text) or (question is not None and not is_yes_no(question)):
         return None
     starts = [found.start for found, _ in said(part)][:1]
     sentence = part.last_sentence()

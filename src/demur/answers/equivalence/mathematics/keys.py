@@ -5,7 +5,7 @@ The key says what kind of thing the answer is, and then its value in one canonic
     n: rational number      c: constant, to 15 digits     e: expression with letters, by values at fixed points
     i: pair or interval     t: tuple of three or more     u: union       m: matrix       {…} set or bare list
     q: equation             l: inequality                 a: assignments to names        v: one or the other
-    b: number in a base     r: ratio or time              p: number with words beside it
+    b: number in a base     r: ratio or time              k: number with words beside it
     w: word or letter       s: anything else, as tidied text
 
 What a rule does not read stays in the key: it raises Unreadable, and the whole answer is compared as text.
@@ -36,6 +36,7 @@ from demur.answers.equivalence.mathematics._words import SHORT_WORDS, scaled, sp
 
 _BASE = re.compile(r"(-?\d[0-9A-Za-z]*)\s*_\s*\{?\s*(\d{1,2}|[a-z])\s*\}?", re.ASCII)
 _WORD = re.compile(r"\\text\s*\{([^{}]*)\}")
+_NOT_A_WORD = re.compile(rf"[\d,{AND}{OR}]")
 _PLAIN_WORDS = re.compile(r"[^\W\d_]+(?:(?:[.'] ?| |-)[^\W\d_]+)*")
 _CODED = re.compile(r"0(?:x([0-9a-fA-F]+)|b([01]+))", re.ASCII)
 _CAPITAL = re.compile(r"[A-Z][A-Za-z]{1,2}")
@@ -78,11 +79,7 @@ def _is_blank(text: str) -> bool:
 def _unwrapped(text: str) -> str:
     """`\\text{A, C}` and `\\text{3 cm}` without their wrapper; words keep it, which tells them from products."""
     wrapped = _WORD.fullmatch(text)
-    if wrapped is None or not any(
-        character.isdigit() or character in ("," + AND + OR) for character in wrapped.group(1)
-    ):
-        return text
-    return wrapped.group(1).strip()
+    return wrapped.group(1).strip() if wrapped and _NOT_A_WORD.search(wrapped.group(1)) else text
 
 
 def _statement(text: str) -> str:
@@ -95,9 +92,17 @@ def _statement(text: str) -> str:
         return _alternatives(either)
     groups = _split(text, ";")
     if len(groups) > 1 and any(len(_split(group, "," + AND)) > 1 for group in groups):
-        return _set([_statement(group) for group in groups])
+        return _set([_group(group) for group in groups])
     parts = _split(text, _SEPARATORS)
     return _listing(parts) if len(parts) > 1 else _relation(text)
+
+
+def _group(text: str) -> str:
+    """One of several groups with semicolons between them: statements about names, or else values in an order."""
+    parts = _split(text, "," + AND)
+    if len(parts) < 2 or any(map(_name, parts)):
+        return _statement(text)
+    return _ordered("(", [_relation(part) for part in parts], ")")
 
 
 def _split(text: str, separators: str) -> list[str]:
@@ -202,15 +207,10 @@ def _has_letters(side: str) -> bool:
 
 def _value_of(name: str, text: str, *, equation: bool) -> str:
     """What a name is said to be; where the name stands on the other side too, nothing is said but the equation."""
-    if (
-        equation
-        and name in text
-        and len(name) == 1
-        and r"\text" not in text
-        and name in values.letters(node := parse(text))
-    ):
+    value = _quantity(text)
+    if equation and len(name) == 1 and value.startswith("e:") and name in values.letters(node := parse(text)):
         return "q:" + equation_key(parse(name), node)
-    return _quantity(text)
+    return value
 
 
 def _before_approximation(text: str) -> str:
@@ -256,7 +256,7 @@ def _measured(head: str, words: list[str]) -> str | None:
     if all(len(word) < 4 and word not in SHORT_WORDS for word in rest):
         return None
     value = numeral_key(head)
-    return None if value is None else f"p:{value} {' '.join(words)}"
+    return None if value is None else f"k:{value} {' '.join(words)}"
 
 
 def _multiple(scale: int, head: str) -> str:
@@ -338,11 +338,9 @@ def _matrix(text: str) -> str:
     if (cells := lone_matrix(text)) is not None:
         return _table([[_statement(cell) for cell in row] for row in cells])
     value = matrix_expression(text)
-    return (
-        _table([[_expression(cell) for cell in row] for row in value])
-        if isinstance(value, list)
-        else _expression(value)
-    )
+    if not isinstance(value, list):
+        return _expression(value)
+    return _table([[_expression(cell) for cell in row] for row in value])
 
 
 def _table(cells: list[list[str]]) -> str:
