@@ -58,7 +58,8 @@ def by_evidence(table: Table, text: str, asked: Asked) -> Extraction:
             found = find(read)
             if found is not None:
                 return settle(found.answer, method, read.placed(found), asked)
-    return NOTHING
+    last = part.last_sentence()
+    return ABSTAINED if last is not None and is_refusal(part.text[slice(*last)]) else NOTHING
 
 
 def settle(answer: str, method: str, span: tuple[int, int] | None = None, asked: Asked = NOTHING_SAID) -> Extraction:
