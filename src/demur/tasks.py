@@ -76,7 +76,10 @@ def asked_by(problem: Problem, labels: Sequence[str] = (), markers: Sequence[str
     """What a problem says of how its answers are written, beside what was said of all problems."""
     known = problem.extra
     options = known.get("options", known.get("choices"))
-    return Asked.of(options, labels, known.get("language"), markers, problem.question)
+    try:
+        return Asked.of(options, labels, known.get("language"), markers, problem.question)
+    except InvalidValue as error:
+        raise InvalidValue(f"problem {problem.id!r}: {error}") from None
 
 
 _TASKS: dict[str, Task] = {}

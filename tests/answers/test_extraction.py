@@ -88,6 +88,8 @@ def test_extraction_of_your_own(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     assert parse_extractor("mine:last")("one two").answer == "two"
+    failed = parse_extractor("mine:last")("   ")
+    assert (failed.answer, failed.method) == (None, "failed (IndexError)")  # that path's alone
     assert parse_extractor("mine:last")("", truncated=False).answer is None
     assert parse_extractor(r"A = (\d+)")("A = 3, A = 4").answer == "4"
     assert parse_extractor(r"\d+")("7 8").answer == "8"

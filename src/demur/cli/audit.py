@@ -21,6 +21,7 @@ from demur.cli.options import (
     OneAlpha,
     Partial,
     RunName,
+    Task,
     argument,
     label_rule,
     load_policy,
@@ -58,6 +59,7 @@ def run(
     gold_tolerance: GoldTolerance = None,
     gold_containment: GoldContainment = False,
     label_verdicts: LabelVerdicts = None,
+    task: Task = None,
     run_name: RunName = None,
     partial: Partial = False,
     json: Json = False,
@@ -78,7 +80,9 @@ def run(
     else:
         loaded = load_policy(policy, key_file)
         rule = label_rule(correct, gold_tolerance, gold_containment, label_verdicts)
-        facts = _audit(loaded, vote_by_policy(file, run_name, loaded, labelled=True, correct=rule, partial=partial))
+        facts = _audit(
+            loaded, vote_by_policy(file, run_name, loaded, labelled=True, correct=rule, partial=partial, task=task)
+        )
     if json:
         output.emit(facts)
     elif errors is not None:

@@ -28,6 +28,7 @@ def run(
     ] = None,
     alpha: options.OneAlpha = None,
     guarantee: options.GuaranteeName = None,
+    task: options.Task = None,
     run_name: options.RunName = None,
     json: options.Json = False,
 ) -> None:
@@ -35,7 +36,7 @@ def run(
 
     replacing.refuse_overwriting(out, file, policy, key_file, by=replacing.LINES)
     loaded = options.load_policy(policy, key_file)
-    voted = options.vote_by_policy(file, run_name, loaded, labelled=False, partial=True)
+    voted = options.vote_by_policy(file, run_name, loaded, labelled=False, partial=True, task=task)
     decided = loaded.decide_votes(voted.votes, alpha=alpha, guarantee=guarantee)
     assert voted.table is not None
     lines = [decision_line(decision, spelling) for decision, spelling in zip(decided, voted.table.written, strict=True)]

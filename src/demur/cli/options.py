@@ -220,12 +220,13 @@ def vote_by_policy(
     labelled: bool,
     partial: bool,
     correct: demur.LabelRule | None = None,
+    task: str | None = None,
 ) -> demur.VotedPools:
     """Votes, made as a policy was calibrated."""
     ready_made = correct is not None and correct.label_field is not None
     facts = _needs_facts(demur.FieldChoice.of(policy.description)) or ready_made
     source = demur.open_pools(place, run, facts=facts, partial=partial, say=mention)
-    return policy.vote(source, labelled=labelled, correct=correct, say=mention)
+    return policy.vote(source.of_task(task), labelled=labelled, correct=correct, say=mention)
 
 
 def _needs_facts(fields: demur.FieldChoice) -> bool:

@@ -15,6 +15,7 @@ from demur.pools.labels import read_labels, refuse_labels_as_score
 from demur.pools.scores import count_gaps, read_column
 from demur.pools.voted_pools import VotedPools
 from demur.records import Pool
+from demur.tasks import task_named
 from demur.voting.normalisers import parse_normaliser
 from demur.voting.recipe import DROP, Recipe
 from demur.voting.tie_breaks import Column, parse_tie_break
@@ -42,6 +43,17 @@ class PoolSource:
     def of_frame(cls, frame: Any) -> PoolSource:
         """The pools of a DataFrame (pandas, Polars), an Arrow table or rows, one row per path: see `pools.frames`."""
         return cls(pools_of_frame(frame))
+
+    def of_task(self, task: str | None) -> PoolSource:
+        """The same, its problems all of one task, whatever they name; None: as they name it."""
+        if task is None:
+            return self
+        task_named(task)  # raises where nobody knows it
+        named = [
+            replace(pool, problem=replace(pool.problem, extra={**pool.problem.extra, "task": task}))
+            for pool in self.pools
+        ]
+        return replace(self, pools=named)
 
     def as_read(self, fields: FieldChoice) -> FieldChoice:
         """A choice of fields, with the labels that the answers of a run were read by."""

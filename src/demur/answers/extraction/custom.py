@@ -39,7 +39,10 @@ def _function(spec: str) -> Extractor:
     function = function_named(spec, "the extractor")
 
     def extract(text: str) -> Extraction:
-        answer = function(text)
+        try:
+            answer = function(text)
+        except Exception as error:  # whatever it is, it is this path's alone: it has no answer, and that is counted
+            return Extraction(None, f"failed ({type(error).__name__})"[:40])
         if not (answer is None or isinstance(answer, str)):
             raise InvalidValue(f"the extractor {spec} must return a string or None, got {answer!r:.60}")
         return NOTHING if answer is None else settle(answer, spec)
