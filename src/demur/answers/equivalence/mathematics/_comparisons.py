@@ -31,8 +31,8 @@ def equation_key(left: Node, right: Node) -> str:
 
 def _at_points(difference: Node) -> list[Any]:
     at_points = [values.numeric(difference, number) for number in range(values.POINTS)]
-    if any(value == 0 for value in at_points):
-        raise Unreadable("it says nothing, or the same thing twice")
+    if not values.letters(difference) or any(value == 0 for value in at_points):
+        raise Unreadable("nothing is said of a letter")
     return at_points
 
 

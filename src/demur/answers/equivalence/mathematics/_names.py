@@ -13,9 +13,10 @@ _COMMANDS = "frac sqrt sum int lim prod binom begin"
 _NOT_NAMES = "|".join(sorted([*FUNCTIONS, *_EXTREME.split(), *_COMMANDS.split()]))
 _INDEX = r"(?:_(?:\{[^{}]{1,20}\}|\w))?'{0,3}"
 _ATOM = rf"(?:\\[a-zA-Z]+|[a-zA-Z]){_INDEX}"  # one letter or command each: no two readings
+_ARGUMENT = r"(?:\\?[a-zA-Z]+|-?\d+(?:\.\d+)?)"
 _NAME = re.compile(
     rf"(?!\\?(?:{_NOT_NAMES})(?![a-z]))(?:"
-    rf"{_ATOM}(?: ?{_ATOM})*(?: ?\( ?\\?[a-zA-Z]+(?: ?, ?[a-zA-Z])* ?\))?"  # x, S_n, AB, \theta, f(x)
+    rf"{_ATOM}(?: ?{_ATOM})*(?: ?\( ?{_ARGUMENT}(?: ?, ?{_ARGUMENT})* ?\))?"  # x, S_n, AB, \theta, f(x), f(3)
     r"|\| ?[A-Z]{1,3} ?\|"  # |AB|
     r"|\( ?[a-z](?: ?, ?[a-z])+ ?\)"  # (x, y)
     rf"|{_ATOM} ?: ?{_ATOM})"  # A:B

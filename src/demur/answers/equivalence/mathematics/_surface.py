@@ -50,7 +50,8 @@ _UNESCAPE = {"\x0c": r"\f", "\x08": r"\b", "\t": r"\t", "\r": r"\r"}  # what a J
 _DOUBLED = re.compile(
     r"\\\\(?=(?:d|t|c)?frac|sqrt|text|math|pi\b|left|right|begin|end|boxed|cdot|times|pm|infty|le|ge|in\b|cup)"
 )
-_BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{(.*)\}", re.S)
+_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
+_SENTENCE = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{2,}")
 _QUOTED = re.compile(r"""(["“”'‘’`]{1,3})([^"“”'‘’`]*)["“”'‘’`]{1,3}""")
 _NUMERAL = r"(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?"
 _RUN = re.compile(r"[-+\d.,]*\d")
@@ -86,8 +87,7 @@ def tidy(answer: str) -> str:
     text = _SUPERSCRIPT_RUN.sub(lambda m: "^{" + m.group().replace("⁻", "-").translate(_SUPERSCRIPTS) + "}", text)
     text = unicodedata.normalize("NFKC", text.translate(_TRANSLATION)).translate(_TRANSLATION)
     text = _DOUBLED.sub(r"\\", text) if r"\begin" not in text or r"\\begin" in text else text
-    if boxed := _BOXED.search(text):
-        text = boxed.group(1)
+    text = _unboxed(text)
     text = _GLUED_COMMA.sub("", text)
     text = text.replace(r"\$", "")
     for mark in ("$", r"\(", r"\)", r"\[", r"\]"):
@@ -100,6 +100,28 @@ def tidy(answer: str) -> str:
     text = _CONJUNCTION.sub(_joined, _GLUED_CONJUNCTION.sub(_joined, _WORDY.sub(_conjunction, text)))
     text = _WORDY.sub(_plain_word, re.sub(r"\s+", " ", text).strip())
     return _SEPARATORS.sub(_separator, _without_ending(text)).strip(" ,;∧∨")
+
+
+def _unboxed(text: str) -> str:
+    """Boxes opened. Words in front of a lone box lead up to it, and go; what else stands around it belongs to it."""
+    boxes = list(_BOX.finditer(text))
+    for box in reversed(boxes):
+        close = _closing(text, box.end())
+        before = text[: box.start()]
+        if len(boxes) == 1 and _SENTENCE.search(before):
+            before = ""
+        text = before + text[box.end() : close] + text[close + 1 :]
+    return text
+
+
+def _closing(text: str, start: int) -> int:
+    """Where the brace that was opened before `start` closes; the end of the text where it does not."""
+    depth = 1
+    for position in range(start, len(text)):
+        depth += (text[position] == "{") - (text[position] == "}")
+        if depth == 0:
+            return position
+    return len(text)
 
 
 def _without_ending(text: str) -> str:
@@ -136,9 +158,9 @@ def _joined(match: re.Match[str]) -> str:
 
 
 def _conjunction(match: re.Match[str]) -> str:
-    """`\\text{ and }` between quantities joins them; `\\text{}` says nothing."""
+    """`\\text{ and }` between quantities joins them; `\\text{ }` is a blank."""
     word = match.group(1).strip().lower()
-    return {"and": AND, "or": OR, "": ","}.get(word, match.group())
+    return {"and": AND, "or": OR, "": " "}.get(word, match.group())
 
 
 def _separator(match: re.Match[str]) -> str:

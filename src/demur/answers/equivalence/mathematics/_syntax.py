@@ -30,11 +30,11 @@ _FUNCTION_NAMES = "sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan a
 FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
 _PLAIN_NAMES = "|".join(sorted([*FUNCTIONS, "sqrt", "pi", "infty", "inf", "infinity", "cdot"], key=len, reverse=True))
 _PLAIN = re.compile(rf"(?<![\\a-zA-Z])({_PLAIN_NAMES})(?![a-zA-Z])")
-_PROSE = "for the was has had are can you she her his not but who how of is to by if so we he"
+_PROSE = "mod for the was has had are can you she her his not but who how of is to by if so we he"
 """Short words that nobody means as a product of letters."""
 _INDEXED = re.compile(r"(?<![a-zA-Z\\_{^])([a-df-zA-Z])(\d+)(?![\d.])", re.ASCII)
 _TOKEN = re.compile(
-    r"\s*(?:(\d+(?:\.\d*)?|\.\d+)|\\([a-zA-Z]+)|((?:(?<!_)(?<!_\{)[a-zA-Z]{4,}|[a-zA-Z]{2,}_(?=\w\w))\w*"
+    r"\s*(?:(\d+(?:\.\d*)?|\.\d+)|\\([a-zA-Z]+)|((?:(?<!_)(?<!_\{)[a-zA-Z]{4,}|[a-zA-Z]{2,}_(?=\w\w)|[a-z]{3,}_)\w*"
     rf"|(?<![a-zA-Z\\])(?:{_PROSE.replace(' ', '|')})(?![a-zA-Z]))|(\\[{{}}|])|(\S))"
 )
 _KINDS = ("number", "command", "name", "symbol", "symbol")
@@ -252,6 +252,8 @@ class _Reader:
     def function(self, name: str) -> Node:
         marked: dict[str, Node] = {}
         while mark := self.accept("^", "_"):
+            if mark in marked:
+                raise Unreadable("two marks of a kind")
             marked[mark] = self.group() if self.peek()[1] != "-" else self.factor()
         base, exponent = marked.get("_"), marked.get("^")
         self.angles += name in _TRIGONOMETRIC

@@ -36,7 +36,8 @@ from demur.answers.equivalence.mathematics._words import SHORT_WORDS, scaled, sp
 
 _BASE = re.compile(r"(-?\d[0-9A-Za-z]*)\s*_\s*\{?\s*(\d{1,2}|[a-z])\s*\}?", re.ASCII)
 _WORD = re.compile(r"\\text\s*\{([^{}]*)\}")
-_PLAIN_WORDS = re.compile(r"[^\W\d_][^\W\d_]*(?:[ .'\-]+[^\W\d_]+)*")
+_PLAIN_WORDS = re.compile(r"[^\W\d_]+(?:(?:[.'] ?| |-)[^\W\d_]+)*")
+_LONG_WORD = re.compile(r"[^\W\d_]{4}")
 _SPEECH = re.compile(rf"[A-Za-z]+(?:[ {AND}\-]+[A-Za-z]+)*")
 _MEMBER = re.compile(r"\s*[a-zA-Z]\w*\s*\\in(?![a-z])\s*(?!\s|\\text)")
 _CASES = re.compile(r"\\begin\s*\{cases\}((?:(?!\\begin|\\end).)*)\\end\s*\{cases\}", re.S)
@@ -189,7 +190,10 @@ def _relation(text: str) -> str:
 
 def _has_letters(side: str) -> bool:
     """Whether a side of an equation holds unknowns, and is more than a name."""
-    return not is_name(side) and bool(values.letters(parse(side)))
+    if is_name(side):
+        return False
+    node = parse(side)
+    return bool(values.letters(node)) or values.count(node, "call") > 0
 
 
 def _value_of(name: str, text: str, *, equation: bool) -> str:
@@ -218,12 +222,18 @@ def _quantity(text: str) -> str:
         return _matrix(text)
     if simple := numeral_key(text) or clock_key(text):
         return simple
-    if base := _BASE.fullmatch(text):
+    if (base := _BASE.fullmatch(text)) and _is_in_base(*base.groups()):
         return f"b:{base.group(1).upper()}_{base.group(2)}"
     head, words = split_words(text)
     if words and (measured := _measured(head, words)):
         return measured
     return _word(text) or _bracketed(text) or _expression(parse(text))
+
+
+def _is_in_base(digits: str, base: str) -> bool:
+    """Whether there are such digits in that base; a base that is a letter has decimal digits."""
+    largest = max(int(digit, 36) for digit in digits.lstrip("-"))
+    return largest < int(base) if base.isdigit() else largest < 10
 
 
 def _measured(head: str, words: list[str]) -> str | None:
@@ -269,7 +279,7 @@ def _word(text: str) -> str | None:
         return "w:" + bare
     if not wrapped and any(c in text for c in "(+"):
         return None
-    if wrapped or len(bare) > 3 or bare.lower() in SHORT_WORDS or not bare.isascii():
+    if wrapped or _LONG_WORD.search(bare) or bare.lower() in SHORT_WORDS or not bare.isascii():
         return "w:" + " ".join(bare.lower().split())
     return None
 
