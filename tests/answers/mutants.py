@@ -70,9 +70,9 @@ def _changes(token: str, before: str) -> Iterator[tuple[str, str]]:
             yield "point dropped", token.replace(".", "")
         if len(token) == 1 or not before.endswith((".", ",")):
             yield "digit more", token + "7"
-        yield "letter put in", token + "y"
         yield "word put in", token + " north"
         if float(token) != 0:
+            yield "letter put in", token + "y"
             yield "sign put in", "-" + token
             yield "scale put in", token + " million"
         if float(token) not in (0, 1):

@@ -55,7 +55,8 @@ def _unit(answer: str, mutant: Mutant) -> bool:
     return mutant.change == "squared" and mutant.token in "mgshC"
 
 
-_JOINING = frozenset("per of each a an every in old apiece percent".split())
+_JOINED = "per of each a an every in old apiece percent sq square squared cu cubic cubed"
+_JOINING = frozenset(_JOINED.split())
 
 
 def _name(answer: str, mutant: Mutant) -> bool:
@@ -113,6 +114,11 @@ def _terms(answer: str, mutant: Mutant) -> bool:
 
 def _sum_of(text: str) -> list[str]:
     return sorted(re.findall(r"[+-]?(?:[^+\-()]|\([^()]*\))+", re.sub(r"\s", "", text).removeprefix("+")))
+
+
+def _product(answer: str, mutant: Mutant) -> bool:
+    """Letters side by side are factors, and have no order."""
+    return mutant.change == "letters swapped" and len(mutant.token) < 4 and len(answer) > len(mutant.token)
 
 
 def _zeroth_power(answer: str, mutant: Mutant) -> bool:
@@ -201,7 +207,7 @@ SINGLE = {
 """Pairs that no rule explains but their own sense."""
 
 REASONS: list[Callable[[str, Mutant], bool]] = [
-    _order_of_a_list, _separator, _unit, _name, _element, _inner_link, _case, _worth, _terms,
+    _order_of_a_list, _separator, _unit, _name, _element, _inner_link, _case, _worth, _terms, _product,
     _zeroth_power, _sign_that_is_lost, _times, _printed, _before_a_box, _bracket, _infinity, _left_out, _dress,
 ]  # fmt: skip
 

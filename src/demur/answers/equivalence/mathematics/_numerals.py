@@ -11,7 +11,7 @@ from demur.answers.equivalence.mathematics._syntax import Unreadable
 
 NUMBER = re.compile(r"([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d{1,4}))?", re.ASCII)
 _SCIENTIFIC = re.compile(
-    r"([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(?:\\cdot|\*)\s*10\s*\^\s*(?:\{\s*([+-]?\d{1,4})\s*\}|(-?\d(?!\d)))", re.ASCII
+    r"([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(?:\\cdot|\*|x)\s*10\s*\^\s*(?:\{\s*([+-]?\d{1,4})\s*\}|([+-]?\d{1,4}))", re.ASCII
 )
 _MIXED = re.compile(r"([+-]?)\s*(\d+)\s+(\d+)\s*/\s*(\d+)", re.ASCII)
 _MIXED_FRACTION = re.compile(r"([+-]?)\s*(\d+)\s*\\frac\s*\{?\s*(\d+?)\s*\}?\s*\{?\s*(\d+)\s*\}?", re.ASCII)

@@ -51,10 +51,11 @@ _DOUBLED = re.compile(
     r"\\\\(?=(?:d|t|c)?frac|sqrt|text|math|pi\b|left|right|begin|end|boxed|cdot|times|pm|infty|le|ge|in\b|cup)"
 )
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
-_SENTENCE = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{2,}")
+_MOST_BOXES = 20
+_LEADING_UP = re.compile(r"(?:[:.]|\b(?:is|are|be|equals|gives|get|thus|therefore|so|answer),?)[\s$*]*$", re.I)
 _QUOTED = re.compile(r"""(["“”'‘’`]{1,3})([^"“”'‘’`]*)["“”'‘’`]{1,3}""")
 _NUMERAL = r"(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?"
-_RUN = re.compile(r"[-+\d.,]*\d")
+_RUN = re.compile(r"[-+]?\d[-+\d.,]*")
 _GROUPED = re.compile(rf"[-+]?{_NUMERAL}(?:[-+]{_NUMERAL})*", re.ASCII)
 _GLUED_COMMA = re.compile(r"(?<=\d)(?:\{,\}|,\s?(?:\\!)+\s*)(?=\d{3}(?!\d))")
 _PERCENT = re.compile(r"\\?%|(?<=\d)\s*(?:percentage points?|percentage|percent|pct)\b\.?", re.I)
@@ -103,12 +104,14 @@ def tidy(answer: str) -> str:
 
 
 def _unboxed(text: str) -> str:
-    """Boxes opened. Words in front of a lone box lead up to it, and go; what else stands around it belongs to it."""
+    """Boxes opened. Words that lead up to a lone box go (`the answer is`); what else stands around it belongs to it."""
     boxes = list(_BOX.finditer(text))
+    if len(boxes) > _MOST_BOXES:
+        return text
     for box in reversed(boxes):
         close = _closing(text, box.end())
         before = text[: box.start()]
-        if len(boxes) == 1 and _SENTENCE.search(before):
+        if len(boxes) == 1 and _LEADING_UP.search(before[-40:]):
             before = ""
         text = before + text[box.end() : close] + text[close + 1 :]
     return text
@@ -147,9 +150,10 @@ def _ungrouped(text: str) -> str:
     for run in _RUN.finditer(text):
         between = text[last : run.start()]
         depth = max(0, depth + sum(map(between.count, "([{")) - sum(map(between.count, ")]}")))
-        inside = depth > 0 or not _GROUPED.fullmatch(run.group())
-        pieces += [between, run.group() if inside else run.group().replace(",", "")]
-        last = run.end()
+        number = run.group().rstrip("-+.,")
+        grouped = depth == 0 and text[run.start() - 1 : run.start()] != "," and _GROUPED.fullmatch(number)
+        pieces += [between, number.replace(",", "") if grouped else number]
+        last = run.start() + len(number)
     return "".join([*pieces, text[last:]])
 
 

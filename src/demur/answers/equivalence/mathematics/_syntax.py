@@ -42,6 +42,7 @@ _KINDS = ("number", "command", "name", "symbol", "symbol")
 UNKNOWN_FUNCTIONS = frozenset("fghFGHPQWuvw")
 _TRIGONOMETRIC = frozenset("sin cos tan cot sec csc".split())
 _DEGREE: Node = ("div", ("const", "pi"), ("num", Fraction(180)))
+SERIES = ("sum", "prod")
 MATRICES = range(0xE000, 0xE020)
 """Characters for private use: each stands for a matrix that was read before."""
 
@@ -157,7 +158,7 @@ class _Reader:
             before, last = self.peek(-1)
             return before == "command" or (before == "symbol" and not last.isalpha())
         if kind == "command":
-            return text in GREEK or text in FUNCTIONS or text in ("frac", "sqrt", "pi", "infty", "binom")
+            return text in GREEK or text in FUNCTIONS or text in ("frac", "sqrt", "pi", "infty", "binom", *SERIES)
         return kind == "symbol" and (text.isalpha() or text in ("(", "{", "[") or ord(text[0]) in MATRICES)
 
     def continues_argument(self) -> bool:
@@ -243,11 +244,23 @@ class _Reader:
             return ("const", "pi")
         if name == "infty":
             return ("inf",)
+        if name in SERIES:
+            return self.series(name)
         if name in GREEK:
             return ("var", "\\" + name + self.subscript())
         if name in FUNCTIONS:
             return self.function(name)
         raise Unreadable(f"command {name}")
+
+    def series(self, name: str) -> Node:
+        """`\\sum_{k=0}^{n} …`: nobody adds it up here; what it says is an unknown function of its parts."""
+        self.expect("_")
+        self.expect("{")
+        index = self.atom()
+        self.expect("=")
+        first = self.until("}")
+        self.expect("^")
+        return ("call", name, index, first, self.group(), self.term())
 
     def function(self, name: str) -> Node:
         marked: dict[str, Node] = {}

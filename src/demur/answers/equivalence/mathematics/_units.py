@@ -16,7 +16,7 @@ _MEASURES = """
     tsp teaspoon bushel barrel
     s sec secs second min mins minute h hr hrs hour day night week wk wks weekday weekend fortnight month year yr yrs
     decade century centuries semester period ms millisecond microsecond
-    sq square cubic cu squared cubed acre ha hectare unit
+    acre ha hectare unit
     mph kph kmh kmph fps rpm wpm bpm mpg knot
     deg degree rad radian celsius fahrenheit kelvin
     n j w v kj kw kwh mw gw hz khz mhz ghz psi atm kpa kcal newton joule watt kilowatt megawatt volt amp ampere ohm
@@ -32,7 +32,7 @@ _COUNTED = """
     integer digit number value solution root term factor divisor multiple prime element subset permutation combination
     arrangement outcome point line side edge vertex vertices face angle diagonal triangle rectangle circle cube polygon
     pattern row column group set pair couple team class section type kind sort color colour level step turn round lap
-    trip visit ride game match matches goal vote mark grade score question problem exercise test lesson word letter
+    trip visit ride game match matches goal vote mark grade question problem exercise test lesson word letter
     sentence page chapter book story stories essay poem novel line article song episode movie film video photo picture
     painting drawing poster card stamp sticker letter email message call text post file app song album
     person people man men woman women child children kid boy girl adult student pupil teacher worker employee member
@@ -74,7 +74,7 @@ _COUNTED = """
     device job task chore project report order sale product sample batch click view download like follower subscriber
     fan comment puzzle riddle trick joke wish wishes vacation party parties class classes course credit session shift
     meeting event show concert flight stop station route block pushup situp squat jump kick punch punches shot hit run
-    touchdown basket rebound assist point win loss losses tie game season inning quiz quizzes exam
+    touchdown rebound assist season inning quiz quizzes exam
     quilt cage vase headband kite drum guitar piano violin copy copies diaper cloud flashlight selfie portrait shoebox
     shoeboxes oat gum pump souvenir costume mask ornament decoration wreath snowball snowflake snowman stuffie puppet
     figurine comic magazine newspaper flyer brochure pamphlet invitation valentine bookmark worksheet scarecrow locker
@@ -92,7 +92,7 @@ _COUNTED = """
     crow raven hawk falcon sparrow robin finch finches flamingo flamingos flamingoes ostrich ostriches pelican seagull
     peacock salmon trout tuna cod minnow eel shrimp clam mussel squid octopus octopuses emu llama alpaca donkey mule
     cabbage cabbages lettuce spinach celery broccoli cauliflower eggplant zucchini squash beet yam asparagus garlic herb
-    leek olive raisin date fig apricot nectarine grapefruit tangerine cranberry cranberries blackberry blackberries papaya
+    leek olive raisin fig apricot nectarine grapefruit tangerine cranberry cranberries blackberry blackberries papaya
     pomegranate guava cashew pecan pistachio hazelnut chestnut cereal granola oatmeal yogurt popsicle sundae pudding jelly
     jellies jam syrup sauce ketchup mustard mayonnaise spice cinnamon vanilla cocoa marmalade toast baguette roll wrap
     quesadilla nacho fry fries onion ring nugget wing drumstick rib roast ham bacon turkey chop fillet lasagna spaghetti
@@ -100,7 +100,7 @@ _COUNTED = """
     cocktail espresso cappuccino teabag keg flask canteen thermos straw lid cork label tag sticker stamp seal token chip
     die dice domino dominoes card deck puzzle board chess piece pawn knight bishop rook queen
 """
-_BETWEEN = "per of each a an every in old apiece"
+_BETWEEN = "per of each a an every in old apiece sq square squared cu cubic cubed"
 LETTERS = frozenset("mgshlLNJWVAKCFtd")
 """Units of one letter, where the letter stands in `\\text` or behind a blank in prose."""
 _IN_PROSE = "mgshlLNJWV"
@@ -123,7 +123,7 @@ _POWER = r"(?:\s*\^\s*(?:\{\s*[23]\s*\}|[23]))?"
 _IN_TEXT = re.compile(rf"\\text\s*\{{([^{{}}]*)\}}{_POWER}")
 _BEHIND = re.compile(rf"(?:(?<=[\d}}\])!])|(?<=\\pi))(\s*)([a-zA-Z][a-zA-Z .'/-]{{0,60}}){_POWER}$")
 _HEAD_WORD = re.compile(r"(?<![\\a-zA-Z])[a-zA-Z]{2}")
-_NUMBER = r"(?<![\w.\\^{(\[])\d[\d,.]*(?:\s*/\s*\d+)?"
+_NUMBER = r"(?<![\w.,\\^{(\[])\d[\d,.]*(?:\s*/\s*\d+)?"
 _LETTER = rf"[{_IN_PROSE}]|[a-zA-Z]{{1,3}}/[a-zA-Z]{{1,3}}"
 _SQUARED = r"(?:\^\{?[23]\}?|[²³])?"
 _PROSE = re.compile(rf"({_NUMBER}) ({_LETTER})(?={_SQUARED}\.?\s*(?:$|[,;]|\s(?:and|or)\s))")

@@ -131,6 +131,12 @@ def letters(node: Node) -> frozenset[str]:
     return frozenset().union(*(letters(child) for child in node[1:] if isinstance(child, tuple)))
 
 
+def calls(node: Node) -> frozenset[str]:
+    """The unknown functions in an expression."""
+    name = frozenset([node[1]]) if node[0] == "call" else frozenset()
+    return name.union(*(calls(child) for child in node[1:] if isinstance(child, tuple)))
+
+
 @lru_cache(maxsize=4096)
 def _point(name: str, number: int) -> Any:
     """Where a letter is evaluated: two positive points and a negative one, the same on every machine."""

@@ -29,7 +29,7 @@ from demur.answers.equivalence.mathematics._matrices import lone_matrix, matrix_
 from demur.answers.equivalence.mathematics._names import is_name
 from demur.answers.equivalence.mathematics._numerals import NUMBER, number_key, numeral_key, rational_key
 from demur.answers.equivalence.mathematics._surface import AND, MAX_LENGTH, OR, tidy
-from demur.answers.equivalence.mathematics._syntax import Node, Unreadable, parse
+from demur.answers.equivalence.mathematics._syntax import SERIES, Node, Unreadable, parse
 from demur.answers.equivalence.mathematics._times import clock_key
 from demur.answers.equivalence.mathematics._units import is_unit, split_words
 from demur.answers.equivalence.mathematics._words import SHORT_WORDS, scaled, spoken
@@ -37,6 +37,8 @@ from demur.answers.equivalence.mathematics._words import SHORT_WORDS, scaled, sp
 _BASE = re.compile(r"(-?\d[0-9A-Za-z]*)\s*_\s*\{?\s*(\d{1,2}|[a-z])\s*\}?", re.ASCII)
 _WORD = re.compile(r"\\text\s*\{([^{}]*)\}")
 _PLAIN_WORDS = re.compile(r"[^\W\d_]+(?:(?:[.'] ?| |-)[^\W\d_]+)*")
+_CODED = re.compile(r"0(?:x([0-9a-fA-F]+)|b([01]+))", re.ASCII)
+_CAPITAL = re.compile(r"[A-Z][A-Za-z]{1,2}")
 _LONG_WORD = re.compile(r"[^\W\d_]{4}")
 _SPEECH = re.compile(rf"[A-Za-z]+(?:[ {AND}\-]+[A-Za-z]+)*")
 _MEMBER = re.compile(r"\s*[a-zA-Z]\w*\s*\\in(?![a-z])\s*(?!\s|\\text)")
@@ -222,12 +224,14 @@ def _quantity(text: str) -> str:
         return _matrix(text)
     if simple := numeral_key(text) or clock_key(text):
         return simple
+    if coded := _CODED.fullmatch(text):
+        return f"b:{coded.group(1).upper()}_16" if coded.group(1) else f"b:{coded.group(2)}_2"
     if (base := _BASE.fullmatch(text)) and _is_in_base(*base.groups()):
         return f"b:{base.group(1).upper()}_{base.group(2)}"
     head, words = split_words(text)
     if words and (measured := _measured(head, words)):
         return measured
-    return _word(text) or _bracketed(text) or _expression(parse(text))
+    return _spoken(text, units=False) or _word(text) or _bracketed(text) or _expression(parse(text))
 
 
 def _is_in_base(digits: str, base: str) -> bool:
@@ -254,8 +258,8 @@ def _multiple(scale: int, head: str) -> str:
     return _expression(("mul", ("num", Fraction(scale)), parse(head)))
 
 
-def _spoken(text: str) -> str | None:
-    """A number in words, with or without a unit."""
+def _spoken(text: str, *, units: bool = True) -> str | None:
+    """A number in words, with or without a unit; inside a list without, where units may differ."""
     wrapped = _WORD.fullmatch(text)
     bare = wrapped.group(1).strip() if wrapped else text
     if not _SPEECH.fullmatch(bare):
@@ -264,9 +268,7 @@ def _spoken(text: str) -> str | None:
     if counted is None:
         return None
     value, rest = counted
-    if not rest or is_unit(rest):
-        return rational_key(value)
-    return None
+    return rational_key(value) if not rest or (units and is_unit(rest)) else None
 
 
 def _word(text: str) -> str | None:
@@ -279,7 +281,8 @@ def _word(text: str) -> str | None:
         return "w:" + bare
     if not wrapped and any(c in text for c in "(+"):
         return None
-    if wrapped or _LONG_WORD.search(bare) or bare.lower() in SHORT_WORDS or not bare.isascii():
+    known = bare.lower() in SHORT_WORDS or _CAPITAL.fullmatch(bare) or not bare.isascii()
+    if wrapped or known or _LONG_WORD.search(bare):
         return "w:" + " ".join(bare.lower().split())
     return None
 
@@ -351,7 +354,7 @@ def _expression(node: Node) -> str:
     if node[0] == "var":
         return ("w:" if len(node[1]) == 1 else "e:") + str(node[1])
     if values.letters(node) or values.count(node, "call"):
-        return "e:" + values.fingerprint(node)
+        return ("s:" if values.calls(node) & set(SERIES) else "e:") + values.fingerprint(node)
     constant = values.numeric(node, 0)
     simple = values.as_fraction(constant)
     return "c:" + values.digits(constant) if simple is None else rational_key(simple)
