@@ -9,14 +9,24 @@ import ast
 import math
 import operator
 import re
+import string
 import zlib
 
 _FRACTION = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}|(\d))\s*(?:\{([^{}]*)\}|(\d))")
 _ROOT = re.compile(r"(?:\\?sqrt|√)\s*(?:\{([^{}]*)\}|\(([^()]*)\)|(\d+))")
-_SYMBOLS = {"\\left": "", "\\right": "", "\\cdot": "*", "\\times": "*", "·": "*", "×": "*", "÷": "/", "−": "-", "\\pi": "(P)", "π": "(P)",
-            "$": "", "%": "", "\\!": "", "\\,": "", "\\": "", "{": "(", "}": ")", "[": "(", "]": ")", "^": "**"}  # fmt: skip
-_OPERATIONS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Pow: operator.pow}
-_LETTERS = {letter: 0.7 + 0.37 * place for place, letter in enumerate("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOQRSTUVWXYZ")}
+_READABLE = re.compile(r"(?:[\d.+\-*/() ]|[a-zA-Z](?![a-zA-Z]{3}))*")
+_SYMBOLS = {
+    "\\left": "", "\\right": "", "\\cdot": "*", "\\times": "*", "·": "*", "×": "*", "÷": "/", "−": "-", "\\pi": "(P)",
+    "π": "(P)", "$": "", "%": "", "\\!": "", "\\,": "", "\\": "", "{": "(", "}": ")", "[": "(", "]": ")", "^": "**",
+}  # fmt: skip
+_OPERATIONS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+_LETTERS = {letter: 0.7 + 0.37 * place for place, letter in enumerate(string.ascii_letters) if letter != "P"}
 
 
 def worth(answer: str) -> complex | None:
@@ -31,7 +41,7 @@ def worth(answer: str) -> complex | None:
         text = _ROOT.sub(lambda m: f"(({m[1] or m[2] or m[3]})**0.5)", text)
     for symbol, plain in _SYMBOLS.items():
         text = text.replace(symbol, plain)
-    if len(text) > 300 or not re.fullmatch(r"(?:[\d.+\-*/() ]|[a-zA-Z](?![a-zA-Z]{3}))*", text) or "//" in text or "***" in text:
+    if len(text) > 300 or "//" in text or "***" in text or not _READABLE.fullmatch(text):
         return None
     text = re.sub(r"(?<=\*\*\d) +(?=\d)|(?<=\*\*\d\d) +(?=\d)", "*", text)  # powers side by side are factors
     text = re.sub(r"(?<![\d.*]) *(?<!\d)(\d+) +(\d+)/(\d+)", r"(\1+\2/\3)", text)  # a mixed number
@@ -54,7 +64,9 @@ def _stand_in(name: str) -> str:
 def same_worth(a: str, b: str) -> bool:
     """Whether two expressions can both be read here and have one value, but for rounding."""
     first, second = worth(a), worth(b)
-    return first is not None and second is not None and abs(first - second) <= 1e-11 * max(abs(first), abs(second), 1e-300)
+    return (
+        first is not None and second is not None and abs(first - second) <= 1e-11 * max(abs(first), abs(second), 1e-300)
+    )
 
 
 def _value(node: ast.AST) -> complex:

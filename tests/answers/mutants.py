@@ -9,19 +9,23 @@ from dataclasses import dataclass
 _TOKEN = re.compile(
     r"\\begin\{\w+\}|\\end\{\w+\}|\\[a-zA-Z]+|\\[^a-zA-Z]|[^\W\d_]+(?:\.[a-z]\.)?|\d+(?:\.\d+)?|<=|>=|!=|\s+|.", re.S
 )
-_OTHERS = {
-    "+": "-", "-": "+", "*": "+", "/": "*", "=": "<", "<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "=", "(": "[", ")": "]",
-    "[": "(", "]": ")", "≤": "≥", "≥": "≤", "∪": "∩", ":": "/", ",": ";", ";": ",", "±": "+", "%": "x",
-    "\\le": "\\ge", "\\ge": "\\le", "\\leq": "<", "\\geq": ">", "\\neq": "=", "\\ne": "=", "\\lt": ">", "\\gt": "<", "\\cup": "\\cap",
-    "\\pm": "+", "\\cdot": "+", "\\times": "+", "\\sin": "\\cos", "\\cos": "\\sin", "\\tan": "\\cot", "\\ln": "\\log", "\\pi": "e",
-    "\\infty": "0", "\\sqrt": "\\sin", "\\in": "\\notin", "\\alpha": "\\beta", "\\theta": "\\phi", "\\overline": "\\sqrt",
-    "and": "or", "or": "and", "am": "pm", "pm": "am", "AM": "PM", "PM": "AM", "a.m.": "p.m.", "p.m.": "a.m.",
-    "million": "billion", "billion": "million", "thousand": "million", "hundred": "thousand", "dozen": "hundred",
-    "north": "south", "south": "north", "east": "west", "west": "east", "more": "less", "less": "more", "fewer": "more",
-    "left": "right", "right": "left", "before": "after", "after": "before", "early": "late", "late": "early", "yes": "no", "no": "yes",
-    "even": "odd", "odd": "even", "true": "false", "false": "true", "least": "most", "most": "least", "max": "min", "min": "max",
-    "above": "below", "below": "above", "over": "under", "first": "second", "red": "blue", "blue": "red", "one": "two", "two": "three",
+_SIGNS = {
+    "+": "-", "-": "+", "*": "+", "/": "*", "=": "<", "<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "=", "±": "+",
+    "(": "[", ")": "]", "[": "(", "]": ")", "≤": "≥", "≥": "≤", "∪": "∩", ":": "/", ",": ";", ";": ",", "%": "x",
 }  # fmt: skip
+_COMMANDS = r"""
+    \le \ge|\ge \le|\leq <|\geq >|\neq =|\ne =|\lt >|\gt <|\cup \cap|\pm +|\cdot +|\times +|\sin \cos|\cos \sin|
+    \tan \cot|\ln \log|\pi e|\infty 0|\sqrt \sin|\in \notin|\alpha \beta|\theta \phi|\overline \sqrt
+"""
+_OPPOSITES = """
+    and or|am pm|AM PM|a.m. p.m.|million billion|north south|east west|more less|left right|before after|early late|
+    yes no|even odd|true false|least most|max min|above below|over under|red blue|first second|one two
+"""
+_WORDS = "thousand million|hundred thousand|dozen hundred|fewer more|two three"
+_PAIRS = [tuple(pair.split()) for pair in f"{_COMMANDS}|{_OPPOSITES}|{_WORDS}".split("|")]
+_BACK = [tuple(pair.split())[::-1] for pair in _OPPOSITES.split("|")]
+_OTHERS = _SIGNS | dict(_BACK) | dict(_PAIRS)
+"""What a token becomes: something that changes the answer, and can be read as well."""
 _DROPPED_ALONE = frozenset("+-*/^=<>!%|_'\"")
 
 

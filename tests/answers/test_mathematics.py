@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from demur.answers import mathematics
+from demur.answers.equivalence.mathematics.keys import key
 
 NEVER_THE_SAME = [
     # what stands beside a number
@@ -97,3 +102,76 @@ def test_one_answer_in_many_dresses(group):
 def test_a_letter_behind_a_number_is_a_factor_unless_it_is_written_as_a_unit(product, number):
     assert mathematics.key(product) != mathematics.key(number)
     assert mathematics.key("$9 m$") == mathematics.key("9m")
+
+
+_MATRIX = "\\begin{pmatrix}x+1&y\\\\z&\\sqrt{w}\\end{pmatrix}"
+COSTLY = {
+    "a power of a matrix": _MATRIX + "^{12}", "many matrices": _MATRIX * 40, "a list of them": (_MATRIX + ", ") * 45,
+    "a determinant": "\\begin{vmatrix}" + "\\\\".join(["&".join(["x_1+\\sin y"] * 4)] * 4) + "\\end{vmatrix}",
+    "expressions": "(x+1)^2, " * 200, "roots": "\\sqrt{2}, " * 200, "equations": "x^2/4+y=1, " * 150, "inequalities": "2x<y, " * 250,
+    "numbers in words": "one hundred and " * 120, "what multiplies": "5 million " * 190, "halves": "half a " * 280, "signs": "negative " * 220,
+    "units": "5 kg and " * 220, "units in text": "5 \\text{ kg}, " * 140, "letters behind numbers": "1 m, " * 390, "alternatives": "x=1 or " * 280,
+    "commas": "1," * 990 + " x", "only commas": "," * 1990, "semicolons": "1,2;" * 490, "boxes": "\\boxed{" * 280, "closed boxes": "\\boxed{1}" * 200,
+    "a chain": "x = " * 490 + "1", "bounds": "1 < " * 490, "sums": "\\sum_{k=1}^{n} " * 130, "angles": "\\sin 30^\\circ " * 120, "indices": "x1" * 900,
+    "cases": "\\begin{cases}" + "x=1\\\\" * 380 + "\\end{cases}", "quotes": '"' * 1990, "ordinals": "1th" * 600, "degrees": "1^\\circ" * 240,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", COSTLY.values(), ids=COSTLY)
+def test_no_answer_takes_a_tenth_of_a_second(answer):
+    def once():
+        key.cache_clear()
+        start = time.process_time()
+        key(answer[:1999])
+        return time.process_time() - start
+
+    assert min(once() for _ in range(3)) < 0.1
+
+
+PIECES = ["1", "23", "5.000000000000002", "1,234", "x", "x1", "\\pi", "^", "_", "+", "-", "*", "/", "=", "<", "\\le", "!=", "\\ne", ",", ";", " ", "(", ")",
+          "[", "]", "{", "}", " and ", " or ", " million", " dozen", "twenty", " hundred", " and a half", " m", " kg", " per hour", "weeks", " north", "th",
+          " am", ":30", "°", "\\circ", "\\sin", "\\begin{pmatrix}", "\\begin{vmatrix}", "\\begin{cases}", "\\\\", "&", "\\end{pmatrix}", "\\end{vmatrix}",
+          "\\end{cases}", "\\boxed{", "\\text{", '"', "'", "$", "%", "\\sum_{k=1}^{n}", "∧", "\ue000", "^T", "\\pm", "\\cup", "\\infty", "..."]  # fmt: skip
+
+
+@settings(max_examples=600)
+@given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
+def test_anything_made_of_what_is_read_here_gets_one_key(answer):
+    found = mathematics.key(answer)
+    if any(character.isalnum() for character in answer):
+        assert found is not None
+    assert mathematics.key(f"  {answer}\n") == found
+
+
+@settings(max_examples=300)
+@given(
+    st.integers(-999, 999),
+    st.integers(-999, 999),
+    st.sampled_from(["<", ">", "\\le", "\\ge", "=", "\\ne"]),
+    st.integers(1, 9),
+)
+def test_a_comparison_is_the_same_from_either_side_and_times_a_number(a, b, sign, factor):
+    turned = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le"}.get(sign, sign)
+    forms = [f"x+{a}y{sign} {b}", f"{b}{turned} x+{a}y", f"{factor}x+{factor * a}y{sign} {factor * b}"]
+    assert len({mathematics.key(form.replace("+-", "-")) for form in forms}) == 1
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 999_999))
+def test_numbers_in_words_are_numbers(number):
+    assert mathematics.key(_in_words(number)) == f"n:{number}"
+
+
+_ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()  # fmt: skip  # noqa: SIM905
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+
+
+def _in_words(number: int) -> str:
+    if number < 20:
+        return _ONES[number]
+    for size, name in ((1000, "thousand"), (100, "hundred")):
+        if number >= size:
+            rest = number % size
+            joined = " " if size == 1000 else " and "
+            return f"{_in_words(number // size)} {name}" + (joined + _in_words(rest) if rest else "")
+    return _TENS[number // 10 - 2] + (f"-{_ONES[number % 10]}" if number % 10 else "")

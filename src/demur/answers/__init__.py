@@ -68,9 +68,10 @@ def explain(a: Any, b: Any, relation: Relation = mathematics) -> str:
 
 
 _KIND_NAMES = (
-    "n the number|c the constant|e the expression with values|q the equation|i the pair or interval|u the union|"
-    "t the tuple|m the matrix|a the assignments|b the number in a base|r the ratio or time|w the word|d the date|"
-    "o the option|s text that is compared as it stands,"
+    "n the number|c the constant|e the expression with values|q the equation|l the inequality|"
+    "i the pair or interval|u the union|t the tuple|m the matrix|a the assignments|v one or the other of|"
+    "b the number in a base|r the time, ratio or range|p the number with its words|w the word|d the date|o the option|"
+    "s text that is compared as it stands,"
 )
 _KINDS = dict(name.split(" ", 1) for name in _KIND_NAMES.split("|"))
 

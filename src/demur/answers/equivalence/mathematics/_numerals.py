@@ -11,7 +11,8 @@ from demur.answers.equivalence.mathematics._syntax import Unreadable
 
 NUMBER = re.compile(r"([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d{1,4}))?", re.ASCII)
 _SCIENTIFIC = re.compile(
-    r"([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(?:\\cdot|\*|x)\s*10\s*\^\s*(?:\{\s*([+-]?\d{1,4})\s*\}|([+-]?\d{1,4}))", re.ASCII
+    r"([+-]?)\s*(\d+(?:\.\d*)?|\.\d+)\s*(?:\\cdot|\*|x)\s*10\s*\^\s*(?:\{\s*([+-]?\d{1,4})\s*\}|([+-]?\d{1,4}))",
+    re.ASCII,
 )
 _MIXED = re.compile(r"([+-]?)\s*(\d+)\s+(\d+)\s*/\s*(\d+)", re.ASCII)
 _MIXED_FRACTION = re.compile(r"([+-]?)\s*(\d+)\s*\\frac\s*\{?\s*(\d+?)\s*\}?\s*\{?\s*(\d+)\s*\}?", re.ASCII)
@@ -78,4 +79,11 @@ def _spaced(number: re.Match[str]) -> str:
     return rational_key(_signed(sign, Fraction(head + groups.replace(" ", ""))))
 
 
-_READERS = {NUMBER: number_key, _SCIENTIFIC: _scientific, _MIXED: _mixed, _MIXED_FRACTION: _mixed, _REPEATING: _repeating, _SPACED: _spaced}
+_READERS = {
+    NUMBER: number_key,
+    _SCIENTIFIC: _scientific,
+    _MIXED: _mixed,
+    _MIXED_FRACTION: _mixed,
+    _REPEATING: _repeating,
+    _SPACED: _spaced,
+}

@@ -19,7 +19,8 @@ _SYMBOLS = {
     **dict.fromkeys("≤⩽", r"\le "), **dict.fromkeys("≥⩾", r"\ge "), **dict.fromkeys("′’", "'"),
     **dict.fromkeys("€£¥₹₽₩₱\u200b\ufeff", ""), "¢": " cents", "\u00a0": " ",
     "√": r"\sqrt ", "π": r"\pi ", "∞": r"\infty ", "≠": r"\ne ", "≈": r"\approx ", "∪": r"\cup ", "∈": r"\in ",
-    "±": r"\pm ", "º": "°", "℃": "°C", "℉": "°F", "∘": r"\circ ", "∅": r"\emptyset ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ",
+    "±": r"\pm ", "º": "°", "℃": "°C", "℉": "°F", "∘": r"\circ ", "∅": r"\emptyset ",
+    "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ",
     "λ": r"\lambda ", "μ": r"\mu ", "σ": r"\sigma ", "φ": r"\phi ", "ω": r"\omega ",
     "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}", "¾": r"\frac{3}{4}",
     "⅕": r"\frac{1}{5}", "⅙": r"\frac{1}{6}", "⅛": r"\frac{1}{8}", "⅜": r"\frac{3}{8}", "⅝": r"\frac{5}{8}",
@@ -33,11 +34,11 @@ _DROPPED_NAMES = "left right big Big bigg Bigg bigl bigr Bigl Bigr displaystyle 
 _DROPPED = dict.fromkeys(_DROPPED_NAMES.split(), "")
 _COMMANDS = {
     "dfrac": r"\frac", "tfrac": r"\frac", "cfrac": r"\frac", "leq": r"\le", "leqslant": r"\le", "geq": r"\ge",
-    "geqslant": r"\ge", "neq": r"\ne", "times": r"\cdot", "ast": r"\cdot", "div": "/", "degree": DEGREE, "degrees": DEGREE,
+    "geqslant": r"\ge", "neq": r"\ne", "times": r"\cdot", "ast": r"\cdot", "div": "/", "degree": DEGREE,
     "simeq": r"\approx", "doteq": r"\approx", "lt": "<", "gt": ">", "varnothing": r"\emptyset", "mid": "|", "vert": "|",
     "lvert": "|", "rvert": "|", "lbrace": r"\{", "rbrace": r"\}", "lbrack": "[", "rbrack": "]", "colon": ":",
-    "land": AND, "lor": OR, "wedge": AND, "vee": OR, "quad": ",", "qquad": ",", "newline": ",", "enspace": " ", "thinspace": " ",
-    "ldots": "...", "dots": "...", "cdots": "...", "dotsc": "...", "top": "T", **_DROPPED,
+    "land": AND, "lor": OR, "wedge": AND, "vee": OR, "quad": ",", "qquad": ",", "newline": ",", "enspace": " ",
+    "thinspace": " ", "ldots": "...", "dots": "...", "cdots": "...", "dotsc": "...", "top": "T", **_DROPPED,
 }  # fmt: skip
 _FONT = re.compile(
     r"\\(?:text(?:bf|it|rm|sf|tt|normal)|math(?:rm|bf|it|sf|tt|bb|cal)|boldsymbol|bm|[mh]box|operatorname\*?|emph|underline)"

@@ -40,7 +40,7 @@ _TOKEN = re.compile(
 _KINDS = ("number", "command", "name", "symbol", "symbol")
 """Of the groups of a token, one by one."""
 UNKNOWN_FUNCTIONS = frozenset("fghFGHPQWuvw")
-_TRIGONOMETRIC = frozenset("sin cos tan cot sec csc".split())
+_TRIGONOMETRIC = frozenset(["sin", "cos", "tan", "cot", "sec", "csc"])
 _DEGREE: Node = ("div", ("const", "pi"), ("num", Fraction(180)))
 SERIES = ("sum", "prod")
 MATRICES = range(0xE000, 0xE020)

@@ -28,77 +28,81 @@ _MONEY = """
     krona ruble won cad aud pfennig nickel dime ruppee
 """
 _COUNTED = """
-    way time piece item object thing part unit total
-    integer digit number value solution root term factor divisor multiple prime element subset permutation combination
-    arrangement outcome point line side edge vertex vertices face angle diagonal triangle rectangle circle cube polygon
-    pattern row column group set pair couple team class section type kind sort color colour level step turn round lap
-    trip visit ride game match matches goal vote mark grade question problem exercise test lesson word letter
-    sentence page chapter book story stories essay poem novel line article song episode movie film video photo picture
-    painting drawing poster card stamp sticker letter email message call text post file app song album
-    person people man men woman women child children kid boy girl adult student pupil teacher worker employee member
-    player friend guest customer passenger visitor tourist patient doctor nurse soldier voter citizen family families
-    parent brother sister sibling son daughter grandchild grandchildren baby babies classmate neighbor neighbour roommate
-    camper rider runner racer singer musician actor builder painter farmer chef clerk judge guard client attendee
-    animal dog puppy puppies cat kitten bird chick chicken hen rooster duck duckling goose geese turkey cow calf calves
-    bull horse pony ponies sheep lamb goat pig piglet rabbit bunny bunnies mouse mice rat hamster gerbil fish goldfish
-    guppy guppies shark whale dolphin turtle tortoise frog toad tadpole snake lizard spider ant bee butterfly butterflies
-    bug insect beetle fly flies worm snail deer wolf wolves fox foxes bear lion tiger zebra giraffe elephant monkey
-    kangaroo koala penguin owl eagle pigeon parrot swan crab lobster oyster jellyfish starfish squirrel raccoon beaver
-    camel dromedary dromedaries dragon dinosaur pet leg ear eye tooth teeth arm finger toe hand wing tail feather hair
-    apple orange banana pear peach peaches plum grape cherry cherries berry berries strawberry strawberries blueberry
-    blueberries raspberry raspberries lemon lime melon watermelon mango mangoes mangos pineapple coconut kiwi avocado
-    fruit vegetable carrot potato potatoes tomato tomatoes onion pepper cucumber radish radishes turnip corn bean pea
-    pumpkin mushroom nut peanut almond walnut acorn seed grain egg yolk loaf loaves slice bun bagel donut doughnut
-    croissant cookie biscuit cracker brownie cupcake muffin cake pie pastry pastries pancake waffle tart candy candies
-    sweet chocolate lollipop jellybean gumdrop gumball marshmallow pretzel chip sandwich sandwiches burger hamburger
-    hotdog sausage meatball pizza taco burrito dumpling noodle omelet steak salad soup meal snack dessert drink soda
-    juice smoothie milkshake latte coffee tea milk water flour sugar butter cheese rice bread honey salt oil cream ice
-    protein fat fiber food feed meat beef pork candy wine beer paint gas gasoline fuel dirt soil sand gravel concrete
-    wood paper fabric material yarn string rope ribbon wire clay glue ink soap gold silver copper iron ore
-    flower rose tulip daisy daisies lily lilies sunflower carnation marigold petunia orchid petal bouquet bulb plant tree
-    bush bushes branch branches leaf leaves vine seedling sapling log twig stick
-    box boxes bag sack basket crate carton case container package packet pack jar can tin bottle jug pitcher bucket tub
-    tube tray plate bowl dish dishes glass glasses mug pan pot spoon fork knife knives napkin straw batch batches
-    serving portion scoop bite bar stack pile bundle bunch bunches roll sheet ream bale load pallet shelf shelves drawer
-    toy doll ball balloon marble block bead button coin token ticket coupon gift present prize medal trophy trophies
-    pen pencil crayon marker eraser ruler notebook folder binder envelope stapler scissors desk chair seat table sofa
-    bench benches bed lamp candle pillow blanket towel sheet curtain mirror clock watch watches phone computer laptop
-    printer tablet camera television radio battery batteries screw nail bolt hammer tool brick tile plank board pole
-    post fence window door floor room bedroom bathroom classroom house home apartment building school store shop office
-    hotel restaurant farm garden field park pool lake river mountain island city cities town village country countries
-    state street road bridge car truck bus buses van bike bicycle tricycle motorcycle scooter train plane boat ship
-    canoe tire wheel spoke engine shirt skirt dress dresses pants jeans sock shoe boot hat cap coat jacket sweater scarf
-    scarves glove mitten tie belt outfit uniform necklace bracelet ring earring rock stone pebble shell seashell gem
-    jewel diamond crystal star planet bulb light bill check receipt share vaccine pill tablet dose vitamin capsule
-    stair stitch stitches patch patches button spot stripe hole layer lane track page post widget gadget machine robot
-    device job task chore project report order sale product sample batch click view download like follower subscriber
-    fan comment puzzle riddle trick joke wish wishes vacation party parties class classes course credit session shift
-    meeting event show concert flight stop station route block pushup situp squat jump kick punch punches shot hit run
-    touchdown rebound assist season inning quiz quizzes exam
-    quilt cage vase headband kite drum guitar piano violin copy copies diaper cloud flashlight selfie portrait shoebox
-    shoeboxes oat gum pump souvenir costume mask ornament decoration wreath snowball snowflake snowman stuffie puppet
-    figurine comic magazine newspaper flyer brochure pamphlet invitation valentine bookmark worksheet scarecrow locker
-    backpack suitcase purse wallet umbrella tent canopy ladder shovel rake bulldozer tractor cart carriage wagon sled
-    skateboard helmet racket racquet basketball baseball football volleyball softball dumbbell weight mat rug carpet
-    poem verse note chord bagpipe trumpet flute speaker microphone channel program programme website blog vlog password
-    key lock nut washer spring gear wheelbarrow hose sprinkler faucet sink bathtub shower toilet stall booth kiosk
-    enclosure aquarium aquariums tank kennel coop barn stable hive nest den web pond stream creek ditch ditches trench
-    tunnel tower castle palace temple church churches museum library libraries theater theatre cinema bank hospital
-    clinic pharmacy pharmacies factory factories mill mine warehouse garage basement attic kitchen closet hallway porch
-    patio driveway sidewalk avenue lane continent planet galaxy galaxies atom molecule cell organism bacteria virus
-    virus viruses particle electron proton neutron species tribe nation army armies troop squad crew choir band orchestra
-    cub seal otter walrus hippo rhino crocodile alligator iguana gecko chameleon newt salamander moth caterpillar
-    grasshopper cricket mosquito mosquitoes ladybug firefly fireflies wasp hornet tick flea termite centipede scorpion
-    crow raven hawk falcon sparrow robin finch finches flamingo flamingos flamingoes ostrich ostriches pelican seagull
-    peacock salmon trout tuna cod minnow eel shrimp clam mussel squid octopus octopuses emu llama alpaca donkey mule
-    cabbage cabbages lettuce spinach celery broccoli cauliflower eggplant zucchini squash beet yam asparagus garlic herb
-    leek olive raisin fig apricot nectarine grapefruit tangerine cranberry cranberries blackberry blackberries papaya
-    pomegranate guava cashew pecan pistachio hazelnut chestnut cereal granola oatmeal yogurt popsicle sundae pudding jelly
-    jellies jam syrup sauce ketchup mustard mayonnaise spice cinnamon vanilla cocoa marmalade toast baguette roll wrap
-    quesadilla nacho fry fries onion ring nugget wing drumstick rib roast ham bacon turkey chop fillet lasagna spaghetti
-    pasta ravioli sushi curry stew chili appetizer entree platter buffet feast picnic barbecue banquet lemonade cider
-    cocktail espresso cappuccino teabag keg flask canteen thermos straw lid cork label tag sticker stamp seal token chip
-    die dice domino dominoes card deck puzzle board chess piece pawn knight bishop rook queen
+    way time piece item object thing part unit total integer digit number value solution root term factor
+    divisor multiple prime element subset permutation combination arrangement outcome point line side edge
+    vertex vertices face angle diagonal triangle rectangle circle cube polygon pattern row column group set pair
+    couple team class section type kind sort color colour level step turn round lap trip visit ride game match
+    goal vote mark grade question problem exercise test lesson word letter sentence page chapter book story
+    stories essay poem novel article song episode movie film video photo picture painting drawing poster card
+    stamp sticker email message call text post file app album person people man men woman women child children
+    kid boy girl adult student pupil teacher worker employee member player friend guest customer passenger
+    visitor tourist patient doctor nurse soldier voter citizen family families parent brother sister sibling son
+    daughter grandchild grandchildren baby babies classmate neighbor neighbour roommate camper rider runner
+    racer singer musician actor builder painter farmer chef clerk judge guard client attendee animal dog puppy
+    puppies cat kitten bird chick chicken hen rooster duck duckling goose geese turkey cow calf calves bull
+    horse pony ponies sheep lamb goat pig piglet rabbit bunny bunnies mouse mice rat hamster gerbil fish
+    goldfish guppy guppies shark whale dolphin turtle tortoise frog toad tadpole snake lizard spider ant bee
+    butterfly butterflies bug insect beetle fly flies worm snail deer wolf wolves fox bear lion tiger zebra
+    giraffe elephant monkey kangaroo koala penguin owl eagle pigeon parrot swan crab lobster oyster jellyfish
+    starfish squirrel raccoon beaver camel dromedary dromedaries dragon dinosaur pet leg ear eye tooth teeth arm
+    finger toe hand wing tail feather hair apple orange banana pear peach plum grape cherry cherries berry
+    berries strawberry strawberries blueberry blueberries raspberry raspberries lemon lime melon watermelon
+    mango mangoes pineapple coconut kiwi avocado fruit vegetable carrot potato potatoes tomato tomatoes onion
+    pepper cucumber radish turnip corn bean pea pumpkin mushroom nut peanut almond walnut acorn seed grain egg
+    yolk loaf loaves slice bun bagel donut doughnut croissant cookie biscuit cracker brownie cupcake muffin cake
+    pie pastry pastries pancake waffle tart candy candies sweet chocolate lollipop jellybean gumdrop gumball
+    marshmallow pretzel chip sandwich burger hamburger hotdog sausage meatball pizza taco burrito dumpling
+    noodle omelet steak salad soup meal snack dessert drink soda juice smoothie milkshake latte coffee tea milk
+    water flour sugar butter cheese rice bread honey salt oil cream ice protein fat fiber food feed meat beef
+    pork wine beer paint gas gasoline fuel dirt soil sand gravel concrete wood paper fabric material yarn string
+    rope ribbon wire clay glue ink soap gold silver copper iron ore flower rose tulip daisy daisies lily lilies
+    sunflower carnation marigold petunia orchid petal bouquet bulb plant tree bush branch leaf leaves vine
+    seedling sapling log twig stick box bag sack basket crate carton case container package packet pack jar can
+    tin bottle jug pitcher bucket tub tube tray plate bowl dish glass mug pan pot spoon fork knife knives napkin
+    straw batch serving portion scoop bite bar stack pile bundle bunch roll sheet ream bale load pallet shelf
+    shelves drawer toy doll ball balloon marble block bead button coin token ticket coupon gift present prize
+    medal trophy trophies pen pencil crayon marker eraser ruler notebook folder binder envelope stapler scissors
+    desk chair seat table sofa bench bed lamp candle pillow blanket towel curtain mirror clock watch phone
+    computer laptop printer tablet camera television radio battery batteries screw nail bolt hammer tool brick
+    tile plank board pole fence window door floor room bedroom bathroom classroom house home apartment building
+    school store shop office hotel restaurant farm garden field park pool lake river mountain island city cities
+    town village country countries state street road bridge car truck bus van bike bicycle tricycle motorcycle
+    scooter train plane boat ship canoe tire wheel spoke engine shirt skirt dress pants jeans sock shoe boot hat
+    cap coat jacket sweater scarf scarves glove mitten tie belt outfit uniform necklace bracelet ring earring
+    rock stone pebble shell seashell gem jewel diamond crystal star planet light bill check receipt share
+    vaccine pill dose vitamin capsule stair stitch patch spot stripe hole layer lane track widget gadget machine
+    robot device job task chore project report order sale product sample click view download like follower
+    subscriber fan comment puzzle riddle trick joke wish vacation party parties course credit session shift
+    meeting event show concert flight stop station route pushup situp squat jump kick punch shot hit run
+    touchdown rebound assist season inning quiz quizzes exam quilt cage vase headband kite drum guitar piano
+    violin copy copies diaper cloud flashlight selfie portrait shoebox oat gum pump souvenir costume mask
+    ornament decoration wreath snowball snowflake snowman stuffie puppet figurine comic magazine newspaper flyer
+    brochure pamphlet invitation valentine bookmark worksheet scarecrow locker backpack suitcase purse wallet
+    umbrella tent canopy ladder shovel rake bulldozer tractor cart carriage wagon sled skateboard helmet racket
+    racquet basketball baseball football volleyball softball dumbbell weight mat rug carpet verse note chord
+    bagpipe trumpet flute speaker microphone channel program programme website blog vlog password key lock
+    washer spring gear wheelbarrow hose sprinkler faucet sink bathtub shower toilet stall booth kiosk enclosure
+    aquarium tank kennel coop barn stable hive nest den web pond stream creek ditch trench tunnel tower castle
+    palace temple church museum library libraries theater theatre cinema bank hospital clinic pharmacy
+    pharmacies factory factories mill mine warehouse garage basement attic kitchen closet hallway porch patio
+    driveway sidewalk avenue continent galaxy galaxies atom molecule cell organism bacteria virus particle
+    electron proton neutron species tribe nation army armies troop squad crew choir band orchestra cub seal
+    otter walrus hippo rhino crocodile alligator iguana gecko chameleon newt salamander moth caterpillar
+    grasshopper cricket mosquito mosquitoes ladybug firefly fireflies wasp hornet tick flea termite centipede
+    scorpion crow raven hawk falcon sparrow robin finch flamingo flamingoes ostrich pelican seagull peacock
+    salmon trout tuna cod minnow eel shrimp clam mussel squid octopus emu llama alpaca donkey mule cabbage
+    lettuce spinach celery broccoli cauliflower eggplant zucchini squash beet yam asparagus garlic herb leek
+    olive raisin fig apricot nectarine grapefruit tangerine cranberry cranberries blackberry blackberries papaya
+    pomegranate guava cashew pecan pistachio hazelnut chestnut cereal granola oatmeal yogurt popsicle sundae
+    pudding jelly jellies jam syrup sauce ketchup mustard mayonnaise spice cinnamon vanilla cocoa marmalade
+    toast baguette wrap quesadilla nacho fry fries nugget drumstick rib roast ham bacon chop fillet lasagna
+    spaghetti pasta ravioli sushi curry stew chili appetizer entree platter buffet feast picnic barbecue banquet
+    lemonade cider cocktail espresso cappuccino teabag keg flask canteen thermos lid cork label tag die dice
+    domino dominoes deck chess pawn knight bishop rook queen life lives reptile supervisor portfolio lawn hero
+    heroes kit matchbox utensil treat outlet cape fowl clown sequin lego whistle minivan chimp recorder
+    repetition sandal clove wrapper female male instrument baggie space fairy fairies elf elves instruction
+    recipe cycle beaker cleaning porcupine race issue bookcase thorn skein firework rodent tap kernel pod square
+    pomelo badge signature
 """
 _BETWEEN = "per of each a an every in old apiece sq square squared cu cubic cubed"
 LETTERS = frozenset("mgshlLNJWVAKCFtd")
@@ -119,6 +123,7 @@ _CONNECTING = frozenset(_BETWEEN.split())
 _GLUED_LETTERS = 4
 """So long must a unit be to stand behind a number without a blank: `10weeks`, while `10cm` is a product of letters."""
 
+_EXPONENT = re.compile(r"\^\s*\{?\s*[23]\s*\}?")
 _POWER = r"(?:\s*\^\s*(?:\{\s*[23]\s*\}|[23]))?"
 _IN_TEXT = re.compile(rf"\\text\s*\{{([^{{}}]*)\}}{_POWER}")
 _BEHIND = re.compile(rf"(?:(?<=[\d}}\])!])|(?<=\\pi))(\s*)([a-zA-Z][a-zA-Z .'/-]{{0,60}}){_POWER}$")
@@ -131,7 +136,7 @@ _AFTER_FORMULA = re.compile(rf"\$ ({_LETTER})(?={_SQUARED}\.?\s*$)")
 
 
 def letters_in_text(answer: str) -> str:
-    """An answer as it was given, with units of one letter in prose put into `\\text`: `9 m`, but not `9m` or `$9 m$`."""
+    """An answer as given, with units of one letter in prose put into `\\text`: `9 m`, but neither `9m` nor `$9 m$`."""
     if answer.count("$") == 2 and answer.lstrip().startswith("$"):
         return _AFTER_FORMULA.sub(lambda m: rf"$ \text{{{m.group(1)}}}", answer) if "$ " in answer else answer
     if " " not in answer or "$" in answer or "\\" in answer:
@@ -163,7 +168,7 @@ def split_words(text: str) -> tuple[str, list[str]]:
 
 def _words(phrase: str) -> list[str]:
     """The words of a phrase, in small letters but for those of one letter, which may be units."""
-    names = re.sub(r"\^\s*\{?\s*[23]\s*\}?", "", phrase).replace(".", " ").replace("/", " per ").replace("-", " ").split()
+    names = _EXPONENT.sub("", phrase).replace("/", " per ").replace(".", " ").replace("-", " ").split()
     return [name if len(name) == 1 else name.lower() for name in names]
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 SCALES = {
-    "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12, "dozens": 12,
-    "hundreds": 100, "thousands": 10**3, "millions": 10**6, "billions": 10**9, "trillions": 10**12,
+    "dozen": 12, "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
 }  # fmt: skip
+"""Words that multiply the number in front of them."""
+SCALES |= {word + "s": scale for word, scale in SCALES.items()}
 _SMALL_NAMES = """
     zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
     eighteen nineteen
@@ -107,7 +108,6 @@ def _below_hundred(words: list[str]) -> Counted | None:
     if words and words[0] in _SMALL:
         return Fraction(_SMALL[words[0]]), words[1:]
     if words and words[0] in _TENS:
-        ones = _SMALL.get(words[1], 0) if words[1:] else 0
-        return (Fraction(_TENS[words[0]] + ones), words[2:]) if 0 < ones < 10 else (Fraction(_TENS[words[0]]), words[1:])
+        tens, ones = _TENS[words[0]], _SMALL.get(words[1], 0) if words[1:] else 0
+        return (Fraction(tens + ones), words[2:]) if 0 < ones < 10 else (Fraction(tens), words[1:])
     return None
-

@@ -36,6 +36,7 @@ from demur.answers.equivalence.mathematics._words import SHORT_WORDS, scaled, sp
 
 _BASE = re.compile(r"(-?\d[0-9A-Za-z]*)\s*_\s*\{?\s*(\d{1,2}|[a-z])\s*\}?", re.ASCII)
 _WORD = re.compile(r"\\text\s*\{([^{}]*)\}")
+_NOT_A_WORD = re.compile(rf"[\d,{AND}{OR}]")
 _PLAIN_WORDS = re.compile(r"[^\W\d_]+(?:(?:[.'] ?| |-)[^\W\d_]+)*")
 _CODED = re.compile(r"0(?:x([0-9a-fA-F]+)|b([01]+))", re.ASCII)
 _CAPITAL = re.compile(r"[A-Z][A-Za-z]{1,2}")
@@ -78,9 +79,7 @@ def _is_blank(text: str) -> bool:
 def _unwrapped(text: str) -> str:
     """`\\text{A, C}` and `\\text{3 cm}` without their wrapper; words keep it, which tells them from products."""
     wrapped = _WORD.fullmatch(text)
-    if wrapped is None or not any(character.isdigit() or character in ("," + AND + OR) for character in wrapped.group(1)):
-        return text
-    return wrapped.group(1).strip()
+    return wrapped.group(1).strip() if wrapped and _NOT_A_WORD.search(wrapped.group(1)) else text
 
 
 def _statement(text: str) -> str:
@@ -200,9 +199,10 @@ def _has_letters(side: str) -> bool:
 
 def _value_of(name: str, text: str, *, equation: bool) -> str:
     """What a name is said to be; where the name stands on the other side too, nothing is said but the equation."""
-    if equation and name in text and len(name) == 1 and r"\text" not in text and name in values.letters(node := parse(text)):
+    value = _quantity(text)
+    if equation and len(name) == 1 and value.startswith("e:") and name in values.letters(node := parse(text)):
         return "q:" + equation_key(parse(name), node)
-    return _quantity(text)
+    return value
 
 
 def _before_approximation(text: str) -> str:
@@ -274,7 +274,7 @@ def _spoken(text: str, *, units: bool = True) -> str | None:
 def _word(text: str) -> str | None:
     """A single letter, or words: in `\\text{…}`, or of more letters than a product of variables has."""
     wrapped = _WORD.fullmatch(text)
-    bare = (wrapped.group(1) if wrapped else text).strip("()., \"“”")
+    bare = (wrapped.group(1) if wrapped else text).strip('()., "“”')
     if not _PLAIN_WORDS.fullmatch(bare):
         return None
     if len(bare) == 1:
@@ -330,7 +330,9 @@ def _matrix(text: str) -> str:
     if (cells := lone_matrix(text)) is not None:
         return _table([[_statement(cell) for cell in row] for row in cells])
     value = matrix_expression(text)
-    return _table([[_expression(cell) for cell in row] for row in value]) if isinstance(value, list) else _expression(value)
+    if not isinstance(value, list):
+        return _expression(value)
+    return _table([[_expression(cell) for cell in row] for row in value])
 
 
 def _table(cells: list[list[str]]) -> str:
