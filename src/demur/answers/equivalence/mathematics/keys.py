@@ -92,9 +92,17 @@ def _statement(text: str) -> str:
         return _alternatives(either)
     groups = _split(text, ";")
     if len(groups) > 1 and any(len(_split(group, "," + AND)) > 1 for group in groups):
-        return _set([_statement(group) for group in groups])
+        return _set([_group(group) for group in groups])
     parts = _split(text, _SEPARATORS)
     return _listing(parts) if len(parts) > 1 else _relation(text)
+
+
+def _group(text: str) -> str:
+    """One of several groups with semicolons between them: statements about names, or else values in an order."""
+    parts = _split(text, "," + AND)
+    if len(parts) < 2 or any(map(_name, parts)):
+        return _statement(text)
+    return _ordered("(", [_relation(part) for part in parts], ")")
 
 
 def _split(text: str, separators: str) -> list[str]:
