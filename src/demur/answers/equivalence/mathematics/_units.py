@@ -119,6 +119,7 @@ def _with_plurals(words: str) -> frozenset[str]:
 
 
 UNITS = _with_plurals(_MEASURES + _MONEY + _COUNTED)
+_MEASURED = _with_plurals(_MEASURES)
 _CONNECTING = frozenset(_BETWEEN.split())
 _GLUED_LETTERS = 4
 """So long must a unit be to stand behind a number without a blank: `10weeks`, while `10cm` is a product of letters."""
@@ -173,6 +174,9 @@ def _words(phrase: str) -> list[str]:
 
 
 def is_unit(words: list[str], *, letters: bool = False) -> bool:
-    """Whether words are nothing but units and what joins them."""
-    named = [word for word in words if word in UNITS or (letters and word in LETTERS)]
-    return bool(named) and all(word in UNITS or word in _CONNECTING or word in named for word in words)
+    """Whether words are nothing but units and what joins them; `dog food` and `gold coins` say more than one word."""
+    units = [word in UNITS or (letters and word in LETTERS) for word in words]
+    if not any(units) or not all(unit or word in _CONNECTING for unit, word in zip(units, words, strict=True)):
+        return False
+    side_by_side = zip(words, words[1:], strict=False)
+    return all({first, second} & _CONNECTING or {first, second} <= _MEASURED for first, second in side_by_side)
