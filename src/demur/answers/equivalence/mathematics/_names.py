@@ -10,12 +10,12 @@ from demur.answers.equivalence.mathematics._words import SHORT_WORDS
 _EXTREME = "max min maximum minimum largest smallest greatest least biggest highest lowest upper lower"
 """These say which of several values is meant, so they are no names."""
 _COMMANDS = "frac sqrt sum int lim prod binom begin"
-_NOT_NAMES = "|".join(sorted([*FUNCTIONS, *_EXTREME.split(), *_COMMANDS.split()]))
+_NOT_NAMES = "|".join([*sorted([*FUNCTIONS, *_COMMANDS.split()]), *(f"(?i:{word})" for word in _EXTREME.split())])
 _INDEX = r"(?:_(?:\{[^{}]{1,20}\}|\w))?'{0,3}"
 _ATOM = rf"(?:\\[a-zA-Z]+|[a-zA-Z]){_INDEX}"  # one letter or command each: no two readings
 _ARGUMENT = r"(?:\\?[a-zA-Z]+|-?\d+(?:\.\d+)?)"
 _NAME = re.compile(
-    rf"(?!\\?(?:{_NOT_NAMES})(?![a-z]))(?:"
+    rf"(?!\\?(?:{_NOT_NAMES})(?![a-zA-Z]))(?:"
     rf"{_ATOM}(?: ?{_ATOM})*(?: ?\( ?{_ARGUMENT}(?: ?, ?{_ARGUMENT})* ?\))?"  # x, S_n, AB, \theta, f(x), f(3)
     r"|\| ?[A-Z]{1,3} ?\|"  # |AB|
     r"|\( ?[a-z](?: ?, ?[a-z])+ ?\)"  # (x, y)

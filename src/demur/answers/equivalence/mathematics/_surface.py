@@ -78,6 +78,9 @@ _SEPARATORS = re.compile(r"\s*[,∧∨](?:\s*[,∧∨])*\s*")
 _ENDING = re.compile(r"(?<!\.)\.$|[\\ ]+$")
 
 
+_SUBSCRIPT = re.compile(r"_\s?\{\s?(\w)\s?\}")
+
+
 def tidy(answer: str) -> str:
     """One spelling; dollar signs, fonts, spacing commands and percent signs gone."""
     text = _UNESCAPED.sub(lambda m: _UNESCAPE[m.group()], answer)
@@ -91,7 +94,7 @@ def tidy(answer: str) -> str:
     text = _DOUBLED.sub(r"\\", text) if r"\begin" not in text or r"\\begin" in text else text
     text = _unboxed(text)
     text = _GLUED_COMMA.sub("", text)
-    text = text.replace(r"\$", "")
+    text = _SUBSCRIPT.sub(r"_\1", text.replace(r"\$", ""))
     for mark in ("$", r"\(", r"\)", r"\[", r"\]"):
         text = text.replace(mark, " ")
     text = _SPACING.sub(lambda m: m.group() if m.group().startswith(r"\\") else " ", text)

@@ -7,6 +7,7 @@ how many (million, dozen) are no units: they multiply. So are none that compare 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 _MEASURES = """
     m cm mm km dm nm in ins inch inches ft foot feet yd yds yard yards mi mile miles meter metre kilometer kilometre
@@ -18,7 +19,7 @@ _MEASURES = """
     decade century centuries semester period ms millisecond microsecond
     acre ha hectare unit
     mph kph kmh kmph fps rpm wpm bpm mpg knot
-    deg degree rad radian celsius fahrenheit kelvin
+    percent deg degree rad radian celsius fahrenheit kelvin
     n j w v kj kw kwh mw gw hz khz mhz ghz psi atm kpa kcal newton joule watt kilowatt megawatt volt amp ampere ohm
     hertz pascal calorie kilocalorie horsepower mol mole decibel
     bit byte kb mb gb tb kilobyte megabyte gigabyte terabyte megabit gigabit kilobit mbps gbps pixel
@@ -178,5 +179,4 @@ def is_unit(words: list[str], *, letters: bool = False) -> bool:
     units = [word in UNITS or (letters and word in LETTERS) for word in words]
     if not any(units) or not all(unit or word in _CONNECTING for unit, word in zip(units, words, strict=True)):
         return False
-    side_by_side = zip(words, words[1:], strict=False)
-    return all({first, second} & _CONNECTING or {first, second} <= _MEASURED for first, second in side_by_side)
+    return all({first, second} & _CONNECTING or {first, second} <= _MEASURED for first, second in pairwise(words))

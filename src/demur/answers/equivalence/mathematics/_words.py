@@ -25,7 +25,7 @@ _PARTS |= {word + "s": value for word, value in _PARTS.items()} | {"halves": 2}
 _SPEAKING = frozenset([*_SMALL, *_TENS, *_PARTS, "a", "half"])
 
 _SHORT_WORDS = """
-    odd all any red yes no not none sum ans age avg tan hot wet dry big old new one two six ten low mid top out off
+    odd all any red yes no not none sum ans age avg hot wet dry big old new one two six ten low mid top out off
     may mon tue wed thu fri sat sun jan feb mar apr jun jul aug sep oct nov dec
     tom tim sam ann amy ben bob joe jim kim dan max meg mia zoe eve ava leo jon ron ian pat ray roy sue ted tia una kay
     cat dog cow pig hen fox bee ant car bus box cup pen cap hat map man men boy day ice sea sky egg pie tea gas oil
