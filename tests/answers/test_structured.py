@@ -7,12 +7,12 @@ import os
 import random
 import subprocess
 import sys
-import time
 import unicodedata
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stopwatch import a_tenth, seconds
 
 from demur import answers
 from demur.answers import json_relation, relation_named, tool_calls_relation
@@ -612,15 +612,6 @@ def test_keys_are_the_same_in_every_process():
     assert len(ran) == 1
 
 
-def seconds(work, *arguments):
-    def once():
-        start = time.process_time()
-        work(*arguments)
-        return time.process_time() - start
-
-    return min(once() for _ in range(3))
-
-
 HOSTILE = {
     "{": "{", "[": "[", "[{": "[{", '{"a":': '{"a":', "[1,": "[1,", '{"x': '{"x', '{"x" ': '{"x" ', '["': '["', '{"\\': '{"\\',
     "}": "}", "{}": "{} ", "{'": "{'", "[1,2)": "[1,2) ", "{[}": "{[}", "blanks": "{" + " " * 20, "frac": "\\frac{", "\\": "\\",
@@ -637,8 +628,8 @@ HOSTILE = {
 def test_hostile_text_takes_no_long_time(relation, piece):
     for length in (19_000, 100_000, 2_000_000):
         text = piece * (length // len(piece))
-        assert seconds(relation.extract, text) < 0.1
-        assert seconds(relation.key, text) < 0.1
+        assert seconds(relation.extract, text) < a_tenth()
+        assert seconds(relation.key, text) < a_tenth()
 
 
 @pytest.mark.parametrize(
@@ -648,5 +639,5 @@ def test_hostile_text_takes_no_long_time(relation, piece):
 )  # fmt: skip
 def test_large_values_take_no_long_time(text):
     for relation in (JSON, CALLS, json_relation(unordered=[""], compare={"/*": "mathematics"})):
-        assert seconds(relation.extract, text) < 0.1
-        assert seconds(relation.structure.key.__wrapped__, text) < 0.1
+        assert seconds(relation.extract, text) < a_tenth()
+        assert seconds(relation.structure.key.__wrapped__, text) < a_tenth()

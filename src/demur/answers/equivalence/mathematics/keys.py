@@ -194,7 +194,10 @@ def _relation(text: str) -> str:
             return value
     if len(sides) > 2:
         raise Unreadable("a chain of equations")
-    return "q:" + equation_key(parse(first), parse(last))
+    left, right = parse(first), parse(last)
+    if (values.calls(left) | values.calls(right)) & set(SERIES):
+        raise Unreadable("a sum that nobody adds up here")
+    return "q:" + equation_key(left, right)
 
 
 def _has_letters(side: str) -> bool:

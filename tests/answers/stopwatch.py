@@ -1,0 +1,24 @@
+"""CPU seconds of work, and what a tenth of a second is on a machine that others keep busy."""
+
+from __future__ import annotations
+
+import time
+
+_YARDSTICK_SECONDS = 0.003
+"""What counting to a hundred thousand takes where nobody else works."""
+
+
+def seconds(work, *arguments):
+    """The shortest of three runs."""
+
+    def once():
+        start = time.process_time()
+        work(*arguments)
+        return time.process_time() - start
+
+    return min(once() for _ in range(3))
+
+
+def a_tenth():
+    """A tenth of a second, or as much longer as everything takes here and now."""
+    return 0.1 * max(1.0, seconds(lambda: sum(1 for _ in range(100_000))) / _YARDSTICK_SECONDS)
