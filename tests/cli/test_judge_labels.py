@@ -82,8 +82,7 @@ def test_its_verdicts_are_labels_of_the_other_verbs_and_part_of_the_policy(demur
     refused = demur("audit", "new.jsonl", "--policy", "policy.json")
     assert refused.code == 2
     assert "label these with --label-verdicts FILE by openai:j agreement@1, or calibrate again" in refused.err
-    assert refused.err.count("error: ") == 1
-    assert refused.err.splitlines()[0] == "note: answers are compared by text@2: 360 phrases"
+    assert refused.err.count("\n") == 1
     audited = demur("audit", "new.jsonl", "--policy", "policy.json", *by_judge)
     assert audited.code == 0, audited.err
     decided = demur("decide", "new.jsonl", "--policy", "policy.json")

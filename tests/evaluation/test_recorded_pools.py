@@ -68,7 +68,7 @@ PLENTY = ["mmlupro_answers_all", "mmlupro_text_1in8", "openai_gsm8k_examples", "
 def test_a_rank_that_is_off_by_one_is_flagged_on_real_pools(recorded_pools, name):
     """Negative control: against the law of the rank above or below, the same splits are far from consistent."""
     pools = read_pools(recorded_pools / f"{name}.jsonl.gz")
-    table = read_table(pools, FieldChoice(missing=MISSING))
+    table = read_table(pools, FieldChoice(missing=MISSING, task=TASKS.get(name)))
     rows = one_per_unit(table.ids, units(table.ids, table.clusters, table.questions))
     votes = dm.vote(table.answers, ids=table.ids, tie_break=dm.jitter(1))
     cell = votes.take(rows), read_labels(pools, table).of_votes(votes)[rows]

@@ -42,8 +42,8 @@ def test_prompts_by_task():
     assert "{passages}" not in template("qa").user
     assert "{options}" in template("mc", small=True).user
     assert template("math", small=True).kind == "completion"
-    with pytest.raises(InvalidValue, match="no prompt for the task 'poems'; give one of your own as prompt"):
-        template("poems")
+    with pytest.raises(InvalidValue, match="no prompt for the task 'plain'; give one of your own as prompt"):
+        template("plain")
 
 
 def test_prompts_from_a_file(tmp_path):

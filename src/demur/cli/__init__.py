@@ -49,7 +49,9 @@ def main() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("always", InfeasibleWarning)
             warnings.showwarning = _show_warning
+            output.end(well=False)
             code = app(standalone_mode=False)
+        output.end(well=True)
         sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
     except (DemurError, UsageProblem) as error:

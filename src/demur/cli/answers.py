@@ -160,7 +160,15 @@ def _explain_file(source: demur.PoolSource, reader: AnswerReader, problem: str |
                 f"  key     {output.visible(each.key or output.DASH, 120)}: {output.visible(reading(each.key), 120)}"
             )
     reader.refuse_unused_marker()
+    _warn(reader)
+
+
+def _warn(reader: AnswerReader) -> None:
     output.warn(reader.warnings())
+    if reader.lacks_answers:
+        output.say(
+            "  ways out: --answer-marker TEXT, --labels A,B,C, --task NAME, --extract SPEC; --explain shows texts"
+        )
 
 
 def _words(read: PathRead) -> str:
@@ -212,7 +220,7 @@ def _class_file(
         "such as": lambda method: "   ".join(output.visible(found, 30) for found in reader.examples[method[0]]),
     }
     output.table_of("How answers were found", reader.methods.most_common(), columns)
-    output.warn(reader.warnings())
+    _warn(reader)
     output.wrote(out)
 
 

@@ -15,6 +15,7 @@ import typer
 
 import demur
 from demur.cli.output import mention as mention
+from demur.cli.output import say_in_the_end
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -157,6 +158,7 @@ class VoteFlags:
         if self.fitted_on is not None and known.isdisjoint(fitted_on):
             mention(f"note: none of the {len(fitted_on)} ids in {self.fitted_on} is that of a problem in {place}")
         voted = demur.vote_pools(source, fields, recipe, correct=correct, fitted_on=fitted_on, say=mention)
+        tell_comparison(voted)
         return source, voted
 
 
@@ -226,7 +228,15 @@ def vote_by_policy(
     ready_made = correct is not None and correct.label_field is not None
     facts = _needs_facts(demur.FieldChoice.of(policy.description)) or ready_made
     source = demur.open_pools(place, run, facts=facts, partial=partial, say=mention)
-    return policy.vote(source.of_task(task), labelled=labelled, correct=correct, say=mention)
+    voted = policy.vote(source.of_task(task), labelled=labelled, correct=correct, say=mention)
+    tell_comparison(voted)
+    return voted
+
+
+def tell_comparison(voted: demur.VotedPools) -> None:
+    """Say, behind the result, how answers were compared and what they were read as."""
+    if voted.table is not None:
+        say_in_the_end(voted.table.comparison())
 
 
 def _needs_facts(fields: demur.FieldChoice) -> bool:

@@ -111,6 +111,21 @@ def mention(text: str) -> None:
     typer.echo(harmless(text), err=True)
 
 
+_in_the_end: list[str] = []
+
+
+def say_in_the_end(line: str) -> None:
+    """What is said once, behind a result, if there is one: an error stays one line."""
+    _in_the_end.append(line)
+
+
+def end(*, well: bool) -> None:
+    """Say what was kept for the end, or forget it."""
+    if well:
+        say(*_in_the_end)
+    _in_the_end.clear()
+
+
 def warn(warnings: Iterable[str]) -> None:
     """Warnings that belong to a result."""
     say(*(f"warning: {warning}" for warning in warnings))
@@ -124,7 +139,9 @@ def wrote(file: object) -> None:
 
 def emit(document: dict[str, Any]) -> None:
     """Print one JSON object; numbers that are not defined become null, and what no terminal should see is escaped."""
-    written = json.dumps(_plain(document), ensure_ascii=False, allow_nan=False)
+    told = {"notes": list(_in_the_end)} if _in_the_end and "notes" not in document else {}
+    _in_the_end.clear()
+    written = json.dumps(_plain({**document, **told}), ensure_ascii=False, allow_nan=False)
     if not written.isprintable():
         written = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in written)
     typer.echo(written)

@@ -82,6 +82,7 @@ def run(
         loaded = options.load_policy(policy, key_file)
         voted = loaded.vote(source, labelled=labelled, correct=rule, say=options.mention)
         loaded.check(voted.votes)
+        options.tell_comparison(voted)
     else:
         kept = (drop_unscored, fill_unscored, fitted_on, task, labels)
         flags = options.VoteFlags(score, normaliser, weight, tie_break, answer_field, missing, relation, *kept)

@@ -165,9 +165,8 @@ class PoolTable:
         """How its answers were compared, and what they were read as, in words."""
         keys = [key for pool in self.answers for key in pool]
         kinds = ", ".join(f"{many:,} {kind}" for kind, many in counted(keys).most_common())
-        return f"answers are compared by {' and '.join(sorted(self.relations))}: {kinds or 'none'}" + (
-            f"; {keys.count(None):,} of {len(keys):,} paths have none" if None in keys else ""
-        )
+        none = f"; {keys.count(None):,} of {len(keys):,} paths have none" if None in keys else ""
+        return f"Answers are compared by {' and '.join(sorted(self.relations))}: {kinds or 'none'}{none}."
 
     def take(self, rows: Sequence[int]) -> PoolTable:
         """Some of the rows, in that order."""

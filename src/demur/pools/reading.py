@@ -112,13 +112,18 @@ class AnswerReader:
     def paths(self) -> int:
         return sum(self.methods.values())
 
+    @property
+    def lacks_answers(self) -> bool:
+        """Whether too many paths have none."""
+        return self.paths > 0 and self.without / self.paths >= _MANY
+
     def warnings(self) -> list[str]:
         """What is the matter with the answers, loudly."""
         told = []
-        if self.paths and self.without / self.paths >= _MANY:
+        if self.lacks_answers:
             told.append(
                 f"{self.without:,} of {self.paths:,} paths ({self.without / self.paths:.0%}) have no answer; see how "
-                "their texts end, and say it with --answer-marker, --labels, --task or --extract"
+                "their texts end, and say what marks the answer, which labels there are, or what the task is"
             )
         if self.odd:
             some = "; ".join(f"{key} holds {a!r} and {b!r}" for key, (a, b) in list(self.odd.items())[:EXAMPLES])

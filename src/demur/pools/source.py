@@ -111,7 +111,6 @@ def vote_pools(
     pools, fields = source.pools, source.as_read(fields)
     recipe = recipe or source.recipe(fields.score)
     table = read_table(pools, fields)
-    say(f"note: {table.comparison()}")
     _mention_spellings(table, say)
     column = read_column(pools, recipe.tie_break.name) if isinstance(recipe.tie_break, Column) else None
     upstream = assumed.updated(source.description_with(fields))
