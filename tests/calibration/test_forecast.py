@@ -112,6 +112,18 @@ def test_two_sizes_with_thresholds_of_their_own_each_count_an_error_more():
 
 
 def test_a_threshold_that_lets_as_many_wrong_votes_through_as_right_ones_is_corrected_too():
-    expected = forecast_at(0.4, [0.9, 0.8, 0.5, 0.4], np.array([True, False, True, True]))  # k = 2: one of each above 0.5
+    expected = forecast_at(
+        0.4, [0.9, 0.8, 0.5, 0.4], np.array([True, False, True, True])
+    )  # k = 2: one of each above 0.5
     assert (expected.answered, expected.selective_accuracy) == (0.5, 0.5)
     assert expected.expected_confident_error == pytest.approx(2 / 5)
+
+
+def test_sizes_of_which_nothing_is_answered_have_nothing_to_correct():
+    """98 pools of four paths have k = 9 by themselves and k = 10 with three of two paths, which are too few to pass."""
+    nu = np.append(np.linspace(0.01, 0.98, 98), [1.0] * 3)
+    right = np.append(np.arange(98) % 5 > 0, [True] * 3)
+    strata = Strata.of(nu[:, None], right, np.array([4] * 98 + [2] * 3))
+    rule = settle_by_size(Marginal(0.1), strata)
+    assert (set(rule.by_size), rule.takes(2)) == ({4}, False)
+    assert forecast(strata, rule).expected_confident_error == pytest.approx(98 * 9 / 99 / 101)

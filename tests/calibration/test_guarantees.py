@@ -314,10 +314,10 @@ def test_alphas_of_an_array_are_what_they_print_as():
     [
         (
             QUESTION,
-            "On a new question exchangeable with the 200 calibration questions, the probability of answering it wrongly "
-            "is at most 0.05, averaged over calibration sets",
-            "For all but a share 0.1 of calibration sets of 200 independent questions, the rate of wrong answers on new "
-            "questions like them is at most 0.05; which sets those are cannot be known.",
+            "On a new question exchangeable with the 200 calibration questions, the probability of answering it "
+            "wrongly is at most 0.05, averaged over calibration sets",
+            "For all but a share 0.1 of calibration sets of 200 independent questions, the rate of wrong answers on "
+            "new questions like them is at most 0.05; which sets those are cannot be known.",
         ),
         (
             CLUSTER,
@@ -343,11 +343,11 @@ def test_a_promise_says_alpha_to_the_last_digit():
 
 def test_a_wrong_delta_is_called_delta():
     for delta in (0, 1, "x"):
-        with pytest.raises(InvalidValue, match="^delta must"):
+        with pytest.raises(InvalidValue, match=r"^delta must"):
             HighProbability(0.1, delta)
-    with pytest.raises(InvalidValue, match="^delta must be a decimal or a fraction of moderate size"):
+    with pytest.raises(InvalidValue, match=r"^delta must be a decimal or a fraction of moderate size"):
         HighProbability(0.1, Fraction(1, 10**40 + 1))
-    with pytest.raises(InvalidValue, match="^alpha must"):
+    with pytest.raises(InvalidValue, match=r"^alpha must"):
         HighProbability(0, 0.1)
 
 

@@ -139,7 +139,7 @@ def test_keys_of_three_numbers_are_compared_one_behind_the_other():
 
 @given(rows, st.lists(st.integers(1, 4), min_size=25, max_size=25), st.integers(0, 2**20))
 def test_the_p_value_of_a_vote_is_the_larger_of_all_votes_and_those_of_its_size(table, paths, seed):
-    """Read literally, for one vote and for many; sizes that vary by chance count together, and unknown ones never pass."""
+    """Read literally, of one vote and of many; sizes that vary by chance count together, unknown ones never pass."""
     nu, second, correct = columns(table)
     sizes, keys = np.array(paths[: len(table)]), np.stack([nu, second], axis=1)
     asked = keys[np.random.default_rng(seed).integers(0, len(table), 6)]

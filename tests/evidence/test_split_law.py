@@ -196,7 +196,7 @@ def test_what_cannot_happen_has_the_p_value_zero():
 
 def test_p_values_are_probabilities_out_to_the_last_error():
     law = SplitLaw.of(rare_atom(), 3, 100)
-    p_values = [law.p_value(errors, 40) for errors in range(0, 40 * 40 + 1)]
+    p_values = [law.p_value(errors, 40) for errors in range(40 * 40 + 1)]
     assert min(p_values) >= 0
     assert max(p_values) <= 1
 
@@ -212,3 +212,9 @@ def test_the_hypergeometric_law_is_a_law_at_the_ends_of_its_range_too():
                 law = hypergeometric_cdf(at_most, population, marked, drawn)
                 np.testing.assert_allclose(law, exact, atol=1e-12)
                 assert law.max() <= 1
+
+
+def test_a_chance_is_never_above_one_however_its_terms_round():
+    chances = hypergeometric_cdf(np.arange(2001), 5000, 2000, 1000)
+    assert chances.max() == 1
+    assert (np.diff(chances) >= -1e-12).all()

@@ -15,6 +15,7 @@ import demur as dm
 from demur.calibration import exact_alpha
 from demur.descriptions import digest
 from demur.errors import InfeasibleWarning, InsufficientCalibration, PipelineMismatch, PolicyFileError
+from demur.evidence.laws import ErrorLaw
 from demur.records import Path, Pool, Problem
 from demur.report.facts import report_facts
 
@@ -266,3 +267,31 @@ def test_sizes_that_are_not_answered_make_no_errors_whatever_the_draw_of_a_smoot
         policy = dm.calibrate(votes, [True] * 203, guarantee=dm.Smoothed(0.1, seed=seed))
         law = policy.law_on(policy.point(), {2: 50, 4: 100})
         assert law.counts(150)[101:].sum() == 0
+
+
+@pytest.mark.parametrize(
+    "n_paths", [None, 4, "44", [], [4], [4, 4, 4], [0, 0], [-4, 4], [5, 4], [4, True], ["4", "4"], [4.0, 4.0], {"4": 4}]
+)
+def test_policies_of_the_first_schema_say_their_sizes_or_are_refused(tmp_path, n_paths):
+    dm.calibrate(dm.vote([["a"] * 4] * 30), [True] * 30, alpha=0.2).save(tmp_path / "p.json")
+    as_schema_1(tmp_path / "p.json", n_paths)
+    with pytest.raises(PolicyFileError, match="n_paths must be the smallest and the largest number of paths, got"):
+        dm.Policy.load(tmp_path / "p.json")
+
+
+def test_policies_of_the_first_schema_of_single_paths_load_and_declare_nothing(tmp_path):
+    dm.calibrate(dm.vote([["a"]] * 30), [True] * 30, alpha=0.2).save(tmp_path / "p.json")
+    as_schema_1(tmp_path / "p.json", [1, 1])
+    loaded = dm.Policy.load(tmp_path / "p.json")
+    assert (loaded.sizes, loaded.strata.by_chance, loaded.unit, loaded.unscored) == ({1: 30}, False, "question", 0)
+
+
+def test_errors_of_sizes_that_vary_by_chance_have_the_law_of_one_threshold():
+    bag = [(2, 2, True)] * 30 + [(4, 4, True)] * 30
+    for by_chance in (False, True):
+        policy = calibrated(bag, 0.1, sizes_by_chance=by_chance)
+        rule = policy.point()
+        law = policy.law_on(rule, {2: 5, 4: 10})
+        together = rule.law.counts(15)
+        apart = np.convolve(ErrorLaw(3, 30).counts(5), ErrorLaw(3, 30).counts(10))
+        np.testing.assert_allclose(law.counts(15), together if by_chance else apart, rtol=1e-12)

@@ -379,20 +379,20 @@ def test_votes_without_jitter_cannot_calibrate_for_others_would_pass_them_by_it(
 
 @pytest.mark.parametrize("paths", [2, 3, 5, 8])
 def test_every_pool_of_a_large_table_full_of_ties_votes_as_the_definition_says(paths):
-    """Winner, confidence, tally and support of each row, in fractions; weights 0 to 3, so that all tie rules are met."""
+    """Winner, confidence, tally and support of each row, in fractions; weights 0 to 3, so every tie rule is met."""
     rng = np.random.default_rng(paths)
     codes, scores = rng.integers(-1, 4, (600, paths)), rng.integers(0, 4, (600, paths))
     scores[scores.max(axis=1) == 0, 0] = 1
     keyed = [[None if code < 0 else "abcd"[code] for code in row] for row in codes.tolist()]
-    for answers, none in ((codes, -1), (keyed, None)):
+    for answers, nothing in ((codes, -1), (keyed, None)):
         votes = dm.vote(answers, scores, weight=dm.linear())
         for row, pool in enumerate(codes.tolist() if answers is codes else keyed):
             weights = [Fraction(int(score)) for score in scores[row]]
             literal = literal_vote([None if answer in (-1, None) else answer for answer in pool], weights)
-            winner = none if literal.answer is None else literal.answer
+            winner = nothing if literal.answer is None else literal.answer
             assert votes.answer[row] == winner
             assert votes.confidence[row] == pytest.approx(float(literal.confidence), abs=1e-12)
-            assert votes.unanimous[row] == (len(set(pool)) == 1 and winner == pool[0] and winner != none)
+            assert votes.unanimous[row] == (len(set(pool)) == 1 and winner == pool[0] and winner != nothing)
             largest = max(weights)
             vote = votes[row]
             assert vote.tally == pytest.approx({a: float(v / largest) for a, v in literal.tally.items()}, abs=1e-12)
@@ -401,7 +401,7 @@ def test_every_pool_of_a_large_table_full_of_ties_votes_as_the_definition_says(p
 
 
 def test_linear_weights_of_one_pool_do_not_depend_on_the_others():
-    """A pool of tiny scores beside one of huge scores: scaled by the table's largest, all of it would round to nothing."""
+    """A pool of tiny scores beside one of large ones: scaled by the table's largest, it would round to nothing."""
     votes = dm.vote([[A, B, B]] * 2, [[3e-30, 1e-30, 1e-30], [1.0, 2.0, 3.0]], weight=dm.linear())
     assert votes.answer.tolist() == [A, B]
     assert votes.confidence.tolist() == [pytest.approx(0.6), pytest.approx(5 / 6)]
