@@ -274,6 +274,16 @@ def test_mean_score_is_that_of_the_winning_paths_and_minus_infinity_without_any(
     assert votes.secondary.tolist() == [2.0, -np.inf]
 
 
+@given(st.lists(pools(), min_size=1, max_size=6))
+def test_mean_scores_are_those_of_the_winning_paths_read_literally(table):
+    """Pools of every size together, single winning paths and pools without an answer among them; to twelve places."""
+    answers, scores = ([[path[at] for path in pool] for pool in table] for at in (0, 1))
+    votes = dm.vote(answers, scores, weight=dm.uniform(), tie_break=dm.mean_score())
+    for pool, winner, secondary in zip(table, votes.answer, votes.secondary, strict=True):
+        won = [Fraction(score) for answer, score in pool if winner is not None and answer == winner]
+        assert secondary == (round(float(sum(won) / len(won)), 12) if won else -np.inf)
+
+
 def test_means_that_are_equal_are_equal_to_the_last_bit_however_their_sums_round():
     scores = [[0.1, 0.2, 0.3], [0.2, 0.2, 0.2], [0.3, 0.2, 0.1], [0.6, 0.0, 0.0]]
     assert len({np.mean(row) for row in np.array(scores)}) > 1  # floats alone tell them apart
