@@ -12,18 +12,19 @@ from demur.errors import CalibrationLeak, InvalidValue
 from demur.pools.voted_pools import VotedPools
 from demur.records import Path, Pool, Problem
 
-# Answers with their scores; gold is "a". Majority b, a, a, b; best of m a, b, a, b; weighted a, a, a, b.
+# Answers with their scores. Majority b, a, a, b; best of m a, b, a, b; weighted a, a, a, b.
 TABLE = [
     [("a", 3.0), ("b", 0.0), ("b", 0.1)],
     [("a", 1.0), ("a", 1.1), ("b", 1.2)],
     [("a", 0.5), ("a", 0.4), ("a", 0.3)],
     [("b", 2.0), ("b", 1.9), ("a", 0.0)],
 ]
+GOLD = ["a", "a", "c", "b"]
 
 
 def source(table=TABLE):
     return dm.PoolSource([
-        Pool(Problem(f"q{row}", f"Question {row}", ("a",)), tuple(Path(a, scores={"s": s}) for a, s in pool))
+        Pool(Problem(f"q{row}", f"Question {row}", (GOLD[row % 4],)), tuple(Path(a, scores={"s": s}) for a, s in pool))
         for row, pool in enumerate(table)
     ])  # fmt: skip
 
@@ -35,18 +36,18 @@ def voted(score="s", **how):
 def test_the_vote_and_what_it_is_compared_with_by_hand():
     every = voted().accuracies(np.arange(4))
     assert every == {
-        "single_path": pytest.approx((1 + 2 + 3 + 1) / 12),
+        "single_path": pytest.approx((1 + 2 + 0 + 2) / 12),
         "majority_vote": 2 / 4,
         "best_of_m": 2 / 4,
         "weighted_vote": 3 / 4,
-        "oracle": 1.0,
+        "oracle": 3 / 4,
     }
     some = voted().accuracies(np.array([3, 1]))
     assert some == {
-        "single_path": 0.5,
-        "majority_vote": 0.5,
-        "best_of_m": 0.0,
-        "weighted_vote": 0.5,
+        "single_path": pytest.approx(2 / 3),
+        "majority_vote": 1.0,
+        "best_of_m": 0.5,
+        "weighted_vote": 1.0,
         "oracle": 1.0,
     }
 
@@ -62,9 +63,9 @@ def test_without_scores_only_the_majority_is_compared_and_without_labels_nothing
 
 
 def test_rows_that_are_taken_keep_their_labels():
-    some = voted().take(np.array([3, 0]))
-    assert some.labelled.tolist() == [False, True]
-    assert some.accuracies(np.arange(2)) == voted().accuracies(np.array([3, 0]))
+    some = voted().take(np.array([3, 2]))
+    assert some.labelled.tolist() == [True, False]
+    assert some.accuracies(np.arange(2)) == voted().accuracies(np.array([3, 2]))
     assert voted(labelled=False).take(np.array([0])).labels is None
     assert voted().take(np.array([True, False, False, True])).ids == ["q0", "q3"]
 
