@@ -120,6 +120,16 @@ def test_single_pools_of_unseen_sizes_abstain_among_others_and_are_refused_alone
         mostly_ten.decide_votes(dm.vote([["1"] * 7, ["1"] * 12]))
 
 
+@pytest.mark.parametrize("by_chance", [False, True])
+def test_a_policy_of_one_size_answers_no_other_among_its_own(by_chance):
+    policy = calibrated([(4, 4, True)] * 30, 0.1, sizes_by_chance=by_chance)
+    mixed = policy.decide_votes(dm.vote([["a"] * size for size in (3, 4, 5)]))
+    assert mixed.answered.tolist() == [False, True, False]
+    assert mixed.of_rare_size.tolist() == [True, False, True]
+    assert mixed.p_value.tolist() == [1.0, pytest.approx(1 / 31), 1.0]
+    assert list(policy.point().sizes) == [4]
+
+
 def test_each_size_takes_the_larger_of_the_pooled_and_its_own_threshold():
     rng = np.random.default_rng(1)
     sizes = rng.choice([4, 6, 9], 300, p=[0.2, 0.3, 0.5])
