@@ -13,7 +13,7 @@ from scipy.special import betainc
 
 import demur as dm
 from brute_force import literal_threshold
-from demur.calibration import HighProbability, Marginal, Smoothed, exact_alpha
+from demur.calibration import CLUSTER, QUESTION, HighProbability, Marginal, Smoothed, exact_alpha
 from demur.calibration.high_probability import _binomial_cdf
 from demur.errors import InfeasibleWarning, InvalidValue
 from demur.evidence.counts import Evidence
@@ -307,3 +307,77 @@ def test_alphas_of_any_size_that_is_taken_can_be_stored_and_others_are_refused(t
 def test_alphas_of_an_array_are_what_they_print_as():
     policy = dm.calibrate(dm.vote([["a"]] * 30), [True] * 30, alpha=np.array([0.1, 0.25], dtype=np.float32))
     assert [rule.guarantee.level for rule in policy.points] == [Fraction(1, 10), Fraction(1, 4)]
+
+
+@pytest.mark.parametrize(
+    ("unit", "marginal", "strict"),
+    [
+        (
+            QUESTION,
+            "On a new question exchangeable with the 200 calibration questions, the probability of answering it "
+            "wrongly is at most 0.05, averaged over calibration sets",
+            "For all but a share 0.1 of calibration sets of 200 independent questions, the rate of wrong answers on "
+            "new questions like them is at most 0.05; which sets those are cannot be known.",
+        ),
+        (
+            CLUSTER,
+            "On one question of a new cluster, exchangeable with the 200 calibration clusters, the probability of "
+            "answering it wrongly is at most 0.05, averaged over calibration sets",
+            "For all but a share 0.1 of calibration sets of 200 independent clusters, the rate of wrong answers on one "
+            "question of each new cluster like them is at most 0.05; which sets those are cannot be known.",
+        ),
+    ],
+)
+def test_promises_word_for_word(unit, marginal, strict):
+    assert Marginal(0.05).promise(200, unit) == f"{marginal}."
+    assert Smoothed(0.05, seed=1).promise(200, unit) == f"{marginal} and the one random draw of the rank."
+    assert HighProbability(0.05, 0.1).promise(200, unit) == strict
+
+
+def test_a_promise_says_alpha_to_the_last_digit():
+    """Rounded to fewer, it would promise a little more than was calibrated, or less."""
+    assert "at most 0.1234561," in Marginal(0.1234561).promise(50)
+    assert "a share 0.0123456789 of" in HighProbability(0.5, 0.0123456789).promise(50)
+    assert "at most 1e-07," in Marginal(1e-7).promise(50)
+
+
+def test_a_wrong_delta_is_called_delta():
+    for delta in (0, 1, "x"):
+        with pytest.raises(InvalidValue, match=r"^delta must"):
+            HighProbability(0.1, delta)
+    with pytest.raises(InvalidValue, match=r"^delta must be a decimal or a fraction of moderate size"):
+        HighProbability(0.1, Fraction(1, 10**40 + 1))
+    with pytest.raises(InvalidValue, match=r"^alpha must"):
+        HighProbability(0, 0.1)
+
+
+@pytest.mark.parametrize(("alpha", "n"), [(Fraction(1, 2), 1), (Fraction(1, 2), 9), (Fraction(1, 10), 7)])
+def test_a_delta_a_hair_below_a_power_needs_one_question_more(alpha, n):
+    """Floats cannot tell it from the power: the first guess is one too small."""
+    promise = HighProbability(alpha, (1 - alpha) ** n - Fraction(1, 10**30))
+    assert promise.n_needed() == n + 1
+    assert (promise.rank(n), promise.rank(n + 1)) == (0, 1)
+
+
+@pytest.mark.parametrize(("alpha", "delta"), [(0.05, 1e-6), (0.1, 1e-3), (0.3, 0.5)])
+@pytest.mark.parametrize("n", [20_001, 50_000])
+def test_ranks_of_large_samples_are_those_of_the_binomial_law(n, alpha, delta):
+    rank = HighProbability(alpha, delta).rank(n)
+    assert stats.binom.cdf(rank - 1, n, alpha) <= delta < stats.binom.cdf(rank, n, alpha)
+
+
+def test_a_tie_with_delta_is_settled_up_to_the_largest_size_that_is_counted_out(monkeypatch):
+    from demur.calibration import high_probability
+
+    monkeypatch.setattr(high_probability, "_EXACT_LIMIT", 2)
+    assert HighProbability(0.5, 0.25).rank(2) == 1
+    assert HighProbability(0.5, 0.125).rank(3) == 0  # one larger: not to be told, so the smaller rank
+
+
+def test_a_set_that_is_wrong_throughout_has_its_lowest_vote_as_the_threshold_of_the_rank_n():
+    ranks = np.array([[2, 3, 5, 8], [0, 3, 5, 8], [0, 0, 0, 0]], dtype=np.int32)
+    assert Marginal(0.8).rank(4) == 4
+    assert Marginal(0.8).settle_many(ranks, 8).tolist() == [2, 0, 0]
+    assert Smoothed(0.99, seed=next(s for s in range(99) if Smoothed(0.99, s).rank(4) == 5)).settle_many(
+        ranks, 8
+    ).tolist() == [0, 0, 0]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import demur as dm
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, exceeds
+from demur.evidence.strata import Strata
 
 NU = [0.95, 0.9, 0.8, 0.7, 0.65, 0.6, 0.5, 0.45, 0.3]
 WRONG = np.array([0, 1, 0, 0, 1, 0, 0, 1, 1], dtype=bool)
@@ -134,3 +135,26 @@ def test_keys_of_three_numbers_are_compared_one_behind_the_other():
     assert exceeds(keys, (0.5, 2.0, 3.0)).tolist() == [False, False, False, True, False, True]
     with pytest.raises(ValueError, match="zip"):
         exceeds(keys, (0.5, 2.0))
+
+
+@given(rows, st.lists(st.integers(1, 4), min_size=25, max_size=25), st.integers(0, 2**20))
+def test_the_p_value_of_a_vote_is_the_larger_of_all_votes_and_those_of_its_size(table, paths, seed):
+    """Read literally, of one vote and of many; sizes that vary by chance count together, unknown ones never pass."""
+    nu, second, correct = columns(table)
+    sizes, keys = np.array(paths[: len(table)]), np.stack([nu, second], axis=1)
+    asked = keys[np.random.default_rng(seed).integers(0, len(table), 6)]
+
+    def literal(key, rows):
+        return (1 + sum(not correct[row] and tuple(keys[row]) >= key for row in rows)) / (len(rows) + 1)
+
+    for by_chance in (False, True):
+        strata = Strata.of(keys, correct, sizes, by_chance=by_chance)
+        for size in range(6):
+            own = [row for row in range(len(table)) if sizes[row] == size]
+            known = sizes.min() <= size <= sizes.max() if by_chance else own
+            expected = []
+            for key in map(tuple, asked.tolist()):
+                everyone = literal(key, range(len(table)))
+                expected.append(1.0 if not known else everyone if by_chance else max(everyone, literal(key, own)))
+            assert [strata.p_value_of(key, size) for key in map(tuple, asked.tolist())] == expected
+            np.testing.assert_array_equal(strata.p_value(asked, np.full(6, size)), expected)

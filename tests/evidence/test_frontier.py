@@ -97,3 +97,23 @@ def test_the_common_area_compares_frontiers_where_all_of_them_reach():
         common_auc([])
     with pytest.raises(InvalidValue, match="without points"):
         common_auc([fine, Frontier.of(Evidence.of([0.0], [False]))])
+
+
+@given(st.lists(votes, min_size=2, max_size=3))
+def test_the_common_area_is_the_mean_accuracy_over_the_shared_yields(tables):
+    """By a fine sum over the shared range, straight lines in between; where nothing is shared, there is no area."""
+    curves = [
+        Frontier.of(Evidence.of([(1 + v) / 9 for v, _ in table], np.array([c for _, c in table], dtype=bool)))
+        for table in tables
+    ]
+    low, high = max(curve.answered[0] for curve in curves), min(curve.answered[-1] for curve in curves)
+    middles = low + (high - low) * (np.arange(20_000) + 0.5) / 20_000
+    means = [np.interp(middles, curve.answered, curve.selective_accuracy).mean() for curve in curves]
+    assert common_auc(curves) == pytest.approx(means, abs=1e-6)
+
+
+def test_frontiers_that_share_no_yield_have_no_common_area():
+    low = Frontier.of(Evidence.of([0.9, 0.0, 0.0, 0.0], [True, False, False, False]))  # answers a quarter
+    high = Frontier.of(Evidence.of([0.9, 0.9, 0.9, 0.5], [True, True, True, False]))  # from three quarters on
+    with pytest.raises(InvalidValue, match=r"share no yield: .* \[0.75, 0.25\]"):
+        common_auc([low, high])

@@ -114,3 +114,18 @@ def test_thresholds_that_were_calibrated_apart_have_errors_that_add_up():
     assert together.upper_tail(4, 8) == pytest.approx(literal[4:].sum())
     with pytest.raises(InvalidValue, match="8 new votes, got 9"):
         together.counts(9)
+
+
+def test_no_new_votes_make_no_errors_and_fewer_are_refused():
+    assert ErrorLaw(3, 40).counts(0).tolist() == [1.0]
+    assert ErrorLaw(3, 40).interval(0) == (0, 0)
+    with pytest.raises(InvalidValue, match="fresh >= 0, got -1"):
+        ErrorLaw(3, 40).counts(-1)
+
+
+def test_a_tail_is_never_above_one_however_its_terms_round():
+    sums = [ErrorLaw(k, n).counts(fresh)[1:].sum() for n in (20, 50, 99) for k in (n - 3, n) for fresh in (60, 200)]
+    assert max(sums) > 1  # what floats add up to
+    for n in (20, 50, 99):
+        for k in (n - 3, n):
+            assert all(ErrorLaw(k, n).upper_tail(1, fresh) <= 1 for fresh in (60, 200))

@@ -159,3 +159,68 @@ def test_the_largest_gain_at_fixed_survival_is_where_the_theory_says(s_right, s_
     p = np.linspace(0.001, 0.999, 99_801)
     gain = predicted_accuracy(p, s_right, s_wrong) - p
     assert p[gain.argmax()] == pytest.approx(np.sqrt(s_wrong) / (np.sqrt(s_right) + np.sqrt(s_wrong)), abs=1e-4)
+
+
+@given(votes)
+def test_without_thresholds_the_table_is_at_zero_and_every_distinct_confidence(table):
+    evidence = evidence_of(table)
+    at = Separability.of(evidence)
+    assert at.threshold.tolist() == [0.0, *sorted({v / 16 for v, _ in table})]
+    assert at.n == len(table)
+    assert at.answered[0] == 1
+    assert AccuracyBand.of(evidence).threshold.tolist() == at.threshold.tolist()
+
+
+@given(votes, st.integers(1, 9))
+def test_hazard_gaps_are_wrong_minus_right_and_belong_to_their_edges(table, bins):
+    evidence = evidence_of(table)
+    edges = np.linspace(0, 1, bins + 1)
+    discrete, binned = Hazards.of(evidence), Hazards.binned(evidence, edges)
+    assert discrete.edges.tolist() == sorted({v / 16 for v, _ in table})
+    assert binned.edges.tolist() == edges[1:].tolist()
+    for hazard in (discrete, binned):
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal(hazard.hazard_gap, hazard.hazard_wrong - hazard.hazard_right)
+
+
+@pytest.mark.parametrize("edges", [[], [0.0], [[0.0, 0.5], [0.5, 1.0]], [0.0, 0.5, 0.4], 0.5])
+def test_bins_need_two_ends(edges):
+    with pytest.raises(InvalidValue, match="edges must be at least two ascending numbers"):
+        Hazards.binned(Evidence.of(NU, ~WRONG), edges)
+
+
+def test_the_first_edge_is_named_where_it_lies_too_high():
+    with pytest.raises(InvalidValue, match=r"the first edge, 0.3, must"):
+        Hazards.binned(Evidence.of(NU, ~WRONG), [0.3, 1.0])
+
+
+@pytest.mark.parametrize("share", [0.2, 0.4, 0.8])
+def test_the_condition_of_the_paper_bound_is_on_the_yield_squared(share):
+    """n ≥ 2 log(4/δ) / s₀²: on either side of it, with a share of the votes answered."""
+    needed = 2 * np.log(4 / 0.05) / share**2
+    for n in (5 * int(needed // 5), 5 * int(needed // 5 + 1)):
+        nu = np.where(np.arange(n) < round(share * n), 0.9, 0.4)
+        band = AccuracyBand.of(Evidence.of(nu, np.ones(n, bool)), threshold=[0.5])
+        assert np.isfinite(band.paper_half_width[0]) == (n >= needed)
+
+
+def test_the_ends_of_a_band_and_of_an_interval_are_rates():
+    band = AccuracyBand.of(Evidence.of([0.9, 0.8, 0.2], [True, True, False]))
+    answered = ~np.isnan(band.predicted)
+    assert (band.upper[answered] == 1).all()  # three votes know nothing
+    assert (band.lower[answered] == 0).all()
+    nothing = Interval.exact(0, 0)
+    assert (nothing.lower, nothing.upper) == (0.0, 1.0)
+    assert Interval.exact(3, 4).estimate == 0.75
+
+
+@pytest.mark.parametrize("delta", [0, 1, 1.5, -0.1, float("nan")])
+def test_a_delta_outside_the_open_unit_interval_is_refused(delta):
+    with pytest.raises(InvalidValue, match=r"delta must lie strictly between 0 and 1, got"):
+        Interval.exact(1, 2, delta=delta)
+    with pytest.raises(InvalidValue, match=r"delta must lie strictly between 0 and 1, got"):
+        AccuracyBand.of(Evidence.of([0.5], [True]), delta=delta)
+
+
+def test_the_closed_form_says_nothing_where_the_yield_is_lost_to_rounding():
+    assert np.isnan(predicted_accuracy([1e-20, 0.5, 0.0], [1.0, 0.0, 1.0], [0.0, 0.0, 0.0])).all()

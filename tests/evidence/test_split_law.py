@@ -179,3 +179,42 @@ def test_rare_errors_raise_no_more_alarms_than_the_level_allows(k):
     z = (possible / (splits * law.n_test) - law.mean) / (law.sd / np.sqrt(splits))
     normal = together[possible][2 * stats.norm.sf(np.abs(z)) < level].sum()
     assert normal > 3 * level or k > 2
+
+
+@pytest.mark.parametrize("n_cal", [0, -1, 5, 6])
+def test_a_split_has_rows_on_both_sides(n_cal):
+    evidence = Evidence.of([0.2, 0.4, 0.6, 0.8, 0.9], [True, False, True, False, True])
+    with pytest.raises(InvalidValue, match=f"n_cal must lie between 1 and 4, got {n_cal}"):
+        SplitLaw.of(evidence, 1, n_cal)
+
+
+def test_what_cannot_happen_has_the_p_value_zero():
+    """All rows are wrong and all are answered: each split of ten has exactly six errors."""
+    law = SplitLaw.of(Evidence.of([0.5] * 10, [False] * 10), 5, 4)
+    assert [law.p_value(errors, 3) for errors in (0, 17, 18, 19)] == [0, 0, 1, 0]
+
+
+def test_p_values_are_probabilities_out_to_the_last_error():
+    law = SplitLaw.of(rare_atom(), 3, 100)
+    p_values = [law.p_value(errors, 40) for errors in range(40 * 40 + 1)]
+    assert min(p_values) >= 0
+    assert max(p_values) <= 1
+
+
+def test_the_hypergeometric_law_is_a_law_at_the_ends_of_its_range_too():
+    """Every count of every small urn, the impossible ones included, in whole numbers."""
+    for population in range(1, 13):
+        for marked in range(population + 1):
+            for drawn in range(population + 1):
+                at_most = np.arange(population + 1)
+                ways = [math.comb(marked, i) * math.comb(population - marked, drawn - i) for i in range(drawn + 1)]
+                exact = np.cumsum(ways + [0] * (population - drawn)) / math.comb(population, drawn)
+                law = hypergeometric_cdf(at_most, population, marked, drawn)
+                np.testing.assert_allclose(law, exact, atol=1e-12)
+                assert law.max() <= 1
+
+
+def test_a_chance_is_never_above_one_however_its_terms_round():
+    chances = hypergeometric_cdf(np.arange(2001), 5000, 2000, 1000)
+    assert chances.max() == 1
+    assert (np.diff(chances) >= -1e-12).all()

@@ -122,3 +122,16 @@ def test_questions_that_were_voted_on_are_known_to_calibrate():
     again = dm.vote([["a", "a"]] * 2, ids=["x", "y"], questions=["Question 3", "Other"])
     with pytest.raises(CalibrationLeak, match="1 of 2"):
         dm.audit_policy(policy, again, [True, True])
+
+
+def test_the_forecast_per_question_is_of_the_alpha_that_is_named_and_only_where_clusters_count():
+    drawn = dm.simulate_pools(400, n_paths=6, seed=2)
+    votes = dm.vote(drawn.answers, drawn.scores)
+    right = votes.answer == drawn.gold
+    policy = dm.calibrate(votes, right, alpha=[0.1, 0.3], clusters=[f"c{row // 2}" for row in range(400)])
+    for alpha in (0.1, 0.3):
+        every = policy.forecast_per_question(alpha)
+        answered = votes.confidence > policy.point(alpha).threshold
+        assert (every.alpha, every.answered) == (alpha, answered.mean())
+        assert every.confident_error == (answered & ~right).mean()
+    assert dm.calibrate(votes, right, alpha=0.1).forecast_per_question() is None

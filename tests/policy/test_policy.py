@@ -24,7 +24,8 @@ from demur.errors import (
 )
 from demur.files import atomic
 from demur.policy import file
-from demur.records import question_digest
+from demur.records import Path, Pool, Problem, question_digest
+from demur.voting.votes import vote_again
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def edit(stage, **changes):
     """Change a stage of the description, and its fingerprint with it."""
 
     def change(document):
-        document["pipeline"][stage].update(changes)
+        document["pipeline"].setdefault(stage, {}).update(changes)
         document["fingerprint"] = digest(document["pipeline"])
 
     return change
@@ -363,6 +364,9 @@ def test_the_evidence_is_inside(policy, tmp_path):
         (lambda d: d["points"][0].update(guarantee="magic"), "must name one of marginal"),
         (lambda d: d["points"][0].update(guarantee=[]), "must name one of marginal"),
         (lambda d: d["pipeline"].update(answers={"task": [[]]}) or seal(d), "answers.task must be a string"),
+        (edit("answers", field=3), "answers.field must be a string, got 3"),
+        (edit("answers", relation=["math"]), r"answers.relation must be a string, got \['math'\]"),
+        (edit("answers", extract={}), "answers.extract must be a string, got {}"),
         (lambda d: d["pipeline"].update(answers={"missing": [[]]}) or seal(d), "answers.missing must hold strings"),
         (lambda d: d["points"][0].update(alpha="1/10"), "does not follow from its evidence"),
         (lambda d: d["points"][0].update(alpha="1e-99999999"), "must be numbers"),
@@ -370,7 +374,14 @@ def test_the_evidence_is_inside(policy, tmp_path):
         (lambda d: d["points"][0].update(beta=1), "does not take"),
         (lambda d: d["points"].append(d["points"][0]), "each guarantee once per alpha"),
         (lambda d: d.update(points=[]), "at least one operating point"),
-        (lambda d: d["evidence"]["8"].pop(), "its evidence counts"),
+        (lambda d: d["evidence"]["8"].pop(), r"its evidence counts \d+ votes, and it says n = 400"),
+        (lambda d: d["evidence"].update({"8": "rows"}), "its evidence must be a list of rows, got 'rows'"),
+        (lambda d: d.update(points={}), "`points` must be a list, got {}"),
+        (lambda d: d.update(evidence=[]), r"`evidence` must be an object, got \[\]"),
+        (lambda d: d.update(unscored=-1), "unscored must be a count of pools, got -1"),
+        (lambda d: d.update(unscored=True), "unscored must be a count of pools, got True"),
+        (lambda d: d.update(unscored=10**15 + 1), "unscored must be a count of pools"),
+        (lambda d: d.update(evidence={str((1 << 20) + 1): d["evidence"]["8"]}), "by number of paths"),
         (lambda d: d["evidence"]["8"][0].__setitem__(-1, -1), "whole numbers >= 0"),
         (lambda d: d["evidence"]["8"][0].__setitem__(-1, 0.5), "whole numbers >= 0"),
         (lambda d: d["evidence"]["8"][0].__setitem__(-1, 2**63), "whole numbers >= 0"),
@@ -393,13 +404,19 @@ def test_the_evidence_is_inside(policy, tmp_path):
         (lambda d: d.update(unit="word"), "needs sizes_by_chance and a unit"),
         (lambda d: d.update(unit="cluster"), "`every_question` must be an object"),
         (lambda d: d["points"][0].update(by_size={"8": [0.0, None]}), "does not follow from its evidence"),
-        (edit("score", name=3), "score.name must be a string or null"),
+        (edit("score", name=3), "score.name must be a string or null, got 3"),
+        (edit("score", unscored="keep"), "unscored must be None, 'drop' or a finite number, got 'keep'"),
+        (edit("score", unscored=True), "unscored must be None, 'drop' or a finite number, got True"),
         (edit("vote", answers="x"), "codes or keys"),
         (edit("vote", tie_break=3), "tie_break must be a string or null"),
         (lambda d: d["pipeline"].update(magic={}), "no stage 'magic'"),
         (lambda d: d["pipeline"].update(vote=3), "stage 'vote' .* must be an object"),
         (lambda d: d["calibration"].update(ids=[1, 2]), "`ids` must hold strings"),
-        (lambda d: d["calibration"].update(hold_out="x"), "hold_out must be a share"),
+        (lambda d: d["calibration"].update(hold_out="x"), "hold_out must be a share, got 'x'"),
+        (lambda d: d["calibration"].update(hold_out=0), "hold_out must be a share, got 0"),
+        (lambda d: d["calibration"].update(hold_out=1), "hold_out must be a share, got 1"),
+        (lambda d: d["calibration"].update(hold_out=1.5), "hold_out must be a share, got 1.5"),
+        (lambda d: d["calibration"].update(hold_out=True), "hold_out must be a share, got True"),
         (lambda d: d.pop("pipeline"), "`pipeline` must be an object"),
         (lambda d: d["pipeline"]["vote"].update(weight="exponential:9"), "fingerprint does not match"),
         (edit("vote", weight="cubic"), "unknown weight 'cubic'"),
@@ -527,3 +544,115 @@ def test_an_interrupted_write_leaves_the_old_policy(policy, tmp_path, monkeypatc
         policy.save(path)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["policy.json"]
+
+
+def test_the_largest_values_that_a_file_may_hold_are_taken(policy, tmp_path):
+    path = tmp_path / "policy.json"
+    policy.save(path)
+    reseal(path, lambda d: d.update(unscored=10**15, evidence={str(1 << 20): d["evidence"]["8"]}))
+    loaded = dm.Policy.load(path)
+    assert (loaded.unscored, loaded.n_paths) == (10**15, 1 << 20)
+    policy.save(path)
+    reseal(path, lambda d: d["evidence"]["8"][-1].__setitem__(1, 1e300))  # the most confident vote's secondary key
+    assert dm.Policy.load(path).evidence.levels[-1].tolist() == [1.0, 1e300]
+
+
+def test_a_file_says_which_demur_wrote_it(policy, tmp_path):
+    policy.save(tmp_path / "p.json")
+    document = json.loads((tmp_path / "p.json").read_text())
+    assert document["demur"] == dm.__version__
+    document.pop("unscored")  # written before pools could lack a score
+    document.pop("digest")
+    (tmp_path / "p.json").write_text(json.dumps({**document, "digest": digest(document)}))
+    assert dm.Policy.load(tmp_path / "p.json").unscored == 0
+
+
+def test_votes_with_another_recipe_are_refused_though_all_else_is_the_same_object():
+    """Nothing is known of the stages before either vote, so both hold one and the same description of them."""
+    answers, scores = [["a", "b"]] * 30, [[1.0, 0.0]] * 30
+    votes = dm.vote(answers, scores)
+    policy = dm.calibrate(votes, [True] * 30, alpha=0.1)
+    other = dm.vote(answers, scores, weight=dm.exponential(2))
+    assert other.upstream is votes.upstream
+    with pytest.raises(
+        PipelineMismatch, match=r"vote\.weight is 'exponential:1.0' in the policy, 'exponential:2.0' here"
+    ):
+        policy.check(other)
+    with pytest.raises(PipelineMismatch, match=r"score\.name"):
+        policy.check(replace(votes, upstream=Description(score={"name": "judge"})))
+
+
+def test_pools_of_no_size_that_calibrated_are_refused_however_they_were_voted_on(policy):
+    answers, scores = np.zeros((2, 5), dtype=int), np.zeros((2, 5))
+    made_alike = vote_again(policy.recipe, answers, scores, ids=["x", "y"], upstream=policy.upstream)
+    with pytest.raises(PipelineMismatch, match="n_paths is 8 in the policy, 5 in pool 'x'") as refused:
+        policy.check(made_alike)
+    assert len(refused.value.differences) == 1
+    with pytest.raises(PipelineMismatch, match="n_paths is 8 in the policy, 5 in pool 0"):
+        policy.check(replace(made_alike, ids=None))
+
+
+def test_codes_in_place_of_keys_are_refused():
+    policy = dm.calibrate(dm.vote([["a", "a"]] * 30), [True] * 30, alpha=0.1)
+    with pytest.raises(PipelineMismatch, match=r"vote\.answers is 'keys' in the policy, 'codes' here"):
+        policy.decide(np.array([1, 1]))
+    assert policy.decide(np.array(["b", "b"])).answer == "b"
+    assert policy.decide(np.array([1.5, 1.5])).answer == 1.5
+    numbers = dm.calibrate(dm.vote(np.zeros((30, 2), dtype=int)), [True] * 30, alpha=0.1)
+    assert numbers.decide(np.array([4, 4])).answer == 4
+
+
+def test_one_pool_draws_its_jitter_from_its_question_as_a_table_does():
+    questions = [f"Question {row}" for row in range(60)]
+    votes = dm.vote([["a", "a"]] * 60, tie_break=dm.jitter(3), questions=questions)
+    policy = dm.calibrate(votes, np.arange(60) % 4 > 0, alpha=0.2)
+    fresh = [f"New question {row}" for row in range(40)]
+    table = policy.decide_votes(dm.vote([["a", "a"]] * 40, tie_break=dm.jitter(3), questions=fresh))
+    assert 0 < table.answered.sum() < 40
+    for question, expected in zip(fresh, table, strict=True):
+        for asked in (question, f"  {question} ", Problem("other", question)):
+            assert policy.decide(["a", "a"], question=asked) == expected
+    plain, with_options = (
+        policy.decide(["a", "a"], question=Problem("q", "Which?", extra=extra)) for extra in ({}, {"options": ["1"]})
+    )
+    assert plain.secondary != with_options.secondary  # other options, another question
+
+
+def test_a_policy_of_a_file_decides_one_pool_by_all_it_is_told():
+    made = [
+        Pool(Problem(f"q{row}", f"Question {row}", ("1/2",), extra={"margin": row / 40}), (Path(answer),) * 2)
+        for row in range(40)
+        for answer in ("0.5" if row % 4 else "7",)
+    ]
+    source = dm.PoolSource(made)
+    choice = dm.FieldChoice(relation="mathematics")
+    voted = dm.vote_pools(source, choice, source.recipe(tie_break="column:margin"))
+    policy = dm.calibrate(voted, guarantee=[dm.Marginal(0.1), dm.HighProbability(0.2, 0.1), dm.Marginal(0.2)])
+    decided = policy.decide(
+        ["0.5", "1/2"], tie_break=0.97, id="new", alpha=0.2, guarantee="marginal", question="Question?"
+    )
+    assert (decided.answer, decided.id, decided.alpha, decided.secondary) == ("0.5", "new", 0.2, 0.97)
+    assert decided.threshold_key == policy.point(0.2, "marginal").threshold_key
+    assert policy.decide(["0.5", "1/2"], tie_break=0.97).alpha == 0.1
+
+
+def test_a_policy_votes_on_a_file_as_it_was_told_of_labels_and_of_how_pools_were_made():
+    def pools(names, **extra):
+        return dm.PoolSource([
+            Pool(Problem(name, f"Question {name}", extra=extra), tuple(Path("a", extra={"ok": True}) for _ in range(2)))
+            for name in names
+        ])  # fmt: skip
+
+    voted = dm.vote_pools(pools(map(str, range(30)), model="m"), correct="ok")
+    policy = dm.calibrate(voted, alpha=0.1)
+    said = []
+    bare = policy.vote(pools(["x", "y"]), labelled=True, correct="ok", say=said.append)
+    assert bare.labelled.tolist() == [True, True]
+    assert bare.votes.upstream.sampling["model"] == "m"  # taken to be so where the file says nothing
+    assert said == []
+    policy.check(bare.votes)
+    none = dm.PoolSource([Pool(Problem("z", "Z?"), (Path("None"), Path("a")))])
+    policy.vote(none, say=said.append)
+    assert "1 paths answer 'None'" in said[0]
+    with pytest.raises(PipelineMismatch, match="model is 'm' in the policy, 'other' here"):
+        policy.check(policy.vote(pools(["x"], model="other")).votes)

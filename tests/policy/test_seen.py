@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import demur as dm
 from demur.policy.seen import Seen
 from demur.pools.voted_pools import VotedPools
@@ -43,3 +45,12 @@ def test_problems_of_the_same_text_with_other_options_are_other_problems():
     fresh = dm.vote_pools(dm.PoolSource([pool("new", ["3", "4"]), pool("newer", ["4", "3"])]))
     assert fresh.seen_by(policy.seen).tolist() == [True, False]  # the first has the options of q3
     assert question_digest("Which is prime?") not in policy.seen.questions
+
+
+def test_columns_that_do_not_belong_together_are_not_compared_in_part():
+    """Cut to the shorter of two, the problems at the end would pass unseen."""
+    votes = dm.vote([["a", "a"]] * 30, ids=[f"q{row}" for row in range(30)])
+    policy = dm.calibrate(votes, [True] * 30, alpha=0.1)
+    for columns in ({"questions": ["New?"]}, {"clusters": ["c"]}):
+        with pytest.raises(ValueError, match="zip"):
+            policy.refuse_seen(["new", "q3"], **columns)

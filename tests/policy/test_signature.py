@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import secrets
 
@@ -128,3 +129,42 @@ def test_a_key_file_that_holds_none_is_refused(tmp_path, content):
         dm.read_key(tmp_path / "none")
     with pytest.raises(InvalidValue, match="cannot be read"):
         dm.read_key(tmp_path)
+
+
+def test_anybody_who_holds_the_key_can_check_a_signature_by_hand(path):
+    document = json.loads(path.read_text())
+    signature = document.pop("signature")
+    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    tag = hmac.new(KEY, b"demur-policy hmac-sha256\n" + canonical.encode(), "sha256").hexdigest()
+    assert signature == f"hmac-sha256:{tag}"
+
+
+def test_the_longest_key_and_its_file_are_taken_whole_and_one_byte_more_is_refused(policy, tmp_path):
+    longest = secrets.token_bytes(1 << 15).hex().encode()  # 65536 letters
+    policy.save(tmp_path / "p.json", key=longest)
+    for end in (b"", b"\n", b"\r\n"):
+        (tmp_path / "key").write_bytes(longest + end)
+        assert dm.read_key(tmp_path / "key") == longest
+    assert dm.Policy.load(tmp_path / "p.json", key=dm.read_key(tmp_path / "key")).n == policy.n
+    for longer in (longest + b"x", longest * 2):
+        (tmp_path / "key").write_bytes(longer)
+        with pytest.raises(InvalidValue, match=r"key file .* must hold 32 to 65536 bytes"):
+            dm.read_key(tmp_path / "key")
+        with pytest.raises(
+            InvalidValue, match=r"^key must hold 32 to 65536 bytes that are not blank; make one with: openssl"
+        ):
+            policy.save(tmp_path / "p.json", key=longer)
+
+
+def test_only_the_end_of_the_line_is_left_off_a_key(tmp_path):
+    for key in (b"a key that ends with an X, and thirty-two bytes: X", b" a key that ends with a blank one: XX \t "):
+        (tmp_path / "key").write_bytes(key + b"\n")
+        assert dm.read_key(tmp_path / "key") == key
+
+
+def test_who_is_refused_is_told_the_way_out(policy, path):
+    policy.save(path)
+    with pytest.raises(
+        PolicyFileError, match="is not signed, and a key was given to check it with; sign it when calib"
+    ):
+        dm.Policy.load(path, key=KEY)

@@ -15,6 +15,7 @@ import demur as dm
 from demur.calibration import exact_alpha
 from demur.descriptions import digest
 from demur.errors import InfeasibleWarning, InsufficientCalibration, PipelineMismatch, PolicyFileError
+from demur.evidence.laws import ErrorLaw
 from demur.records import Path, Pool, Problem
 from demur.report.facts import report_facts
 
@@ -117,6 +118,16 @@ def test_single_pools_of_unseen_sizes_abstain_among_others_and_are_refused_alone
         mostly_ten.decide(["1"] * 7)
     with pytest.raises(PipelineMismatch, match="n_paths is 5 or 10 in the policy, 7 in pool 0"):
         mostly_ten.decide_votes(dm.vote([["1"] * 7, ["1"] * 12]))
+
+
+@pytest.mark.parametrize("by_chance", [False, True])
+def test_a_policy_of_one_size_answers_no_other_among_its_own(by_chance):
+    policy = calibrated([(4, 4, True)] * 30, 0.1, sizes_by_chance=by_chance)
+    mixed = policy.decide_votes(dm.vote([["a"] * size for size in (3, 4, 5)]))
+    assert mixed.answered.tolist() == [False, True, False]
+    assert mixed.of_rare_size.tolist() == [True, False, True]
+    assert mixed.p_value.tolist() == [1.0, pytest.approx(1 / 31), 1.0]
+    assert list(policy.point().sizes) == [4]
 
 
 def test_each_size_takes_the_larger_of_the_pooled_and_its_own_threshold():
@@ -266,3 +277,31 @@ def test_sizes_that_are_not_answered_make_no_errors_whatever_the_draw_of_a_smoot
         policy = dm.calibrate(votes, [True] * 203, guarantee=dm.Smoothed(0.1, seed=seed))
         law = policy.law_on(policy.point(), {2: 50, 4: 100})
         assert law.counts(150)[101:].sum() == 0
+
+
+@pytest.mark.parametrize(
+    "n_paths", [None, 4, "44", [], [4], [4, 4, 4], [0, 0], [-4, 4], [5, 4], [4, True], ["4", "4"], [4.0, 4.0], {"4": 4}]
+)
+def test_policies_of_the_first_schema_say_their_sizes_or_are_refused(tmp_path, n_paths):
+    dm.calibrate(dm.vote([["a"] * 4] * 30), [True] * 30, alpha=0.2).save(tmp_path / "p.json")
+    as_schema_1(tmp_path / "p.json", n_paths)
+    with pytest.raises(PolicyFileError, match="n_paths must be the smallest and the largest number of paths, got"):
+        dm.Policy.load(tmp_path / "p.json")
+
+
+def test_policies_of_the_first_schema_of_single_paths_load_and_declare_nothing(tmp_path):
+    dm.calibrate(dm.vote([["a"]] * 30), [True] * 30, alpha=0.2).save(tmp_path / "p.json")
+    as_schema_1(tmp_path / "p.json", [1, 1])
+    loaded = dm.Policy.load(tmp_path / "p.json")
+    assert (loaded.sizes, loaded.strata.by_chance, loaded.unit, loaded.unscored) == ({1: 30}, False, "question", 0)
+
+
+def test_errors_of_sizes_that_vary_by_chance_have_the_law_of_one_threshold():
+    bag = [(2, 2, True)] * 30 + [(4, 4, True)] * 30
+    for by_chance in (False, True):
+        policy = calibrated(bag, 0.1, sizes_by_chance=by_chance)
+        rule = policy.point()
+        law = policy.law_on(rule, {2: 5, 4: 10})
+        together = rule.law.counts(15)
+        apart = np.convolve(ErrorLaw(3, 30).counts(5), ErrorLaw(3, 30).counts(10))
+        np.testing.assert_allclose(law.counts(15), together if by_chance else apart, rtol=1e-12)

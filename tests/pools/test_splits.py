@@ -90,3 +90,30 @@ def test_large_units_are_no_likelier_to_land_on_either_side():
     clusters = ["big"] * 30 + [None] * 30
     in_test = sum(0 in split(ids, clusters=clusters, seed=seed, test=0.5).test for seed in range(600))
     assert abs(in_test / 600 - 0.5) < 4 * np.sqrt(0.25 / 600)
+
+
+def test_blank_space_is_part_of_a_clusters_name_and_not_of_a_question():
+    names = ["a b", "a  b", "a b "]
+    assert len(set(units(["x", "y", "z"], clusters=names).tolist())) == 3
+    assert len(set(units(["x", "y", "z"], questions=names).tolist())) == 1
+
+
+def test_what_is_not_asked_for_is_not_set_aside():
+    ids = [f"q{i}" for i in range(10)]
+    whole = split(ids, seed=1)
+    assert [len(part) for part in (whole.tune, whole.calibration, whole.test)] == [0, 10, 0]
+    assert [len(part) for part in vars(split(ids, seed=1, tune=0.3)).values()] == [3, 7, 0]
+
+
+def test_a_seed_draws_the_same_rows_in_every_version():
+    """What was held out of a calibration must be found again years later."""
+    ids = [f"q{i}" for i in range(12)]
+    parts = split(ids, seed=1, tune=0.25, test=0.5)
+    assert (parts.tune.tolist(), parts.test.tolist()) == ([5, 9, 10], [0, 1, 2, 7, 8, 11])
+    assert in_drawn_order(ids).tolist() == [9, 4, 10, 0, 1, 11, 5, 8, 7, 3, 2, 6]
+    assert one_per_unit(ids, np.arange(12) // 4).tolist() == [0, 4, 9]
+
+
+def test_one_split_and_one_row_are_enough():
+    calibration, test = repeated(5, 1, 1, seed=0)
+    assert (calibration.shape, test.shape) == ((1, 1), (1, 4))

@@ -44,3 +44,18 @@ def test_bad_input_is_named():
         single_path([[1, 0]])
     with pytest.raises(InvalidValue, match="booleans"):
         oracle([[]])
+
+
+def test_best_of_m_of_a_table_full_of_ties_is_the_definition_row_by_row():
+    rng = np.random.default_rng(1)
+    answers, scores = rng.integers(-1, 3, (500, 5)), rng.integers(0, 3, (500, 5)).astype(float)
+    for pool, values, chosen in zip(answers.tolist(), scores.tolist(), best_of_m(answers, scores), strict=True):
+        given = [(score, answer) for score, answer in zip(values, pool, strict=True) if answer >= 0]
+        best = [answer for score, answer in given if score == max(given)[0]]
+        assert chosen == (min(best, key=lambda answer: (-best.count(answer), answer)) if best else -1)
+
+
+def test_best_of_m_keeps_codes_that_floats_would_round():
+    answers = np.array([[2**60 + 1, 2**60 + 2, 5]])
+    assert best_of_m(answers, [[1.0, 0.5, 0.2]]).tolist() == [2**60 + 1]
+    assert best_of_m(answers, [[1.0, 0.5, 0.2]]).dtype.kind == "i"

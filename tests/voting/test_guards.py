@@ -218,3 +218,40 @@ def test_the_bare_constructor_of_voted_pools_has_the_same_guards():
     empty[7] = -1
     with pytest.raises(InvalidValue, match="vote 7 has no answer"):
         VotedPools(dm.vote(empty), np.ones(40, dtype=bool))
+
+
+def test_scores_that_only_resemble_labels_are_let_through():
+    right = np.arange(40) % 2 > 0
+    clean = np.repeat(right[:, None], 3, axis=1).astype(float)
+    answers = [["a", "a", "b"]] * 40
+    once = clean.copy()
+    once[0, 0] = 1 - once[0, 0]  # one winning path of 40 pools has the other value
+    third = clean.copy()
+    third[:, 2] = 0.5  # of losing paths: three values in all
+    late = np.concatenate([np.tile(clean, (4, 1)), third])  # a third value, only after the first hundred pools
+    losing = np.where([True, True, False], 0.25, clean)  # of losing paths only
+    for scores in (once, third, late, losing):
+        pools = len(scores) // 40
+        VotedPools(dm.vote(answers * pools, scores), np.tile(right, pools))
+    for pools in (1, 5):
+        with pytest.raises(InvalidValue, match="the scores are the labels"):
+            VotedPools(dm.vote(answers * pools, np.tile(clean, (pools, 1))), np.tile(right, pools))
+
+
+def labels_as_scores_of_ragged_pools(low, high):
+    """Winning paths have one value where the vote is right and the other where it is not; losing ones have either."""
+    right = np.arange(40) % 2 > 0
+    answers = [["a"] * (3 + row % 3) + ["b"] for row in range(40)]
+    scores = [[high if label else low] * (3 + row % 3) + [low if row % 5 else high] for row, label in enumerate(right)]
+    return dm.vote(answers, scores), right
+
+
+def test_labels_as_scores_are_found_out_in_pools_of_different_sizes_and_by_the_winning_paths_alone():
+    with pytest.raises(InvalidValue, match="the scores are the labels"):
+        VotedPools(*labels_as_scores_of_ragged_pools(0.0, 1.0))
+
+
+@pytest.mark.parametrize(("low", "high"), [(1.0, 2.0), (-2.0, -1.0)])
+def test_what_fills_up_smaller_pools_is_no_third_value_that_would_hide_the_labels(low, high):
+    with pytest.raises(InvalidValue, match="the scores are the labels"):
+        VotedPools(*labels_as_scores_of_ragged_pools(low, high))

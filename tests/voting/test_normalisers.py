@@ -19,6 +19,9 @@ from demur.voting.normalisers import (
     pool_z,
     rank,
 )
+from demur.voting.recipe import Recipe
+from demur.voting.tie_breaks import parse_tie_break
+from demur.voting.weights import parse_weight
 
 tables = arrays(float, st.tuples(st.integers(1, 4), st.integers(1, 6)), elements=st.floats(-100, 100))
 
@@ -122,3 +125,60 @@ def test_linear_weights_are_scaled_pool_by_pool():
     votes = dm.vote([["a", "b", "c"]] * 2, scores, weight=dm.linear())
     assert [votes.weights(row) for row in range(2)] == [[0.25, 0.5, 1.0], [1.0, 0.5, 0.0]]
     assert votes.tally == [{"c": 1.0, "b": 0.5, "a": 0.25}, {"a": 1.0, "b": 0.5, "c": 0.0}]
+
+
+def test_what_is_unknown_is_told_with_what_there_is():
+    with pytest.raises(InvalidValue, match=r"expected one of none, pool_z, .*fixed_affine:CENTER,SCALE"):
+        parse_normaliser("zscore")
+    with pytest.raises(InvalidValue, match=r"weight 'exponential:steep': "):
+        parse_weight("exponential:steep")
+    with pytest.raises(InvalidValue, match=r"weight 'exponential:-1': beta must be"):
+        parse_weight("exponential:-1")
+    with pytest.raises(InvalidValue, match=r"unknown weight 'cubic'; expected uniform, linear or exponential:BETA"):
+        parse_weight("cubic")
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [("mean_score", "mean_score@1"), ("mean_score@1", "mean_score@1"), ("jitter", "jitter@2:0"),
+     ("jitter:5", "jitter@2:5"), ("jitter@2:5", "jitter@2:5"), ("column:margin", "column:margin"),
+     ("column:a:b", "column:a:b")],
+)  # fmt: skip
+def test_a_tie_break_reads_back_as_itself(text, spec):
+    assert parse_tie_break(text).spec == spec
+    assert parse_tie_break(spec).spec == spec
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("jitter@1:5", r"jitter@1 was drawn from ids, .*; calibrate again$"),
+        ("jitter@1", r"jitter@1 was drawn from ids"),
+        ("jitter:x", r"tie-break 'jitter:x': the seed must be a whole number"),
+        ("jitter@3:1", r"unknown tie-break 'jitter@3:1'; expected mean_score, jitter:SEED or column:FIELD"),
+        ("mean_score:1", "unknown tie-break 'mean_score:1'"),
+        ("mean_score@2", "unknown tie-break 'mean_score@2'"),
+        ("column", "unknown tie-break 'column'"),
+        ("column:", "unknown tie-break 'column:'"),
+        ("median", "unknown tie-break 'median'"),
+        ("median:x", "unknown tie-break 'median:x'"),
+        ("", "unknown tie-break ''"),
+    ],
+)
+def test_bad_tie_breaks_are_named(text, rule):
+    with pytest.raises(InvalidValue, match=rule):
+        parse_tie_break(text)
+
+
+def test_numbers_of_ones_own_are_called_a_column():
+    votes = dm.vote([["a"]], tie_break=[1.0])
+    assert votes.description.vote["tie_break"] == "column:column"
+
+
+@pytest.mark.parametrize("part", ["weight", "normaliser", "tie_rule", "answers"])
+def test_a_recipe_names_the_part_that_is_no_text(part):
+    stage = Recipe(dm.exponential(2), pool_z, dm.jitter(4), coded=True).describe()
+    assert Recipe.of(stage).describe() == stage
+    for wrong in (3, None):
+        with pytest.raises(InvalidValue, match=rf"vote\.{part} must be a string, got {wrong}"):
+            Recipe.of({**stage, part: wrong})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import demur as dm
-from demur.errors import InvalidValue
+from demur.errors import InvalidValue, NoJitterWarning
+from demur.voting._exact_sums import row_sums
 from demur.voting.one_pool import vote_one
 from demur.voting.recipe import Recipe
+from demur.voting.tie_breaks import Column, sources_of
 from demur.voting.votes import vote_again
 
 normalisers = dm.normalisers
@@ -86,3 +89,49 @@ def test_one_key_has_the_p_value_that_a_table_of_keys_has():
         evidence = dm.Evidence.of(votes.key, votes.answer == drawn.gold)
         table = evidence.p_value(votes.key)
         assert [evidence.p_value_of(tuple(key)) for key in votes.key.tolist()] == table.tolist()
+
+
+small = st.lists(st.tuples(st.sampled_from([None, "a", "b", 3]), st.integers(0, 3)), min_size=1, max_size=6)
+
+
+@given(small, st.sampled_from([None, "question", "other"]), st.sampled_from([None, "id"]))
+def test_full_of_ties_and_whatever_breaks_them_a_pool_alone_is_that_pool_in_a_table(pool, question, name):
+    """Linear weights of whole numbers tie by every rule; jitter comes of the question, a column from the caller."""
+    keys, values = [answer for answer, _ in pool], [float(score) for _, score in pool]
+    for tie_break in (dm.jitter(3), Column([0.25]), dm.mean_score()):
+        recipe = Recipe(dm.linear(), normalisers.none, tie_break)
+        alone = vote_one(recipe, keys, values, id=name, question=question)
+        ids = None if name is None else [name]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NoJitterWarning)
+            among = vote_again(recipe, [keys], [values], 0.25, ids=ids, questions=[question])[0]
+        assert alone == among
+        assert list(alone.tally) == list(among.tally)
+        assert alone.answer == next(iter(alone.tally), None)  # the winner comes first
+
+
+def test_the_winner_comes_first_though_another_has_as_much():
+    alone = vote_one(Recipe(dm.linear()), ["a", "a", "b", "b"], [2.0, 2.0, 3.0, 1.0])
+    assert list(alone.tally) == list(alone.support) == ["b", "a"]
+
+
+def test_what_is_no_code_is_named_and_so_are_scores_that_overflow():
+    for answer in ("a", 1.5):
+        with pytest.raises(InvalidValue, match="an answer must be an integer code, got"):
+            vote_one(Recipe(coded=True), [answer])
+    with pytest.raises(InvalidValue, match="an answer must be a string, a number or None, got"):
+        vote_one(Recipe(), [["a"]])
+    with pytest.raises(InvalidValue, match=r"overflows on the scores of pool 0 \(path 0\)"):
+        vote_one(Recipe(dm.exponential(), normalisers.pool_z), ["a", "b"], [1e308, -1e308])
+
+
+def test_questions_and_ids_that_do_not_belong_together_draw_no_jitter():
+    for questions, ids in ((["q"], None), (None, ["x"]), (["q", "r"], ["x"])):
+        with pytest.raises(ValueError, match="zip"):
+            sources_of(2, questions, ids)
+
+
+def test_sums_are_exact_to_the_44th_bit_and_up_to_the_largest_floats():
+    assert row_sums(np.array([[1 + 2.0**-43, 1.0, -1.0]])).tolist() == [[1 + 2.0**-43]]
+    assert row_sums(np.array([[1.75 * 2.0**1023, -1.75 * 2.0**1023, 2.0**1000]])).tolist() == [[2.0**1000]]
+    assert row_sums(np.zeros((1, 3))).tolist() == [[0.0]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,10 @@ from hypothesis import strategies as st
 import demur as dm
 from brute_force import literal_vote
 from demur.errors import InvalidValue, NoJitterWarning
+from demur.records import question_digest
 from demur.voting.normalisers import none, pool_minmax, pool_z, rank
+from demur.voting.recipe import Recipe
+from demur.voting.votes import vote_again
 
 A, B, C = "A", "B", "C"
 
@@ -270,6 +274,16 @@ def test_mean_score_is_that_of_the_winning_paths_and_minus_infinity_without_any(
     assert votes.secondary.tolist() == [2.0, -np.inf]
 
 
+@given(st.lists(pools(), min_size=1, max_size=6))
+def test_mean_scores_are_those_of_the_winning_paths_read_literally(table):
+    """Pools of every size together, single winning paths and pools without an answer among them; to twelve places."""
+    answers, scores = ([[path[at] for path in pool] for pool in table] for at in (0, 1))
+    votes = dm.vote(answers, scores, weight=dm.uniform(), tie_break=dm.mean_score())
+    for pool, winner, secondary in zip(table, votes.answer, votes.secondary, strict=True):
+        won = [Fraction(score) for answer, score in pool if winner is not None and answer == winner]
+        assert secondary == (round(float(sum(won) / len(won)), 12) if won else -np.inf)
+
+
 def test_means_that_are_equal_are_equal_to_the_last_bit_however_their_sums_round():
     scores = [[0.1, 0.2, 0.3], [0.2, 0.2, 0.2], [0.3, 0.2, 0.1], [0.6, 0.0, 0.0]]
     assert len({np.mean(row) for row in np.array(scores)}) > 1  # floats alone tell them apart
@@ -371,3 +385,100 @@ def test_votes_without_jitter_cannot_calibrate_for_others_would_pass_them_by_it(
     nameless = policy.decide(["a", "a"])  # the harmless way round: it comes last among its equals
     assert nameless.abstained
     assert "It has no jitter" in nameless.explanation
+
+
+@pytest.mark.parametrize("paths", [2, 3, 5, 8])
+def test_every_pool_of_a_large_table_full_of_ties_votes_as_the_definition_says(paths):
+    """Winner, confidence, tally and support of each row, in fractions; weights 0 to 3, so every tie rule is met."""
+    rng = np.random.default_rng(paths)
+    codes, scores = rng.integers(-1, 4, (600, paths)), rng.integers(0, 4, (600, paths))
+    scores[scores.max(axis=1) == 0, 0] = 1
+    keyed = [[None if code < 0 else "abcd"[code] for code in row] for row in codes.tolist()]
+    for answers, nothing in ((codes, -1), (keyed, None)):
+        votes = dm.vote(answers, scores, weight=dm.linear())
+        for row, pool in enumerate(codes.tolist() if answers is codes else keyed):
+            weights = [Fraction(int(score)) for score in scores[row]]
+            literal = literal_vote([None if answer in (-1, None) else answer for answer in pool], weights)
+            winner = nothing if literal.answer is None else literal.answer
+            assert votes.answer[row] == winner
+            assert votes.confidence[row] == pytest.approx(float(literal.confidence), abs=1e-12)
+            assert votes.unanimous[row] == (len(set(pool)) == 1 and winner == pool[0] and winner != nothing)
+            largest = max(weights)
+            vote = votes[row]
+            assert vote.tally == pytest.approx({a: float(v / largest) for a, v in literal.tally.items()}, abs=1e-12)
+            assert vote.support == {answer: pool.count(answer) for answer in literal.tally}
+            assert not vote.tally or next(iter(vote.tally)) == winner  # the winner first, ties included
+
+
+def test_linear_weights_of_one_pool_do_not_depend_on_the_others():
+    """A pool of tiny scores beside one of large ones: scaled by the table's largest, it would round to nothing."""
+    votes = dm.vote([[A, B, B]] * 2, [[3e-30, 1e-30, 1e-30], [1.0, 2.0, 3.0]], weight=dm.linear())
+    assert votes.answer.tolist() == [A, B]
+    assert votes.confidence.tolist() == [pytest.approx(0.6), pytest.approx(5 / 6)]
+    assert dm.uniform()(np.array([[0.3, 7.0]])).tolist() == [[1.0, 1.0]]
+
+
+@pytest.mark.parametrize("hold", [np.array, deque, iter, lambda pool: dict.fromkeys(pool).keys()])
+def test_a_pool_may_be_held_in_anything_that_can_be_gone_through(hold):
+    for pool, winner in ((["x", "y"], "x"), ([7, 3], 3)):
+        votes = dm.vote([hold(pool), hold(pool)])
+        assert votes.answer.tolist() == [winner] * 2
+        assert [type(answer) for answer in votes.answer] == [type(winner)] * 2  # as they were given, not numpy's
+    with pytest.raises(InvalidValue, match="each pool must be a sequence of answers; pool 1 is 5"):
+        dm.vote([hold(["x"]), 5])
+
+
+def test_votes_are_counted_from_either_end_and_no_further():
+    votes = dm.vote([["a"], ["b"]])
+    assert (votes[-2], votes[-1]) == (votes[0], votes[1])
+    for row in (2, -3):
+        with pytest.raises(IndexError, match=f"vote {row} of 2"):
+            votes[row]
+
+
+def test_the_record_of_a_vote_holds_plain_values():
+    vote = dm.vote(np.array([[2, 2, -1]]), np.ones((1, 3)), tie_break=dm.mean_score())[0]
+    assert [type(value) for value in (vote.answer, vote.confidence, vote.unanimous, vote.secondary, vote.n_paths)] == [
+        int, float, bool, float, int,
+    ]  # fmt: skip
+
+
+def test_an_offending_score_is_named_by_its_pool_whatever_the_sizes():
+    sizes = [1, 2, 3, 2, 1, 2]
+    answers = [["a"] * size for size in sizes]
+    for pool, size in enumerate(sizes):
+        scores = [[0.5] * size for size in sizes]
+        scores[pool][-1] = float("inf")
+        with pytest.raises(InvalidValue, match=f"pool {pool} has inf at path {size - 1}"):
+            dm.vote(answers, scores)
+    scores = [[0.5] * size for size in sizes]
+    scores[3] = [1e308, -1e308]
+    with pytest.raises(InvalidValue, match=r"pool_z overflows on the scores of pool 3"):
+        dm.vote(answers, scores, normaliser=pool_z)
+    with pytest.raises(InvalidValue, match=r"tie_break must be finite; pool 1 has inf"):
+        dm.vote([["a"]] * 3, tie_break=[0.0, float("inf"), 1.0])
+
+
+def test_a_recipe_takes_codes_for_codes_and_keys_for_keys_and_says_which_it_met():
+    coded, keyed = Recipe(coded=True), Recipe()
+    listed = vote_again(coded, [[-1, 2, 2], [-1, -1, 0]])
+    assert listed.answer.tolist() == [2, 0]
+    assert listed.confidence.tolist() == [round(2 / 3, 12), round(1 / 3, 12)]  # −1 is no answer, in lists too
+    assert [vote_again(recipe, answers).description.vote["answers"] for recipe, answers in (
+        (coded, [[1, 2]]), (coded, [["a", "b"]]), (keyed, [["a", "b"]]), (keyed, np.array([[1, 2]])),
+    )] == ["codes", "keys", "keys", "codes"]  # fmt: skip
+    assert vote_again(coded, [["a", None]]).has_answer.tolist() == [True]
+
+
+def test_pools_voted_on_again_draw_their_jitter_from_their_questions():
+    questions = [question_digest(f"Question {row}") for row in range(20)]
+    again = vote_again(Recipe(tie_break=dm.jitter(3)), [["a"]] * 20, ids=list(map(str, range(20))), questions=questions)
+    first = dm.vote([["a"]] * 20, tie_break=dm.jitter(3), questions=[f"Question {row}" for row in range(20)])
+    assert again.secondary.tolist() == first.secondary.tolist()
+    assert list(again.questions) == list(first.questions) == questions
+
+
+def test_jitter_is_the_same_in_every_version():
+    """What a policy was calibrated with must be drawn again years later: the numbers themselves are the promise."""
+    votes = dm.vote([["a"]] * 2, tie_break=dm.jitter(7), questions=["What is 2 + 2?", None], ids=["x", "y"])
+    assert votes.secondary.tolist() == [0.9698166731513501, 0.540562830184791]

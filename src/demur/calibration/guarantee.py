@@ -215,9 +215,8 @@ def stored(level: Fraction) -> float | str:
 
 
 def shown(level: Fraction) -> str:
-    """A level as people read it."""
-    value = stored(level)
-    return value if isinstance(value, str) else f"{value:g}"
+    """A level as people read it, to the last digit: a promise of a rounded one would be another promise."""
+    return str(stored(level))
 
 
 def exact_alpha(value: Any, name: str = "alpha") -> Fraction:

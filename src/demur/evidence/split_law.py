@@ -129,14 +129,11 @@ def hypergeometric_cdf(at_most: ArrayLike, population: ArrayLike, marked: ArrayL
 
 
 def _hypergeometric(hits: ArrayLike, population: ArrayLike, marked: ArrayLike, drawn: ArrayLike) -> Floats:
-    """P(marked among drawn = hits), element by element."""
+    """P(marked among drawn = hits), element by element; 0 for hits that cannot be."""
     i, total, m, n = (np.asarray(array, dtype=np.float64) for array in (hits, population, marked, drawn))
-    fewest = np.maximum(0, n - (total - m))
-    possible = (i >= fewest) & (i <= np.minimum(m, n))
-    i = np.where(possible, i, fewest)
-    log_p = _log_choose(m, i) + _log_choose(total - m, n - i) - _log_choose(total, n)
-    return np.where(possible, np.exp(log_p), 0.0)
+    return np.asarray(np.exp(_log_choose(m, i) + _log_choose(total - m, n - i) - _log_choose(total, n)))
 
 
 def _log_choose(n: Floats, k: Floats) -> Floats:
+    """−∞ for k outside 0 … n: the Γ of a whole number below 1 is infinite."""
     return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))

@@ -57,14 +57,14 @@ class ScoreHealth:
             if width > 2:
                 wide += int((weights.sum(axis=1) * _ONE_PATH < 1).sum())
                 wide_pools += len(block)
-        flat = np.concatenate(every) if every else np.zeros(0)
+        flat = np.concatenate(every)
         # Quantiles, so that a few values far off (floors, say) do not stretch the range.
-        low, high = np.quantile(flat, [_TAIL, 1 - _TAIL]).tolist() if flat.size else (0.0, 0.0)
+        low, high = np.quantile(flat, [_TAIL, 1 - _TAIL]).tolist()
         near = _END * (high - low)
         return cls(
             constant=constant / max(pools, 1),
-            at_top=float((flat >= high - near).mean()) if flat.size else 0.0,
-            at_bottom=float((flat <= low + near).mean()) if flat.size else 0.0,
+            at_top=float((flat >= high - near).mean()),
+            at_bottom=float((flat <= low + near).mean()),
             one_path=wide / max(wide_pools, 1),
             even=even / max(pools - constant, 1),
         )

@@ -46,7 +46,7 @@ class MeanScore:
     def of(self, table: CodedAnswers, scores: Scores, winner: Winners, sources: Sources) -> Floats:
         if scores is None:
             raise InvalidValue("tie_break mean_score needs scores, and the vote has none")
-        means = np.full(len(table), -np.inf)
+        means = np.empty(len(table))
         for rows, width in table.blocks():
             won = (table.codes[rows, :width] == winner[rows, None]) & (winner[rows, None] >= 0)
             paths = won.sum(axis=1)

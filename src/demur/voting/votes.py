@@ -143,7 +143,10 @@ class Votes:
         """Whether scores take two values only, and those of the winning paths are one where a label is true, the other
         where it is not."""
         scores = self._scores
-        if scores is None or len(np.unique(scores[:100])) > 2 or len(np.unique(scores)) != 2:
+        if scores is None:
+            return False
+        inside = np.arange(scores.shape[1]) < self.n_paths[:, None]  # not what fills up smaller pools
+        if len(np.unique(scores[:100][inside[:100]])) > 2 or len(np.unique(scores[inside])) != 2:
             return False
         by_label: dict[bool, set[float]] = {True: set(), False: set()}
         for row in np.flatnonzero(self.has_answer).tolist():
