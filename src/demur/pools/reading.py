@@ -89,7 +89,10 @@ class AnswerReader:
         given = path.answer if name == "answer" else field_of(path, [name])
         readable = (str, int, float) if relation.structure is None else (str, int, float, dict, list)
         if isinstance(given, readable) and self.extractor is None and not (self.from_texts and path.text is not None):
-            return Extraction((as_written(given) or "").strip() or None, GIVEN)
+            how = path.extra.get("extraction") if name == "answer" else None
+            return Extraction(
+                (as_written(given) or "").strip() or None, how if isinstance(how, str) else GIVEN, place_of(path)
+            )
         if path.text is None:
             return Extraction(None, NO_TEXT)
         truncated = was_cut(path.extra.get("finish_reason"))
@@ -137,6 +140,17 @@ class AnswerReader:
         if self.fields.markers and not self.with_marker:
             named = ", ".join(map(repr, self.fields.markers))
             raise InvalidValue(f"no path has the answer marker {named}", "see how texts end with `demur answers FILE`")
+
+
+def place_of(path: Path) -> tuple[int, int] | None:
+    """Where in its text the words stand that a path's answer was taken from, as far as that was written down."""
+    place = path.extra.get("found_at")
+    if path.text is None or not (isinstance(place, (list, tuple)) and len(place) == 2):
+        return None
+    start, end = place
+    if type(start) is not int or type(end) is not int or not 0 <= start < end <= len(path.text):
+        return None
+    return start, end
 
 
 def with_answers(pool: Pool, read: Sequence[PathRead]) -> Pool:

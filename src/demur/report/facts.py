@@ -20,6 +20,7 @@ from demur.evaluation.audit import verdict_of
 from demur.evaluation.comparison import compare_scores
 from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Separability, Strata
 from demur.policy.policy import Policy
+from demur.pools.reading import place_of
 from demur.pools.source import PoolSource
 from demur.pools.voted_pools import VotedPools
 from demur.records import Path, Pool
@@ -267,14 +268,10 @@ def _paths(pools: Sequence[Pool], voted: VotedPools, *, texts: bool) -> list[dic
 
 def _found(path: Path) -> list[str] | None:
     """The rule that found an answer, and the words it was taken from between those around them; None: nobody knows."""
-    place, text = path.extra.get("found_at"), path.text
-    if text is None or not (
-        isinstance(place, (list, tuple)) and len(place) == 2 and all(type(at) is int for at in place)
-    ):
+    place, text = place_of(path), path.text
+    if place is None or text is None:
         return None
     start, end = place
-    if not 0 <= start < end <= len(text):
-        return None
     words = (
         text[max(0, start - _AROUND) : start],
         text[start : min(end, start + _WORDS)],
