@@ -321,3 +321,75 @@ def test_texts_that_a_small_model_wrote_under_three_prompts():
     for each in texts:
         found = mathematics.extract(each["text"], Asked(question=each["question"]))
         assert mathematics.key(found.answer) == mathematics.key(each["answer"]), (each, found)
+
+
+@pytest.mark.parametrize(
+    ("written", "answer"),
+    [
+        ("The answer is negative 5.", "-5"),
+        ("The answer is minus 5.", "-5"),
+        ("So x = ±3.", "±3"),
+        ("The answer is 10, I'm 90% sure.", "10"),
+        ("The answer is 5 apples for 3 children.", "5"),
+        ("The answer is 5 after 3 days.", "5"),
+        ("The answer is 5 where x = 2.", "5"),
+        ("The answer is 5; the other 3 are bad.", "5"),
+        ("The answer is 5 and it occurs at x = 2.", "5"),
+        ("So the length is √3.", r"\sqrt{3}"),
+        ("So the length is 2√3 cm.", r"2\sqrt{3}"),
+        ("The slope-intercept form is y = 3x + 2.", "3x+2"),
+        ("The point is (1, 2).", "(1,2)"),
+        ("The domain is [2, 5).", "[2,5)"),
+        ("The solution is x > 5.", "x>5"),
+        ("The ratio is 1:2.", "1:2"),
+        ("The roots are 3 and 4.", "3,4"),
+        ("The numbers are 1, 2, and 3.", "1,2,3"),
+        ("The answer is 5 x 10^3.", "5000"),
+        ("The period is 2π.", r"2\pi"),
+        ("Area = 9π square units.", r"9\pi"),
+        ("\\begin{align*}\n2x+1 &= 5\\\\\n2x &= 4\\\\\nx &= 2\n\\end{align*}", "2"),
+        ("\\[\\begin{aligned}\nx&=4+6\\\\\n&=10\n\\end{aligned}\\]\nThus we are done.", "10"),
+        ("We get $x=10$.\n\n$\\blacksquare$", "10"),
+        ("There are 10 apples.\n\nConfidence: 95%", "10"),
+        ("So, she will have $16 left after buying 4 toys at $2 each.", "16"),
+        ("It takes 150 minutes (2.5 hours) to finish.", "150"),
+        ("He needs 5 boxes since each box holds 12.", "5"),
+        ("Tom has 17 marbles more than Jerry, who has 3.", "17"),
+        ("Thus she has 5 apples left, not 7.", "5"),
+        ("The answer is 11<|endoftext|>Question: 5?", "11"),
+        ("所以答案是12个苹果。", "12"),
+        ('{"answer": null}', None),
+        ("The answer cannot be determined because only 3 values are given.", None),
+    ],
+)
+def test_what_else_stands_around_a_number(written, answer):
+    found = mathematics.extract(written).answer
+    assert (None if found is None else mathematics.key(found)) == (None if answer is None else mathematics.key(answer))
+
+
+@pytest.mark.parametrize(
+    ("asked", "written", "answer"),
+    [
+        (CITIES, "B\n\nThe other options are cities in other countries.", "B"),
+        (CITIES, "Looking at the options, only B works.", "B"),
+        (CITIES, "Paris fits best among the given options.", "B"),
+        (CITIES, "None of the options is right.", None),
+        (CITIES, "The choice a person makes matters.", None),
+        (CITIES, "Option A is incorrect.", None),
+        (CITIES, "Paris is wrong.", None),
+        (CITIES, "It can't be Paris.", None),
+        (CITIES, "So option C is wrong too, leaving only Paris.", "B"),
+        (CITIES, "(B)\n\nOption (A) is wrong as it's in Germany.", "B"),
+        (CITIES, "I would choose B.", "B"),
+        (CITIES, "It's B.", "B"),
+        (CITIES, "The answer is not A but B.", "B"),
+        (Asked(labels=("yes", "no")), "Yes. There is no snow in July.", "yes"),
+        (Asked(labels=("yes", "no")), "Yes\n\nThere is no reason to doubt it.", "yes"),
+        (Asked(labels=("yes", "no")), "He has no car.", None),
+        (Asked(labels=("yes", "no")), "Therefore, no.", "no"),
+        (LABELS, "True\n\nExplanation: it would be false otherwise.", "True"),
+        (LABELS, "The claim cannot be true.", None),
+    ],
+)
+def test_what_else_stands_around_a_choice(asked, written, answer):
+    assert choice.extract(written, asked).answer == answer

@@ -14,7 +14,11 @@ from demur.answers.asked import NOTHING_SAID, Asked
 from demur.answers.extraction.part import Found, Part, final_part
 
 _REFUSAL = re.compile(
-    r"(?:i\s+(?:do\s+not|don't|don’t|cannot|can't|can’t)\s+(?:know|answer|determine|say|tell|solve)\b.{0,80}"
+    r"(?:(?:(?:i['’]?m\s+)?sorry,?\s+(?:but\s+)?)?i\s+(?:do\s+not|don['’]t|cannot|can['’]t)\s+"
+    r"(?:know|answer|determine|say|tell|solve|have\s+enough)\b"
+    r"(?:\s+(?:the|that|this|what|which|who|when|where|if|for\s+(?:sure|certain)|it|information|enough|from|based|any)\b.{0,80})?"
+    r"|i['’]?(?:\s+a)?m\s+not\s+sure|unanswerable|(?:the\s+)?(?:answer|question|it)\s+can(?:not|['’]t)\s+be\s+(?:determined|answered)\b.{0,80}"
+    r"|there\s+is\s+not\s+enough\s+information\b.{0,80}"
     r"|(?:it\s+is\s+)?(?:unknown|undetermined|cannot\s+be\s+determined|not\s+enough\s+information|insufficient\s+information)"
     r"|no\s+answer|n/?a|none\s+given)[.!]*",
     re.I | re.S,

@@ -21,20 +21,34 @@ _BEGINS = re.compile(
     r"(?=[)\]}$*_\"'”’`>.,:;!?—–/-]|\s*\Z|\s*\n|\s+(?:because|since|as|for|which|is|with|due|\(|-|—|–)(?:\s|\b)|\s(?=[A-Z][a-z]))"
     r"(?!['’](?:s|m|ve|ll|d|re|t)\b)(?!\s+(?:and|or|&)\s)(?!,\s?[A-Z](?:\W|\Z))(?!/[A-Za-z])(?!\.[A-Za-z\d])(?!-[A-Za-z])"
 )
+_LINE = re.compile(r"(?m)^([^\n]{1,200})$")
 _LONE = re.compile(r"(?m)^[ \t]{0,8}[(\[*_\"'`]{0,4}([A-Za-z])[)\].:*_\"'`]{0,4}[ \t]{0,8}$")
 _LEADS = re.compile(r"[\s*_(\[]{0,6}([A-Z])(?:[)\].:][*_]{0,3}[ \t]+\S|(?<!I) (?=[A-Z][a-z]))")
 _POINTED = re.compile(
-    r"\b(?:option|choice|alternative|letter)s?\s{0,2}(?:is\s{1,2}|:\s{0,2})?[(\[*\"']{0,4}([A-Za-z])(?=[)\]*\"'.,:;!?]|\s|\Z)",
-    re.I,
+    r"\b(?i:option|choice|alternative|letter)(?:\s(?:is|would\sbe|must\sbe)\s|[:\s]\s?)[(\[*\"']{0,4}"
+    r"(?:([A-Z])(?=[)\]*\"'.,:;!?]|\s|\Z)|([a-z])(?=[)\]*\"'.,:;!?]|\s?\Z))"
 )
 _DRESSED = re.compile(r"(?<![\w\\])(?:\(([A-Za-z])\)|\[([A-Za-z])\]|\*\*\(?([A-Za-z])[).]?\*\*)(?!\w)")
 _ALONE = re.compile(r"(?<![\w'’.])([B-HJ-Z])(?![\w'’]|\.\w)")
 _NOT = re.compile(
-    r"\b(?:not|isn't|incorrect|wrong|false|eliminat\w+|rule[sd]? out|than|except)\b(?:(?!\bbut\b)[^.!?,;\n]){0,30}\Z",
+    r"(?:\b(?:not|cannot|incorrect|wrong|false|eliminat\w+|rule[sd]? out|than|except|neither|nor)\b|n['’]t\b)"
+    r"(?:(?!\bbut\b)[^.!?,;\n]){0,30}\Z",
     re.I,
+)
+_REFUTED = re.compile(
+    r"""
+    [)\]*"']{0,3} (?:\s\w+){0,4}? \s?
+    (?:\b(?:is|are|was|seems|would\ be|can\ be)\s(?:not\b|in?correct|wrong|false|out\b|ruled|eliminated)
+    | [-–—:(]\s?(?:incorrect|wrong|false|no\b) | \bcan(?:not|['’]t)\b | \b(?:is|are)n['’]t\b)
+    """,
+    re.I | re.X,
 )
 _EITHER = re.compile(
     r"(?i:\b(?:either|both|neither)\b)|\b[A-Z][)\]]?(?:\s(?:and|or|&)\s|,\s?(?:and\s|or\s)?)[(\[]?[A-Z]\b"
+)
+_DETERMINER = re.compile(r"\s[a-z]")
+_PICKED = re.compile(
+    r"\b(?:choose|pick|select|it's|it’s|it is|be|go with|leaves|answer)\s[(*\"']{0,3}(A)(?![\w'’]|\s[a-z])", re.I
 )
 _USUAL = ("yes", "no", "true", "false", "uncertain", "entailment", "neutral", "contradiction")
 """Labels that answers may hold though nobody named them."""
@@ -73,7 +87,7 @@ def _letter(part: Part) -> Found | None:
     if part.asked.labels and not part.asked.options:
         return None
     begins = _BEGINS.match(text)
-    if begins is None or _EITHER.match(text.lstrip(" ([*")):
+    if begins is None or _EITHER.match(text.lstrip(" ([*")) or _REFUTED.match(text, begins.end(), begins.end() + 60):
         return None
     group = "letter" if begins.group("letter") else "number"
     letter, following = begins.group(group), text[begins.end() : begins.end() + 1]
@@ -127,12 +141,19 @@ def _named(text: str, start: int, end: int, choices: Iterable[tuple[str, str]]) 
             stop = place + len(words)
             if _is_whole(stretch, place, stop) and not any(a < stop and place < b for a, b in taken):
                 taken.append((place, stop))
-                if not _NOT.search(text, max(start, start + place - 40), start + place):
+                if _stands(text, start + place, start + stop, start):
                     chosen[choice] = Found(choice, start + place, start + stop)
             place = stretch.find(words, stop)
             if len(taken) > 50:
                 return None
     return next(iter(chosen.values())) if len(chosen) == 1 else None
+
+
+def _stands(text: str, place: int, end: int, start: int = 0) -> bool:
+    """Whether what is named is not said to be wrong, before or behind; "no snow" is no label either."""
+    if _NOT.search(text, max(start, place - 40), place) or _REFUTED.match(text, end, end + 60):
+        return False
+    return text[place:end].lower() != "no" or not _DETERMINER.match(text, end)
 
 
 def _is_whole(text: str, start: int, end: int) -> bool:
@@ -165,15 +186,18 @@ def _closing_letter(part: Part) -> Found | None:
     sentence = part.last_sentence()
     if sentence is not None:
         start, end = sentence[0], min(len(part.text), sentence[1] + 4)
-        for pattern in (_POINTED, _DRESSED):
+        several = _EITHER.search(part.text, start, end) is not None
+        for pattern in (_POINTED, _DRESSED) if several else (_POINTED, _DRESSED, _ALONE, _PICKED):
             marks = [
                 mark
                 for mark in pattern.finditer(part.text, start, end)
-                if not _NOT.search(part.text, max(start, mark.start() - 40), mark.start())
+                if _stands(part.text, *_letter_span(mark), start)
             ]
             letters = {next(filter(None, mark.groups())).upper() for mark in marks}
-            if len(letters) == 1:
-                return Found(letters.pop(), marks[-1].start(), marks[-1].end())
+            if len(letters) == 1 and (not part.asked.options or letters <= _letters_of(part.asked.options)):
+                return Found(letters.pop(), *_letter_span(marks[-1]))
+            if letters:
+                break
     lone = None
     for lone in _LONE.finditer(part.text):  # noqa: B007 - the last one
         pass
@@ -185,6 +209,35 @@ def _closing_letter(part: Part) -> Found | None:
     return _letter(part) if len(part.text.strip()) < 40 else None
 
 
+def _letter_span(mark: re.Match[str]) -> tuple[int, int]:
+    return next(mark.span(group) for group in range(1, (mark.re.groups or 0) + 1) if mark.group(group))
+
+
+def _letters_of(options: tuple[str, ...]) -> set[str]:
+    return {chr(ord("A") + at) for at in range(len(options))}
+
+
+def _opening_label(part: Part) -> Found | None:
+    """A label that the text begins with, or that stands alone on its last such line; what follows explains it."""
+    if not part.asked.labels:
+        return None
+    lines = [line for line in _LINE.finditer(part.text) if line.group(1).strip()]
+    for line in (*reversed(lines), *lines[:1]):
+        for label in sorted(part.asked.labels, key=len, reverse=True):
+            alone = _bare(line.group(1)) == label.casefold()
+            opens = line is lines[0] and re.match(
+                rf"[\s*_\"'(]{{0,4}}{re.escape(label)}(?=[\s*_\"')]{{0,3}}(?:[.,;:!—–\n]|\Z))", line.group(1), re.I
+            )
+            if alone or opens:
+                place = line.start(1) + line.group(1).casefold().find(label.casefold())
+                return Found(label, place, place + len(label))
+    return None
+
+
+def _bare(line: str) -> str:
+    return line.strip(" \t\r*_\"'`().:!#>").casefold()
+
+
 TABLE: Table = (
     ("marker", _chosen(behind_markers)),
     ("JSON", _chosen(json_answer)),
@@ -192,6 +245,7 @@ TABLE: Table = (
     ("boxed", _chosen(boxed)),
     ("####", _chosen(hashes)),
     ("answer is", _said),
+    ("label", _opening_label),
     ("letter", _closing_letter),
     ("option's words", _closing_label),
 )

@@ -118,9 +118,9 @@ def json_answer(part: Part) -> Found | None:
     """The value of the last `"answer"` of an object, whose other texts may be no JSON at all."""
     if "nswer" not in part.text and "NSWER" not in part.text and '"ans"' not in part.text:
         return None
-    for key in reversed(list(_KEY.finditer(part.text))):
+    for key in list(_KEY.finditer(part.text))[: -_BOX_TRIES - 1 : -1]:
         found = _value(part.text, key.end())
-        if found is not None and any(map(str.isalnum, found.answer)):
+        if found is not None and (not found.answer or any(map(str.isalnum, found.answer))):
             return found
     return None
 
@@ -142,7 +142,7 @@ def _value(text: str, start: int) -> Found | None:
         return None
     scalar = _SCALAR.match(text, start)
     if scalar is None or scalar.group().strip() in ("null", "None", "NaN"):
-        return None
+        return Found("", start, start)  # it says that there is none
     return Found(scalar.group().strip(), scalar.start(), scalar.end())
 
 

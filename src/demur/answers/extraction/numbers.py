@@ -14,12 +14,13 @@ _DIGITS = {  # by whether decimals stand behind a comma
     True: r"\d+\ \d+/\d+(?![/\d])|\d{1,3}(?:[. \u00a0\u202f'’]\d{3})+(?!\d)(?:,\d+)?|\d+(?:[.,]\d+)?|,\d+",
 }
 _TOKEN = r"""
-    (?<![\w\\^_{.]) (?P<odd>\d+(?:[/.-]\d+){2,} | \d+\s?[-–]\s?\d+(?!\s?=) | v\d)  # dates, versions; ranges; v2
-    | (?<![\w\\^_{}.,]) (?P<number>
-        [-−+]?\s?[$€£]?\s? (?>DIGITS) (?:\s?/\s?\d+ | :\d\d(?!\d))? (?:[eE][-+]?\d+)? (?:\s?% | (?:st|nd|rd|th)\b)?
+    (?<![A-Za-z0-9_\\^{.]) (?P<odd>\d+(?:[/.-]\d+){2,} | \d+\s?[-–]\s?\d+(?!\s?=) | v\d)  # dates, versions; ranges; v2
+    | (?<![A-Za-z0-9_\\^{}.,±√]) (?P<number>
+        (?:(?:minus|negative)\s)? [-−+]?\s?[$€£]?\s? (?>DIGITS) (?:\s?/\s?\d+ | :\d\d(?!\d))?
+        (?:[eE][-+]?\d+)? (?:\s?% | (?:st|nd|rd|th)\b)?
         (?:\s(?:hundred|thousand|million|billion|trillion|dozen|percent|per\ cent|[ap]\.?m\b\.?))?
       )
-      (?:GLUED)? (?![\w_]|[.,/]\d)
+      (?:GLUED)? (?![A-Za-z0-9_]|[.,/]\d|\s?[√π∞!](?!=)|\s?[x×]\s?10\^|:\d)
 """
 _GLUED = r"""
     (?:(?:[kcmd]?m|ft|in|yd|mi)(?:\s?[²³]|\^?[23])? | [km]?g | m?[lL] | lbs? | oz | km/h | mph | h | hrs? | hours?
@@ -41,6 +42,18 @@ _RESULT = re.compile(
     r"|total of|only)\b",
     re.I,
 )
+_LISTED = re.compile(r"(?<![\d.,])-?\d[\d.]{0,12}(?:,\s-?\d[\d.]{0,12}){0,6},?\s(?:and|or)\s-?\d[\d.]{0,12}(?![\d%])")
+_ASIDE = re.compile(
+    r"""
+    \([^()]{0,80}\)
+    | \b(?:since|because|after|than|out\ of|who|which|whereas|while|if|when|where|each|every|per|not)\b [^,.;]{0,200}
+    | \b(?:for|at|of|to\ have|by|with)\s(?:the\s|a\s|each\s|every\s)? (?=[$€£]?\d)[$€£]?[\d.,]{1,20}
+    """,
+    re.I | re.X,
+)
+"""What stands aside of the main clause, and the numbers in it."""
+_SIGN = re.compile(r"(?:minus|negative)\s", re.I)
+_CALCULATION = re.compile(r"[\s\d+*/x×÷().^!-]{0,60}=")
 _SO = re.compile(r"\b(?:so|thus|hence|therefore|which means)\b", re.I)
 _BOLD = re.compile(r"\*\*[^*\n]{1,80}\*\*")
 _MEASURES = """
@@ -67,8 +80,18 @@ def result(part: Part, start: int, end: int) -> Found | None:
     for compound in _COMPOUND.finditer(part.text, start, end):  # 5 dollars and 20 cents are one quantity
         if compound.start() <= numbers[-1].start < compound.end():
             return part.found(*compound.span())
+    for listed in _LISTED.finditer(part.text, start, end):  # 3 and 4 are two, and one answer
+        if listed.start() <= numbers[-1].start < listed.end():
+            return part.found(*listed.span())
     if len(numbers) == 1:
         return numbers[0]
+    asides = [span.span() for span in _ASIDE.finditer(part.text, start, end)]
+    main = [
+        number
+        for number in numbers
+        if part.text[: number.start].rstrip(" $").endswith("=") or not any(a <= number.start < b for a, b in asides)
+    ]
+    numbers = main or numbers
     for consequence in reversed(list(_SO.finditer(part.text, start, end))):
         if behind := [number for number in numbers if number.start >= consequence.end()]:
             numbers, start = behind, consequence.end()
@@ -81,6 +104,15 @@ def result(part: Part, start: int, end: int) -> Found | None:
         if behind and behind[0].start - verb.end() <= 60:
             return behind[0]
     return numbers[-1]
+
+
+def first(part: Part, start: int, end: int) -> Found | None:
+    """The number that the words begin with, where no calculation follows."""
+    number = next(_numbers(part, start, end), None)
+    if number is None or number.start != start or _CALCULATION.match(part.text, number.end, end):
+        return None
+    compound = _COMPOUND.match(part.text, start, end)
+    return number if compound is None else part.found(*compound.span())
 
 
 def number_word(part: Part, start: int, end: int) -> Found | None:
@@ -103,7 +135,7 @@ def _numbers(part: Part, start: int, end: int) -> Iterator[Found]:
             continue
         found = part.found(token.start("number"), token.end("number"))
         if found is not None:
-            yield found
+            yield found._replace(answer=_SIGN.sub("-", found.answer))
 
 
 def _numbers_an_item(text: str, token: re.Match[str]) -> bool:

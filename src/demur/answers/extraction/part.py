@@ -23,6 +23,7 @@ _OPEN = re.compile(
     re.I,
 )
 _ENDING = re.compile(r"(?:<\|[a-z_]{2,20}\|>|</s>|<eos>|\s)+\Z", re.I)
+_TURN = re.compile(r"<\|(?:endoftext|im_end|im_start|eot_id|end_of_text|eot|user)\|>")
 _STOP = re.compile(r"[.!?…。！？]+[\"'”’»)\]*_]{0,4}(?=\s|$)|\n")
 _WORD_BEFORE = re.compile(r"[\w.&'’-]{1,30}\Z")
 _SHORTENED = """
@@ -128,6 +129,10 @@ def final_part(text: str, asked: Asked) -> Part:
     ending = _ENDING.search(text, max(0, len(text) - 200))
     if ending is not None:
         text = text[: ending.start()]
+    if "<|" in text:
+        turn = _TURN.search(text)
+        if turn is not None and text[: turn.start()].strip():
+            text = text[: turn.start()]
     if "<" in text or "[" in text or "◁" in text:
         closed = None
         for closed in _CLOSED.finditer(text):  # noqa: B007 - the last one

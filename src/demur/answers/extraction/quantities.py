@@ -5,22 +5,40 @@ from __future__ import annotations
 import re
 
 from demur.answers.equivalence.mathematics import keys
-from demur.answers.extraction.numbers import number_word, result
+from demur.answers.extraction.numbers import first, number_word, result
 from demur.answers.extraction.part import Found, Part
 from demur.answers.extraction.said import formula_at
 
 _LONGEST = 400
+_UNDECIDED = re.compile(
+    r"\bcan(?:not|['’]t|\snot)\sbe\s(?:determined|answered|solved)|\bnot\senough\sinformation|\bcan(?:not|['’]t)\s(?:answer|determine)\b",
+    re.I,
+)
+_TRAILER = re.compile(
+    r"[\s(*_\[]{0,4}(?:confidence|word\scount|check|verification|note|source|reference|\d\]|https?:|let\sme\sknow)\b",
+    re.I,
+)
+"""Sentences behind an answer that are about something else."""
 _SENTENCES_BACK = 6
+_SCIENTIFIC = re.compile(r"-?\d[\d.]*\s?x\s?10\^\{?-?\d+\}?(?:\s?[A-Za-z/]{1,6})?")
 _TIMES = re.compile(r"\d\s?x\s?\d")
 _PLAIN = re.compile(r"[-+−]?[$€£]?\d[\d,]*(?:\.\d+)?%?")
 _ASIDE = re.compile(r"\s?\([^()]{1,60}\)\Z")
 _NAMES = re.compile(r"[A-Za-z]\w*_\w*(?:\s?[-+*/]\s?\w+)*|[a-z]+(?:[A-Z][a-z]+)+")
 _VARIABLE = re.compile(r"[a-z]\w{2,40}")
-_OPENS = re.compile(r"\\\[|\\\(|\$\$?")
-_FORMULA = re.compile(r"\\[a-zA-Z{]|\^|\w_\{")
+_OPENS = re.compile(r"\\\[|\\\(|\$\$?|\\begin\s?\{(?:align|equation|gather|eqnarray|split)")
+_FORMULA = re.compile(
+    r"\\[a-zA-Z{]|\^|\w_\{|[√π±∞≤≥]|(?<!m)[²³]|[(\[{]\s?-?[\d.]+\s?,\s?-?[\d.]|\d\s?:\s?\d|\b[a-z]\s?[<>=]=?\s?-?\d|\d\s?[<>]|\d[xyzn]\b"
+    r"|\b(?:sqrt|ln|log|sin|cos|tan)\b|\d_\d"
+)
+"""Signs that words around are a formula."""
+_EMPTY = re.compile(
+    r"(?:\\(?:begin|end)\s?\{\w+\*?\}|\\(?:blacksquare|square|qed|Box|checkmark|text|quad|\]|\[)|[\s.,;$\\{}\[\]&])*"
+)
 _COMMAND = re.compile(r"\\+(?:begin|end)\s?\{\w{1,20}\*?\}|\\+[a-zA-Z]+")
 _TEXT = re.compile(r"\\(?:text|mbox|mathrm|textbf|mathbf)\s?\{[^{}]{0,80}\}")
 _CONNECTIVE = re.compile(r"\b(?:and|or)\b", re.I)
+_FUNCTION = re.compile(r"\b(?:sqrt|log|sin|cos|tan|exp)\b")
 _PROSE = re.compile(r"[A-Za-z]{3,}|\b(?:is|of|to|in|it|we|so|be|by|at|as|an|if|on|no|do|he|my|us|up|am)\b", re.I)
 _STARTS_WITH_NUMBER = re.compile(r"[-+−$€£(]{0,3}\s?\.?\d")
 _FEW_WORDS = re.compile(r"(?:\\\w+\s?\{)?[A-Za-z][\w'-]*(?: [\w'-]+)?\}?[.!]?")
@@ -38,8 +56,15 @@ def quantity(part: Part, found: Found) -> Found | None:
     aside = _ASIDE.search(answer)
     if aside is not None and _PLAIN.fullmatch(answer[: aside.start()]):
         return part.found(found.start, found.start + aside.start())
+    prose = _PROSE.search(_CONNECTIVE.sub(" ", _COMMAND.sub(" ", _TEXT.sub(" ", answer)))) is not None
+    if prose and _STARTS_WITH_NUMBER.match(answer) and (keys.key(answer) or "s:")[:2] != "n:":
+        beginning = first(part, found.start, found.end)
+        if beginning is not None:
+            return beginning
     if _is_readable(answer):
         return found
+    if _SCIENTIFIC.fullmatch(answer):
+        return found._replace(answer=answer.replace("x", "×"))
     return _in_sentence(part, found.start, found.end) or found
 
 
@@ -62,8 +87,14 @@ def closing(part: Part) -> Found | None:
         sentence = part.last_sentence(end)
         if sentence is None:
             return None
+        if _UNDECIDED.search(part.text, *sentence):
+            return None
         asks = part.text[sentence[1] :].lstrip(" \"'*)").startswith("?")
-        found = None if asks else _in_sentence(part, sentence[0], sentence[1], most=2)
+        found = (
+            None
+            if asks or _TRAILER.match(part.text, *sentence)
+            else _in_sentence(part, sentence[0], sentence[1], most=2)
+        )
         if found is not None:
             return found
         end = sentence[0]
@@ -108,8 +139,8 @@ def _last_formula(part: Part, start: int, end: int) -> Found | None:
     place, last = start, None
     while opening := _OPENS.search(text, place, end):
         formula = formula_at(text, opening.start())
-        if formula is None:
-            place = opening.end()
+        if formula is None or _EMPTY.fullmatch(formula.answer):
+            place = opening.end() if formula is None else formula.end + 1
         else:
             last, place = formula, formula.end + 2
     return last
@@ -123,7 +154,7 @@ def _bare_formula(part: Part, start: int, end: int) -> Found | None:
     runs: list[tuple[int, int] | None] = []
     for word in _WORD.finditer(text, start, end):
         last = runs[-1] if runs else None
-        if _PROSE.search(_COMMAND.sub("", word.group())):
+        if _PROSE.search(_FUNCTION.sub("", _COMMAND.sub("", word.group()))):
             runs.append(None)
         elif last is not None:
             runs[-1] = (last[0], word.end())
@@ -132,6 +163,10 @@ def _bare_formula(part: Part, start: int, end: int) -> Found | None:
     for run in reversed(runs):
         if run is not None and _FORMULA.search(text, *run):
             found = part.found(*run)
-            if found is not None and "box" not in found.answer and _is_readable(found.answer.strip(" ,;:.=")):
-                return found
+            if found is None or "box" in found.answer or _EMPTY.fullmatch(found.answer):
+                continue
+            if _is_readable(found.answer.strip(" ,;:.=")):
+                bare = found.answer.strip(" ,;:.=")
+                start = found.start + found.answer.index(bare)
+                return part.found(start, start + len(bare))
     return None

@@ -112,16 +112,40 @@ def formula_at(text: str, start: int) -> Found | None:
     return Found(text[start : one[2]], start, one[2])
 
 
+_ENVIRONMENT = re.compile(r"\\begin\s?\{(align(?:ed)?|equation|gather(?:ed)?|eqnarray|split)(\*?)\}")
+_ROW = re.compile(r"\\\\")
+
+
+def _last_row(text: str, start: int, end: int) -> tuple[int, int]:
+    """Of aligned equations the last one; anything else as it is."""
+    environment = _ENVIRONMENT.search(text, start, end)
+    if environment is None:
+        return start, end
+    closing = text.find(f"\\end{{{environment.group(1)}{environment.group(2)}}}", environment.end(), end)
+    end = end if closing < 0 else closing
+    while end > environment.end() and (text[end - 1].isspace() or text[end - 1] in "\\&"):
+        end -= 1
+    rows = [row.end() for row in _ROW.finditer(text, environment.end(), end)]
+    start = max([environment.end(), *rows])
+    sign = text.rfind("&", start, end)
+    return (sign + 1 if sign >= 0 else start), end
+
+
 def _one_formula(text: str, start: int) -> tuple[int, int, int] | None:
     """Where the inside of a formula begins and ends, and where its closing mark ends."""
+    environment = _ENVIRONMENT.match(text, start)
+    if environment is not None:
+        closing = f"\\end{{{environment.group(1)}{environment.group(2)}}}"
+        end = text.find(closing, start, start + 4 * _LONGEST)
+        return None if end < 0 else (*_last_row(text, start, end), end + len(closing))
     opening = next((mark for mark in _DISPLAY if text.startswith(mark, start)), None)
     if opening is None or (opening == "$" and _MONEY.match(text, start)):
         return None
     begin = start + len(opening)
-    end = text.find(_DISPLAY[opening], begin, begin + _LONGEST)
+    end = text.find(_DISPLAY[opening], begin, begin + (_LONGEST if opening == "$" else 4 * _LONGEST))
     if end < 0 or (opening == "$" and "\n\n" in text[begin:end]) or not text[begin:end].strip():
         return None
-    return begin, end, end + len(opening)
+    return (*_last_row(text, begin, end), end + len(opening))
 
 
 def behind_markers(part: Part) -> Found | None:

@@ -41,6 +41,16 @@ _ASKS_DATE = re.compile(
     r"|MM/DD|DD/MM|YYYY|\bwhen\b",
     re.I,
 )
+_SENTENCES_BACK = 3
+_NO_ANSWER = re.compile(
+    r"""
+    i\ hope\ (?:this|that|it)\b | let\ me\ know\b | feel\ free\b | would\ you\ like\b
+    | (?:the\ |our\ |my\ )?(?:final\ )?answer:?\s?
+      (?:is\ (?:correct|right|wrong|incorrect|as\ follows|not\ known|unknown))?:?\Z
+    """,
+    re.I | re.X,
+)
+"""Courtesies, and words that only speak of an answer."""
 _LEAD = re.compile(r"\s*(?:(?:so|thus|therefore|hence|finally|in conclusion|overall|in short),?\s+)?", re.I)
 
 
@@ -87,12 +97,18 @@ def _last_date(part: Part, start: int, end: int) -> Found | None:
 
 
 def _last_sentence(part: Part) -> Found | None:
-    sentence = part.last_sentence()
-    if sentence is None:
-        return None
-    lead = _LEAD.match(part.text, *sentence)
-    found = worded(part.found(lead.end() if lead else sentence[0], sentence[1]))
-    return None if found is None else _new_side(part, found)
+    end: int | None = None
+    for _ in range(_SENTENCES_BACK):
+        sentence = part.last_sentence(end)
+        if sentence is None:
+            return None
+        asks = part.text[sentence[1] :].lstrip(" \"'*)").startswith("?")
+        lead = _LEAD.match(part.text, *sentence)
+        found = worded(part.found(lead.end() if lead else sentence[0], sentence[1]))
+        if found is not None and not asks and not _NO_ANSWER.match(found.answer):
+            return _new_side(part, found)
+        end = sentence[0]
+    return None
 
 
 def _new_side(part: Part, found: Found) -> Found:
