@@ -78,18 +78,26 @@ _SEPARATORS = re.compile(r"\s*[,∧∨](?:\s*[,∧∨])*\s*")
 _ENDING = re.compile(r"(?<!\.)\.$|[\\ ]+$")
 
 
+_SUBSCRIPTS, _SUBSCRIPT_RUN = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789"), re.compile("[₀₁₂₃₄₅₆₇₈₉]+")
+_NEGATION = re.compile(r"(?<![\w}\\])~(?=[A-Za-z(/])")  # elsewhere it is a space of TeX
+_VECTORS = re.compile(r"\\(?:vec|mathbf|boldsymbol|bm|hat|overrightarrow)\b")
+_CROSS = re.compile(r"\\times\b|×")
 _SUBSCRIPT = re.compile(r"_\s?\{\s?(\w)\s?\}")
 
 
 def tidy(answer: str) -> str:
     """One spelling; dollar signs, fonts, spacing commands and percent signs gone."""
     text = _UNESCAPED.sub(lambda m: _UNESCAPE[m.group()], answer)
+    if _VECTORS.search(text):  # a cross product is no dot product
+        text = _CROSS.sub(r"\\crossed ", text)
     if quoted := _QUOTED.fullmatch(text.strip()):
         text = quoted.group(2)
     if money := _MONEY.fullmatch(text.strip()):  # behind a currency sign the letter is no factor
         text = f"{money.group(2)} {_MONEY_SCALES[money.group(3)]}"
     text = letters_in_text(text)
     text = _SUPERSCRIPT_RUN.sub(lambda m: "^{" + m.group().replace("⁻", "-").translate(_SUPERSCRIPTS) + "}", text)
+    text = _SUBSCRIPT_RUN.sub(lambda m: "_{" + m.group().translate(_SUBSCRIPTS) + "}", text)
+    text = _NEGATION.sub(r"\\neg ", text)
     text = unicodedata.normalize("NFKC", text.translate(_TRANSLATION)).translate(_TRANSLATION)
     text = _DOUBLED.sub(r"\\", text) if r"\begin" not in text or r"\\begin" in text else text
     text = _unboxed(text)

@@ -16,7 +16,7 @@ _MEASURES = """
     l ml kl cc liter litre milliliter millilitre kiloliter gal gals gallon pt pts pint qt qts quart cup tbsp tablespoon
     tsp teaspoon bushel barrel
     s sec secs second min mins minute h hr hrs hour day night week wk wks weekday weekend fortnight month year yr yrs
-    decade century centuries semester period ms millisecond microsecond
+    semester period ms millisecond microsecond
     acre ha hectare unit
     mph kph kmh kmph fps rpm wpm bpm mpg knot
     percent deg degree rad radian celsius fahrenheit kelvin
@@ -31,7 +31,7 @@ _MONEY = """
 _COUNTED = """
     way time piece item object thing part unit total integer digit number value solution root term factor
     divisor multiple prime element subset permutation combination arrangement outcome point line side edge
-    vertex vertices face angle diagonal triangle rectangle circle cube polygon pattern row column group set pair
+    vertex vertices face angle diagonal triangle rectangle circle cube polygon pattern row column group set
     couple team class section type kind sort color colour level step turn round lap trip visit ride game match
     goal vote mark grade question problem exercise test lesson word letter sentence page chapter book story
     stories essay poem novel article song episode movie film video photo picture painting drawing poster card
@@ -85,7 +85,9 @@ _COUNTED = """
     washer spring gear wheelbarrow hose sprinkler faucet sink bathtub shower toilet stall booth kiosk enclosure
     aquarium tank kennel coop barn stable hive nest den web pond stream creek ditch trench tunnel tower castle
     palace temple church museum library libraries theater theatre cinema bank hospital clinic pharmacy
-    pharmacies factory factories mill mine warehouse garage basement attic kitchen closet hallway porch patio
+    clip sprint vacuum paragraph podcast homer strikeout swimmer dancer kayak hiker pearl postcard magnet keychain
+    lantern charger headphone retweet
+    pharmacies factory factories mine warehouse garage basement attic kitchen closet hallway porch patio
     driveway sidewalk avenue continent galaxy galaxies atom molecule cell organism bacteria virus particle
     electron proton neutron species tribe nation army armies troop squad crew choir band orchestra cub seal
     otter walrus hippo rhino crocodile alligator iguana gecko chameleon newt salamander moth caterpillar

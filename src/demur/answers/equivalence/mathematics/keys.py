@@ -50,6 +50,12 @@ _BLANKS = re.compile(r"(?<=[^\W\d_]{2}) (?=[^\W\d_]{2})|(?<=\d) (?=\d)|( )")
 _SEPARATORS = ",;" + AND
 
 
+_DERIVATIVE = re.compile(
+    r"\\frac\s?\{\s?(?:\\partial|d)(?:\s?\^\s?\{?\d\}?)?\s?[a-zA-Z]?\s?\}\s?\{\s?(?:\\partial\s?|d)[a-zA-Z]"
+)
+_MONEY_RANGE = re.compile(r"[$€£]\s?([\d.,]+)\s?[-–—]\s?[$€£]\s?([\d.,]+)")
+
+
 @lru_cache(maxsize=65_536)
 def key(answer: str) -> str | None:
     """The key of a written answer; None where none is: no letter, no digit."""
@@ -66,6 +72,10 @@ def key(answer: str) -> str | None:
     if not text:
         return "s:" + "".join(plain.split())
     try:
+        if range_ := _MONEY_RANGE.fullmatch(plain):
+            return f"r:{range_.group(1)}-{range_.group(2)}"
+        if _DERIVATIVE.search(text):
+            raise Unreadable("a derivative is no fraction")
         return _statement(_unwrapped(text))
     except (Unreadable, RecursionError, OverflowError, ZeroDivisionError):
         return "s:" + _BLANKS.sub(lambda blank: "" if blank.group(1) else " ", text)
