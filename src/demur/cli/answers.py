@@ -47,7 +47,7 @@ _SLOW_TALE = (
 )
 _READ_BY = "Read texts by package.module:function, or a regular expression."
 _MARKER = "Words behind which texts have their answer, where the prompt asked for them; repeatable."
-_EXPLAINED = 6
+_FEW_WORDS = 4
 
 
 def run(
@@ -74,7 +74,7 @@ def run(
     fields = demur.FieldChoice(
         answer_field or "answer",
         relation=relation,
-        task=task,
+        task="mc" if labels and task is None and relation is None else task,
         labels=options.label_names(labels),
         markers=tuple(answer_marker or ()),
     )
@@ -83,6 +83,16 @@ def run(
         return
     if not given or len(given) != 1:
         raise InvalidValue("give one pool file or run, or --explain and texts")
+    if problem is not None and not explain:
+        raise InvalidValue("--problem goes with --explain")
+    if explain and (json or out is not None):
+        raise InvalidValue(
+            "--explain shows the way of texts to people; for machines, -o writes methods, places and keys"
+        )
+    if out is not None and out.suffix in (".db", ".sqlite"):
+        raise InvalidValue(
+            f"the copy is a pool file, and {out} is named like a run", "name it .jsonl, and `demur import` it"
+        )
     refuse_overwriting(out, given[0], by=POOLS)
     source = demur.open_pools(given[0], run_name, texts=True, partial=True, say=output.mention)
     reader = _reader(fields, extract, from_texts)
@@ -123,7 +133,9 @@ def _explain(texts: list[str], fields: demur.FieldChoice, *, json: bool) -> None
         return
     for text, each, answer, key in zip(texts, found, answers, keys, strict=True):
         way = f"{output.visible(text, 80)!r}"
-        if answer is not text:
+        if answer is None:
+            way += f", by its {each.method!r},"
+        elif answer is not text:
             way += f", by its {each.method!r} at {each.span}: {output.visible(answer, 80)!r}"
         output.say(f"{way} is read as {output.visible(reading(key), 200)}  [{output.visible(key or 'no key', 80)}]")
     if len(texts) > 1:
@@ -133,8 +145,11 @@ def _explain(texts: list[str], fields: demur.FieldChoice, *, json: bool) -> None
 
 
 def _is_text(text: str, found: demur.answers.Extraction) -> bool:
-    """Whether something was taken out of a text, and not all of it."""
-    return found.answer is not None and found.method not in ("whole text", "last sentence", "closing number")
+    """Whether these words are read as a text; a few by themselves are an answer as they stand."""
+    if found.method == "whole text":
+        return False
+    few = len(text.split()) < _FEW_WORDS and found.method in ("last sentence", "closing number", "none", "letter")
+    return not few
 
 
 def _explain_file(source: demur.PoolSource, reader: AnswerReader, problem: str | None) -> None:

@@ -48,6 +48,8 @@ def run(
     answer_field: options.AnswerField = None,
     missing: options.Missing = None,
     relation: options.Relation = None,
+    task: options.Task = None,
+    labels: options.LabelSet = None,
     gold_tolerance: options.GoldTolerance = None,
     gold_containment: options.GoldContainment = False,
     run_name: options.RunName = None,
@@ -87,7 +89,13 @@ def run(
     if out.is_file() and Path(file).is_file() and out.samefile(file):
         raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
     rule = options.label_rule(None, gold_tolerance, gold_containment)
-    fields = demur.FieldChoice(answer_field or "answer", None, tuple(missing or ()), relation)
+    fields = demur.FieldChoice(
+        answer_field or "answer",
+        missing=tuple(missing or ()),
+        relation=relation,
+        task=task,
+        labels=options.label_names(labels),
+    )
     facts_wanted = fields.answer_field != "answer"
     source = demur.open_pools(file, run_name, facts=facts_wanted, partial=partial, say=options.mention)
     # One question at a time here, with room for the question beside the reply.

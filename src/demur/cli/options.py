@@ -131,7 +131,8 @@ class VoteFlags:
             raise InvalidValue("--drop-unscored and --fill-unscored are two ways; choose one")
         unscored = "drop" if self.drop_unscored else self.fill_unscored
         missing = tuple(self.missing or ())
-        how = (score, missing, self.relation, unscored, self.task, label_names(self.labels))
+        task = "mc" if self.labels and self.task is None and self.relation is None else self.task
+        how = (score, missing, self.relation, unscored, task, label_names(self.labels))
         return demur.FieldChoice(self.answer_field or "answer", *how)
 
     def vote(
@@ -176,6 +177,8 @@ def label_rule(
 ) -> demur.LabelRule:
     """What counts as right, as far as flags say."""
     judged = None if verdicts is None else demur.read_verdicts(verdicts)
+    if judged is not None and not len(judged):
+        raise InvalidValue(f"{verdicts} holds no verdicts", "make some with `demur judge-labels`")
     return demur.LabelRule(correct, tolerance, containment, verdicts=judged)
 
 
@@ -234,7 +237,13 @@ def vote_by_policy(
 
 
 def tell_comparison(voted: demur.VotedPools) -> None:
-    """Say, behind the result, how answers were compared and what they were read as."""
+    """Say, behind the result, how answers were compared and what they were read as.
+
+    Verdicts on other questions alone are no labels of these.
+    """
+    judged = [] if voted.labels is None else [verdict for row in voted.labels.judged for verdict in row.values()]
+    if judged and not any(judged):
+        raise InvalidValue("no verdict is about an answer in this file", "ask for them with `demur judge-labels`")
     if voted.table is not None:
         say_in_the_end(voted.table.comparison())
 

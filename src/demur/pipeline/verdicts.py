@@ -76,7 +76,10 @@ class VerdictFile:
 
     def __exit__(self, *_: object) -> None:
         if self._stream is not None:
+            is_empty = self._stream.seek(0, os.SEEK_END) == 0
             self._stream.close()
+            if is_empty:  # nothing was said, so there is no file of what was said
+                self.path.unlink(missing_ok=True)
 
     def _mend(self) -> None:
         """End the last line, or drop it where a kill cut it off."""

@@ -238,6 +238,8 @@ def _read_surfaces(pools: Sequence[Pool], choice: FieldChoice) -> list[list[str 
         paths = [path for pool in pools[:100] for path in pool.paths]
         fields = sorted({f for path in paths for f in path.extra if f.startswith("answer")})
         hint = f"the file has {', '.join(map(repr, fields))}: name one as {{answer_field}}" if fields else ""
+        if not hint and any(path.text for path in paths):
+            hint = "read them off the texts first: demur answers FILE -o COPY"
         raise PoolFileError(f"no path in the file has an answer in the field {name!r}", hint)
     table = []
     for pool in pools:

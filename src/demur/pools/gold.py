@@ -76,6 +76,11 @@ def number_of(key: str) -> Fraction | None:
         return None
 
 
+def other_number(key: str, accepted_keys: Iterable[str]) -> bool:
+    """Whether an answer and all that is accepted are numbers, so that no judge need say that they differ."""
+    return number_of(key) is not None and all(number_of(gold) is not None for gold in accepted_keys)
+
+
 def _within(keys: Iterable[str], tolerance: Fraction) -> Callable[[Fraction], bool]:
     """|answer − gold| ≤ tolerance · |gold|, for one of the accepted numbers; where gold is 0, |answer| ≤ tolerance."""
     golds = [value for key in keys if (value := number_of(key)) is not None]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from demur.errors import InvalidValue, PoolFileError
 from demur.pools.fields import PoolTable
-from demur.pools.gold import accepted, accepted_texts, leniently_right
+from demur.pools.gold import accepted, accepted_texts, leniently_right, other_number
 from demur.pools.label_rule import LabelRule, as_label_rule
 from demur.pools.scores import field_of
 from demur.pools.verdicts import Verdict, Verdicts
@@ -121,6 +121,11 @@ def _from_gold(pools: Sequence[Pool], table: PoolTable, rule: LabelRule) -> Labe
         verdicts = rule.verdicts.on(pool.problem.digest, accepted_texts(pool.problem), key_of)
         lenient -= {key for key, verdict in verdicts.items() if verdict.person is False}
         undecided = {key: verdicts.get(key) for key in answers if key not in right and key not in lenient}
+        undecided = {
+            key: verdict
+            for key, verdict in undecided.items()
+            if not other_number(key, right) or (verdict is not None and verdict.person is not None)
+        }
         agreeing = {key for key, verdict in undecided.items() if verdict is not None and verdict.right}
         judged.append(undecided)
         gold.append(frozenset(right) | lenient | agreeing)

@@ -157,7 +157,8 @@ def with_answers(pool: Pool, read: Sequence[PathRead]) -> Pool:
     """A pool whose paths have their answers, the rules that found them, the places and the keys."""
     paths = []
     for each in read:
-        extra = {**each.path.extra, "extraction": each.found.method, "key": each.key}
+        kept = {name: value for name, value in each.path.extra.items() if name != "found_at"}
+        extra = {**kept, "extraction": each.found.method, "key": each.key}
         if each.found.span is not None:
             extra["found_at"] = list(each.found.span)
         paths.append(replace(each.path, answer=each.found.answer, has_answer_field=True, extra=extra))

@@ -46,7 +46,8 @@ _LISTED = re.compile(r"(?<![\d.,])-?\d[\d.]{0,12}(?:,\s-?\d[\d.]{0,12}){0,6},?\s
 _ASIDE = re.compile(
     r"""
     \([^()]{0,80}\)
-    | \b(?:since|because|after|than|out\ of|who|which(?!\s(?:is|are|equals|gives|makes))|whereas|while|if|when|where|each|every|per|not)\b [^,.;]{0,200}
+    | \b(?:since|because|after|than|out\ of|who|which(?!\s(?:is|are|equals|gives|makes))|whereas|while|if|when|where
+      |each|every|per|not)\b [^,.;]{0,200}
     | \b(?:for|at|of|to\ have|by|with)\s(?:the\s|a\s|each\s|every\s)? (?=[$€£]?\d)[$€£]?[\d.,]{1,20}
     """,
     re.I | re.X,
