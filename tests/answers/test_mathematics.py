@@ -168,3 +168,32 @@ def _in_words(number: int) -> str:
             joined = " " if size == 1000 else " and "
             return f"{_in_words(number // size)} {name}" + (joined + _in_words(rest) if rest else "")
     return _TENS[number // 10 - 2] + (f"-{_ONES[number % 10]}" if number % 10 else "")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("101₂", "1012"),
+        ("log₂8", "log28"),
+        (r"\mathbf{a} \cdot \mathbf{b}", r"\mathbf{a} \times \mathbf{b}"),
+        (r"\vec{a} \cdot \vec{b}", r"\vec{a} \times \vec{b}"),
+        (r"\frac{dy}{dt}", r"\frac{y}{t}"),
+        (r"\frac{d}{dx} x", r"\frac{1}{x} x"),
+        (r"\frac{\partial f}{\partial x}", r"\frac{f}{x}"),
+        ("~p", "p"),
+        ("$5-$10", "-5"),
+        ("$5 – $10", "-5"),
+        ("5 mill", "5"),
+        ("3 decades", "3 years"),
+        ("3 pairs", "3"),
+    ],
+)
+def test_signs_that_look_like_others_are_not_taken_for_them(one, other):
+    assert key(one) != key(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("204₅", "204_5"), (r"3 \times 4", "12"), ("2~cm", "2 cm"), ("72 clips", "72")]
+)
+def test_what_means_the_same_beside_them_stays_the_same(one, other):
+    assert key(one) == key(other)

@@ -227,3 +227,24 @@ def test_options_of_one_question_keep_apart_but_for_case_and_the_spelling_of_num
             merged += len(group) > 1
             assert len({re.sub(r"(?<=[.\d])0+\b|[,.]|\s", "", option).lower() for option in group}) == 1, group
     assert merged < 20 < len(questions)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("not (A or B)", "(not A) or B"),
+        ("(p → q) → r", "p → (q → r)"),
+        ("A ∪ (B ∩ C)", "(A ∪ B) ∩ C"),
+        ("(2n)!", "2n!"),
+        ("0.333...", "0.333"),
+        ("1,2,3,...", "1,2,3"),
+        ("1, 2, ..., 10", "1, 2, 10"),
+    ],
+)
+def test_brackets_that_group_and_dots_that_go_on_stay(one, other):
+    assert text.key(one) != text.key(other)
+
+
+@pytest.mark.parametrize(("one", "other"), [("Paris (France)", "Paris France"), ("wait...", "wait")])
+def test_brackets_and_dots_of_sentences_go(one, other):
+    assert text.key(one) == text.key(other)

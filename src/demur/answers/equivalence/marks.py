@@ -40,6 +40,11 @@ _SPACED_MONEY = re.compile(r"(?<!\S)(-?[$€£¥]) (?=\d)")
 _SPACED_RATIO = re.compile(r"(?<=\d) : (?=\d)")
 _LONG_DASH = re.compile(rf"(?<={LETTER})-{{2,}}(?={LETTER})")
 _DOTS = re.compile(r"\.{2,}")
+_AND_SO_ON = re.compile(r"(?<=[\d,]) ?\.{3,}(?= ?(?:,|\d|$))")
+_OPERATOR = "→←↔⇒⇔∧∨¬∪∩⊕+*/^=<>|"
+_BEFORE_GROUP = re.compile(rf"(?:[{_OPERATOR}]|\b(?:and|or|not|xor|implies)) ?\Z", re.I)
+_BEHIND_GROUP = re.compile(rf" ?(?:[{_OPERATOR}!]|(?:and|or|xor|implies)\b)", re.I)
+_JOINS = re.compile(rf"[{_OPERATOR}-]|\b(?:and|or|not|xor|implies)\b|\d[a-z]", re.I)
 _GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\w]|,\d)")
 _SPACED = re.compile(r"[-+$€£]?[1-9]\d{0,2}(?: \d{3}){1,8}+(?![^\s%°.!?]|\.\d| \d)")
 _HYPHEN = re.compile(rf"(?<={LETTER}{{2}})-(?={LETTER}{{2}}|\d)|(?<=\d)-(?={LETTER}{{2}})")
@@ -69,7 +74,7 @@ def unmarked(text: str) -> str:
     """Without emphasis, quotes, brackets around words; operators without blanks around them."""
     if _PLAIN.fullmatch(text):
         return text if text.isalpha() else _GLUED.sub(r"\1 \2", _joined_thousands(text))
-    text = _QUOTED.sub(r" \2 ", _EMPHASIS.sub(r"\2", text))
+    text = _AND_SO_ON.sub(" and so on ", _QUOTED.sub(r" \2 ", _EMPHASIS.sub(r"\2", text)))
     for _ in range(3):
         text = _BRACKETED.sub(_without_brackets, text)
     if not _OPENING.search(text):
@@ -93,4 +98,8 @@ def _without_brackets(bracketed: re.Match[str]) -> str:
     """Brackets say nothing around words or one thing; (0, 1) and [0, 1] are two."""
     opening, content, closing = bracketed.groups()
     is_list = PARTS.search(content) and not _WORD.search(content)
-    return bracketed.group() if closing != _BRACKETS[opening] or is_list else f" {content} "
+    groups = _BEFORE_GROUP.search(bracketed.string, 0, bracketed.start()) or _BEHIND_GROUP.match(
+        bracketed.string, bracketed.end()
+    )
+    kept = closing != _BRACKETS[opening] or is_list or (groups and _JOINS.search(content))
+    return bracketed.group() if kept else f" {content} "
