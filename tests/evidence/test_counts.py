@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -158,3 +160,13 @@ def test_the_p_value_of_a_vote_is_the_larger_of_all_votes_and_those_of_its_size(
                 expected.append(1.0 if not known else everyone if by_chance else max(everyone, literal(key, own)))
             assert [strata.p_value_of(key, size) for key in map(tuple, asked.tolist())] == expected
             np.testing.assert_array_equal(strata.p_value(asked, np.full(6, size)), expected)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16, int, Fraction])
+def test_confidences_of_every_kind_of_number_are_counted_alike(kind):
+    nu, correct = [0, 1, 0.5, 1, 0.5][: 2 if kind is int else 5], [True, False, True, True, False]
+    held = [kind(value) for value in nu]
+    for key in (held, np.array(held)):
+        counted, plain = Evidence.of(key, correct[: len(nu)]), Evidence.of(np.array(nu, float), correct[: len(nu)])
+        assert counted.levels.tolist() == plain.levels.tolist()
+        assert (counted.right.tolist(), counted.wrong.tolist()) == (plain.right.tolist(), plain.wrong.tolist())

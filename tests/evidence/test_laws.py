@@ -129,3 +129,8 @@ def test_a_tail_is_never_above_one_however_its_terms_round():
     for n in (20, 50, 99):
         for k in (n - 3, n):
             assert all(ErrorLaw(k, n).upper_tail(1, fresh) <= 1 for fresh in (60, 200))
+
+
+def test_no_error_or_fewer_are_certain_to_be_reached():
+    for k, n in [(5, 99), (0, 8), (9, 8), (3, 7), (20, 200)]:
+        assert [ErrorLaw(k, n).upper_tail(errors, 50) for errors in (0, -1, -3)] == [1, 1, 1]

@@ -482,3 +482,29 @@ def test_jitter_is_the_same_in_every_version():
     """What a policy was calibrated with must be drawn again years later: the numbers themselves are the promise."""
     votes = dm.vote([["a"]] * 2, tie_break=dm.jitter(7), questions=["What is 2 + 2?", None], ids=["x", "y"])
     assert votes.secondary.tolist() == [0.9698166731513501, 0.540562830184791]
+
+
+@pytest.mark.parametrize("highest", [126, 127, 128, 254, 255, 32766, 32767, 32768, 2**31 - 2, 2**31 - 1, 2**63 - 2])
+@pytest.mark.parametrize("lowest", [-1, -2, -129, -200, -32769, -(2**31) - 7])
+def test_codes_at_the_ends_of_every_integer_type_are_told_apart(highest, lowest):
+    """As an answer, tied with another, and beside a code far below zero, which is no answer whatever it wraps to."""
+    answers = np.array([[highest, highest, 3, lowest], [highest, lowest, highest - 1, lowest], [lowest] * 4])
+    for votes in (dm.vote(answers), dm.vote(answers, np.ones((3, 4)))):
+        assert votes.answer.tolist() == [highest, highest - 1, -1]
+        assert votes.confidence.tolist() == [0.5, 0.25, 0.0]
+
+
+@pytest.mark.parametrize("paths", [126, 127, 128, 254, 255, 256, 257])
+def test_pools_as_wide_as_a_byte_can_count_vote_as_the_definition_says(paths):
+    rng = np.random.default_rng(paths)
+    codes = rng.integers(-1, 3, (20, paths))
+    codes[0], codes[1] = 0, -1
+    codes[2, :-1], codes[2, -1] = -1, 2  # the last path alone has an answer
+    scores = rng.integers(0, 3, (20, paths)) + 1
+    for how in ({}, {"scores": scores, "weight": dm.linear()}):
+        votes = dm.vote(codes, **how)
+        for row, pool in enumerate(codes.tolist()):
+            weights = [Fraction(int(score)) for score in (scores[row] if how else np.ones(paths))]
+            literal = literal_vote([None if code < 0 else code for code in pool], weights)
+            assert votes.answer[row] == (-1 if literal.answer is None else literal.answer)
+            assert votes.confidence[row] == pytest.approx(float(literal.confidence), abs=1e-12)

@@ -1,0 +1,64 @@
+"""From keys to codes and back: however many keys there are, in whatever they are held, and what is no answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import demur as dm
+from demur.errors import InvalidValue
+
+ODD = object()
+
+
+@pytest.mark.parametrize("distinct", [3, 126, 127, 128, 254, 255, 256, 257, 3000])
+@pytest.mark.parametrize("nothing", [None, "nan"])
+def test_keys_vote_as_their_codes_do_however_many_there_are(distinct, nothing):
+    """One byte holds few of them. Paths without an answer are None, or a NaN each of its own, as tables have it."""
+    rng = np.random.default_rng(distinct)
+    codes = rng.integers(-1, distinct, (400, 7))
+    codes[:, :3] = codes[:, :1]  # so that some answers win
+    codes.ravel()[: min(distinct, 2800)] = np.arange(min(distinct, 2800))  # each of them is there
+    names = np.array([f"{code:04d}" for code in range(distinct)])
+    keys = [
+        [(None if nothing is None else float("nan")) if code < 0 else str(names[code]) for code in row]
+        for row in codes.tolist()
+    ]
+    keyed, coded = dm.vote(keys), dm.vote(codes)
+    assert keyed.answer.tolist() == [None if code < 0 else names[code] for code in coded.answer]
+    np.testing.assert_array_equal(keyed.confidence, coded.confidence)
+    np.testing.assert_array_equal(keyed.unanimous, coded.unanimous)
+    ragged = [row[: 1 + at % 7] for at, row in enumerate(keys)]
+    alone = [dm.vote([row]) for row in ragged[:50]]
+    together = dm.vote(ragged)
+    assert together.answer[:50].tolist() == [vote.answer[0] for vote in alone]
+    assert together.confidence[:50].tolist() == [vote.confidence[0] for vote in alone]
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        ([["a", "b"], ["c", ["nested"]]], r"an answer must be a string, a number or None, got \['nested'\]"),
+        ([["a", "b"], ["c", {1: 2}]], r"an answer must be a string, a number or None, got \{1: 2\}"),
+        ([["a", None], [2.5, ODD]], r"an answer must be a string, a number or None, got <object object"),
+        ([["a", ("t",)]], r"an answer must be a string, a number or None, got \('t',\)"),
+        ("abc", r"answers must be an integer array or a sequence of pools, got 'abc'"),
+        (b"abc", r"answers must be an integer array or a sequence of pools, got b'abc'"),
+        (7, r"answers must be an integer array or a sequence of pools, got 7"),
+        (None, r"answers must be an integer array or a sequence of pools, got None"),
+        ([["a"], "bc"], r"each pool must be a sequence of answers; pool 1 is 'bc'"),
+        (np.ma.array([[1, 2]], mask=[[True, False]]), r"^answers must not be a masked array"),
+        (np.array([[2**63 - 1, 5]]), r"answer codes must be below 2\*\*63 - 1, got 9223372036854775807"),
+        (np.empty((3, 0), dtype=int), r"at least one pool of at least one path, got shape \(3, 0\)"),
+    ],
+)
+def test_what_is_no_answer_is_named(answers, told):
+    with pytest.raises(InvalidValue, match=told):
+        dm.vote(answers)
+
+
+def test_numbers_that_are_equal_are_one_answer_and_no_number_is_none():
+    votes = dm.vote([[2, 2.0, np.float32(2), "2"], [float("nan"), np.float64("nan"), 0.0, -0.0], [float("nan")] * 4])
+    assert votes.answer.tolist() == [2, 0, None]
+    assert votes.confidence.tolist() == [0.75, 0.5, 0.0]
+    assert votes.has_answer.tolist() == [True, True, False]
