@@ -123,14 +123,16 @@ def test_a_person_overrules_the_judge_in_the_file(demur, qa, judge, tmp_path):
     assert after["accuracy"] == plain["accuracy"] != before["accuracy"]
 
 
-def test_verdicts_for_other_pools_change_nothing_and_that_is_said(demur, qa, judge):
+def test_verdicts_for_other_pools_are_no_labels_of_these(demur, qa, judge, tmp_path):
     demur("judge-labels", "new.jsonl", *judge, "-o", "verdicts.jsonl")
-    plain = demur("evaluate", qa, "--alpha", 0.3, "--n-cal", 30, "--json").json
     ran = demur("evaluate", qa, "--alpha", 0.3, "--n-cal", 30, "--label-verdicts", "verdicts.jsonl", "--json")
-    assert ran.json["accuracy"] == plain["accuracy"]
-    assert ran.json["points"] == plain["points"]
+    assert ran.code == 2
     assert "verdicts are about other questions, and change nothing" in ran.err
-    assert "answers that need a verdict have none yet, and count as wrong" in ran.err
+    assert "error: no verdict is about an answer in this file; ask for them with `demur judge-labels`" in ran.err
+    (tmp_path / "empty.jsonl").write_text("")
+    ran = demur("evaluate", qa, "--alpha", 0.3, "--n-cal", 30, "--label-verdicts", "empty.jsonl")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "empty.jsonl holds no verdicts" in ran.err
 
 
 def test_lenient_gold_is_flags_and_the_audit_names_them(demur, qa):

@@ -74,11 +74,11 @@ class VerdictFile:
         self._stream.flush()
         os.fsync(self._stream.fileno())
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
         if self._stream is not None:
             is_empty = self._stream.seek(0, os.SEEK_END) == 0
             self._stream.close()
-            if is_empty:  # nothing was said, so there is no file of what was said
+            if is_empty and failed is not None:  # nobody said anything, so there is no file of what was said
                 self.path.unlink(missing_ok=True)
 
     def _mend(self) -> None:
