@@ -318,7 +318,7 @@ def test_a_cell_says_what_counts_as_right(folder):
     assert lenient.baselines()["single path"] > strict.baselines()["single path"]
     assert lenient.votes(MAJORITY)[0].answer.tolist() == strict.votes(MAJORITY)[0].answer.tolist()
     (folder / "v.jsonl").write_text("")
-    judged = open_cell(replace(described.cells[0], gold_tolerance=None, label_verdicts="v.jsonl"), {})
-    assert any("answers that need a verdict have none yet" in note for note in judged.notes)
+    with pytest.raises(InvalidValue, match=r"v\.jsonl holds no verdicts"):
+        open_cell(replace(described.cells[0], gold_tolerance=None, label_verdicts="v.jsonl"), {})
     with pytest.raises(InvalidValue, match="strictly between 0 and 1"):
         open_cell(replace(described.cells[0], gold_tolerance=3.0), {})

@@ -176,9 +176,7 @@ def label_rule(
     correct: str | None, tolerance: Any = None, containment: bool = False, verdicts: Path | None = None
 ) -> demur.LabelRule:
     """What counts as right, as far as flags say."""
-    judged = None if verdicts is None else demur.read_verdicts(verdicts)
-    if judged is not None and not len(judged):
-        raise InvalidValue(f"{verdicts} holds no verdicts", "make some with `demur judge-labels`")
+    judged = None if verdicts is None else demur.read_verdicts(verdicts, labelling=True)
     return demur.LabelRule(correct, tolerance, containment, verdicts=judged)
 
 

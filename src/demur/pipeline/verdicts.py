@@ -25,9 +25,12 @@ from demur.records import question_digest
 _FIELDS = frozenset(("id", "question", "digest", "answer", "gold", "verdict", "by", "person", "drawn"))
 
 
-def read_verdicts(path: str | os.PathLike[str]) -> Verdicts:
-    """The verdicts of a file; an error names the file and the line."""
-    return Verdicts(_rows(Path(path)))
+def read_verdicts(path: str | os.PathLike[str], *, labelling: bool = False) -> Verdicts:
+    """The verdicts of a file; an error names the file and the line. One that is to label answers must hold some."""
+    verdicts = Verdicts(_rows(Path(path)))
+    if labelling and not len(verdicts):
+        raise InvalidValue(f"{path} holds no verdicts", "make some with `demur judge-labels`")
+    return verdicts
 
 
 def verdict_line(verdict: Verdict) -> str:

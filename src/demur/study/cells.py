@@ -172,7 +172,7 @@ def read_cell(described: CellDescription, source: PoolSource, timings: Mapping[s
 
 
 def _label_rule(described: CellDescription) -> LabelRule:
-    verdicts = None if described.label_verdicts is None else read_verdicts(described.label_verdicts)
+    verdicts = None if described.label_verdicts is None else read_verdicts(described.label_verdicts, labelling=True)
     tolerance = None if described.gold_tolerance is None else exact_tolerance(described.gold_tolerance)
     return LabelRule(described.correct, tolerance, described.gold_containment, verdicts=verdicts)
 
