@@ -170,3 +170,12 @@ def test_confidences_of_every_kind_of_number_are_counted_alike(kind):
         counted, plain = Evidence.of(key, correct[: len(nu)]), Evidence.of(np.array(nu, float), correct[: len(nu)])
         assert counted.levels.tolist() == plain.levels.tolist()
         assert (counted.right.tolist(), counted.wrong.tolist()) == (plain.right.tolist(), plain.wrong.tolist())
+
+
+def test_confidences_that_differ_in_the_last_bit_are_two_levels():
+    for value in (0.5, 0.25, 0.7, 1e-300):
+        pair = [value, np.nextafter(value, 1)]
+        for correct in ([True, True], [False, False], [True, False], [False, True]):
+            evidence = Evidence.of(pair, correct)
+            assert evidence.levels[:, 0].tolist() == pair
+            assert evidence.right.tolist() == [int(label) for label in correct]

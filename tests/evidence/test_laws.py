@@ -61,6 +61,7 @@ def test_the_usual_limit_is_the_95_percent_point_of_the_count_and_not_the_end_of
 )  # fmt: skip
 def test_the_capped_rates_of_the_theory(cap, mean, sd):
     law = ErrorLaw(20, 200)
+    assert (law.mean(), law.sd()) == (law.mean(1.0), law.sd(1.0)) == pytest.approx((20 / 201, 0.02106), abs=5.1e-6)
     assert law.mean(cap) == pytest.approx(mean, abs=5.1e-6)
     assert law.sd(cap) == pytest.approx(sd, abs=5.1e-6)
 

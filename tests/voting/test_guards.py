@@ -92,6 +92,12 @@ def test_numbers_of_every_kind_are_still_numbers():
         assert (dm.vote(ANSWERS, scores).confidence == expected).all()
 
 
+@pytest.mark.parametrize("scores", [object(), 5, "0.5", b"0.5", [object()], [["x", "y"]]])
+def test_what_holds_no_numbers_at_all_is_refused_as_scores(scores):
+    with pytest.raises(InvalidValue, match="scores must"):
+        dm.vote([["a", "b"]], scores)
+
+
 def test_a_list_that_holds_itself_ends():
     circle: list = []
     circle.append(circle)

@@ -178,7 +178,7 @@ def levels_below(levels: Floats, keys: Floats) -> NDArray[np.intp]:
 def _count_one_column(confidence: Floats, labels: NDArray[np.bool_]) -> tuple[Floats, Counts, Counts]:
     # Numbers in [0, 1] order like their bit patterns, whose top two bits are free: with the label in the lowest bit
     # one plain sort puts equal confidences together, and reads many times faster than an argsort.
-    packed = (confidence + 0.0).view(np.int64) << 1  # + 0.0 turns −0.0 into 0.0
+    packed = confidence.view(np.int64) << 1  # the sign of −0.0 falls off
     packed |= labels
     packed.sort()
     starts = np.flatnonzero(np.concatenate([[True], (packed[1:] ^ packed[:-1]) > 1]))  # other than in the label
