@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from demur import answers, backends, datasets, errors, scoring, tasks
     from demur.calibration import HighProbability, Marginal, Smoothed
     from demur.errors import DemurError
-    from demur.evaluation.audit import Audit, audit_policy
+    from demur.evaluation.audit import Audit, PolicyAudit, audit_policy
     from demur.evaluation.comparison import compare_scores
+    from demur.evaluation.outlook import Outlook, audit_outlook
     from demur.evaluation.repeated_splits import Evaluation, evaluate, evaluate_splits
     from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Interval, Separability, common_auc
     from demur.pipeline.answerer import Answerer
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
 _HOME = {
     "calibration": ("HighProbability", "Marginal", "Smoothed"),
     "errors": ("DemurError",),
-    "evaluation.audit": ("Audit", "audit_policy"),
+    "evaluation.audit": ("Audit", "PolicyAudit", "audit_policy"),
     "evaluation.comparison": ("compare_scores",),
+    "evaluation.outlook": ("Outlook", "audit_outlook"),
     "evaluation.repeated_splits": ("Evaluation", "evaluate", "evaluate_splits"),
     "evidence": ("AccuracyBand", "Evidence", "Frontier", "Hazards", "Interval", "Separability", "common_auc"),
     "pipeline.answerer": ("Answerer",),
@@ -72,12 +74,12 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "AccuracyBand", "Answerer", "Audit", "Decision", "DemurError", "Evaluation", "Evidence", "FieldChoice",
-    "Frontier", "Hazards", "HighProbability", "Interval", "LabelRule", "Marginal", "Path", "Pipeline", "Policy", "Pool",
-    "PoolSource", "Problem", "Separability", "Smoothed", "Store", "Template", "Vote", "VotedPools", "Votes",
-    "__version__", "answers", "audit_policy", "backends", "baselines", "calibrate", "common_auc", "compare_scores",
-    "datasets", "errors", "evaluate", "evaluate_splits", "exponential", "jitter", "linear", "mean_score",
-    "normalisers", "open_pools", "pipeline_of_policy", "read_key", "read_verdicts", "report_page", "scoring",
-    "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools",
+    "Frontier", "Hazards", "HighProbability", "Interval", "LabelRule", "Marginal", "Outlook", "Path", "Pipeline",
+    "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Separability", "Smoothed", "Store", "Template", "Vote",
+    "VotedPools", "Votes", "__version__", "answers", "audit_outlook", "audit_policy", "backends", "baselines",
+    "calibrate", "common_auc", "compare_scores", "datasets", "errors", "evaluate", "evaluate_splits", "exponential",
+    "jitter", "linear", "mean_score", "normalisers", "open_pools", "pipeline_of_policy", "read_key", "read_verdicts",
+    "report_page", "scoring", "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools",
 ]  # fmt: skip
 
 

@@ -128,10 +128,9 @@ def test_two_bare_numbers(demur, pools):
         text = demur("audit", "p.json", "--errors", errors, "--of", of).out.splitlines()
         for at, point in enumerate(facts["points"]):
             assert text[2 * at] == point["verdict"]
-            limit = percent(point["usual_at_most"])
-            assert text[2 * at + 1] == (
-                f"  In at least 95 % of audits of {of} questions {limit} or fewer are answered wrongly."
-            )
+            assert text[2 * at + 1] == f"  {point['outlook']['sentence']}"
+            assert point["outlook"]["surprising_above"] == round(point["usual_at_most"] * of)
+            assert f"surprising above {point['outlook']['surprising_above']} wrong" in text[2 * at + 1]
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)

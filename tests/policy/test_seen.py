@@ -33,6 +33,16 @@ def test_an_audit_leaves_out_the_mates_of_problems_that_calibrated():
     assert (audit.n, audit.left_out) == (31, 60)
 
 
+def test_problems_that_nothing_names_cannot_be_kept_back_for_an_audit():
+    """An audit could not tell them from those that calibrated, and would take all for new ones."""
+    votes, right, questions = dm.vote([["a", "a"]] * 60), [True] * 60, [f"Why {row}?" for row in range(60)]
+    for column in ({}, {"questions": [None, *questions[1:]]}, {"clusters": ["", None] * 30}):
+        with pytest.raises(dm.DemurError, match=r"without names cannot be kept back.*vote with ids"):
+            dm.calibrate(votes, right, alpha=0.1, hold_out=0.5, **column)
+    policy = dm.calibrate(votes, right, alpha=0.1, hold_out=0.5, questions=questions)
+    assert dm.audit_policy(policy, votes, right, questions=questions).left_out == 30
+
+
 def test_problems_of_the_same_text_with_other_options_are_other_problems():
     def pool(name, options):
         return Pool(Problem(name, "Which is prime?", ("A",), extra={"options": options}), (Path("A"), Path("A")))

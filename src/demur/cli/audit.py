@@ -28,7 +28,7 @@ from demur.cli.options import (
     option,
     vote_by_policy,
 )
-from demur.cli.plot import plot_frontier
+from demur.cli.plot import plot_frontier, plot_outlook
 from demur.errors import InvalidValue
 
 NAME = "audit"
@@ -45,6 +45,10 @@ Examples:
 
 `demur audit policy.json --errors 13 --of 500 --alpha 0.05`
 """
+
+
+_DRAWN = 2
+"""Operating points of which the law of audits is drawn."""
 
 
 def run(
@@ -80,15 +84,15 @@ def run(
     else:
         loaded = load_policy(policy, key_file)
         rule = label_rule(correct, gold_tolerance, gold_containment, label_verdicts)
-        facts = _audit(
-            loaded, vote_by_policy(file, run_name, loaded, labelled=True, correct=rule, partial=partial, task=task)
-        )
+        voted = vote_by_policy(file, run_name, loaded, labelled=True, correct=rule, partial=partial, task=task)
+        audit = demur.audit_policy(loaded, voted)
+        facts = _audit(loaded, audit)
     if json:
         output.emit(facts)
     elif errors is not None:
         _show_check(facts)
     else:
-        _show_audit(facts)
+        _show_audit(facts, audit)
 
 
 def _check(policy: demur.Policy, errors: int, of: int, alpha: Any, guarantee: str | None) -> dict[str, Any]:
@@ -101,22 +105,22 @@ def _check(policy: demur.Policy, errors: int, of: int, alpha: Any, guarantee: st
             "the pools themselves: demur audit POOLS --policy POLICY"
         )
     rules = policy.points if alpha is None and guarantee is None else (policy.point(alpha, guarantee),)
-    checks = [Consistency.of(rule, errors, of, points=len(rules)) for rule in rules]
-    return {"n": of, "unit": policy.unit, "points": [check.document() for check in checks]}
+    points = []
+    for rule in rules:
+        ahead = demur.audit_outlook(policy, of, alpha=rule.alpha, guarantee=rule.guarantee.name)
+        found = Consistency.of(rule, errors, of, points=len(rules)).document()
+        points.append({**found, "outlook": ahead.document()})
+    return {"n": of, "unit": policy.unit, "points": points}
 
 
 def _show_check(facts: dict[str, Any]) -> None:
     for point in facts["points"]:
         output.say(point["verdict"])
         if point["feasible"]:
-            usual = output.percent(point["usual_at_most"])
-            output.say(
-                f"  In at least 95 % of audits of {facts['n']} {facts['unit']}s {usual} or fewer are answered wrongly."
-            )
+            output.say(f"  {point['outlook']['sentence']}")
 
 
-def _audit(policy: demur.Policy, voted: demur.VotedPools) -> dict[str, Any]:
-    audit = demur.audit_policy(policy, voted)
+def _audit(policy: demur.Policy, audit: demur.PolicyAudit) -> dict[str, Any]:
     return {
         **{name: getattr(audit, name) for name in ("problems", "left_out", "duplicates", "n", "unit", "questions")},
         **output.frontier_facts(audit.frontier),
@@ -126,7 +130,7 @@ def _audit(policy: demur.Policy, voted: demur.VotedPools) -> dict[str, Any]:
     }
 
 
-def _show_audit(facts: dict[str, Any]) -> None:
+def _show_audit(facts: dict[str, Any], audit: demur.PolicyAudit) -> None:
     left_out, again, points = facts["left_out"], facts["duplicates"], facts["points"]
     output.say(
         f"{facts['n']} {facts['unit']}s the policy has not seen"
@@ -151,7 +155,10 @@ def _show_audit(facts: dict[str, Any]) -> None:
         columns = {"guarantee": lambda point: point["guarantee"].replace("_", " "), **columns}
     if facts["unit"] == "cluster":
         columns = {**columns, f"of all {facts['questions']} questions wrongly": rate("confident_error_per_question")}
+    output.say(*(point.outlook.sentence for point in audit if point.rule.feasible))
     output.table_of("Audit", points, columns)
+    for point in audit.points[:_DRAWN]:
+        plot_outlook(point.outlook, point.errors)
     plot_frontier(facts["frontier"], [(p["alpha"], p["answered"], p["selective_accuracy"]) for p in points])
     output.say(*(point["verdict"] for point in points))
     for point in points:

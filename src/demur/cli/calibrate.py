@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -96,19 +97,30 @@ def run(
     )
     if out is not None:
         policy.save(out, key=key)
-    held_out = len(voted.split(hold_out=hold_out, seed=seed or 0).test) if hold_out else 0
+    kept_back = voted.take(voted.split(hold_out=hold_out, seed=seed or 0).test) if hold_out else None
+    held_out = 0 if kept_back is None else len(kept_back)
     facts = {
         "policy": None if out is None else str(out),
         "problems": len(voted) - held_out - policy.unscored,
         "held_out": held_out,
         "left_out": source.left_out,
         **policy_facts(policy),
+        "audits": [] if kept_back is None else _audits_ahead(policy, kept_back),
         "warnings": [*voted.score_warnings(), *policy.size_warnings()],
     }
     if json:
         output.emit(facts)
     else:
         _show(facts)
+
+
+def _audits_ahead(policy: demur.Policy, kept_back: demur.VotedPools) -> list[dict[str, Any]]:
+    """What an audit of the problems that were kept back may find."""
+    sizes = Counter(kept_back.votes.n_paths[kept_back.counted].tolist())
+    rules = [rule for rule in policy.points if rule.feasible]
+    return [
+        demur.audit_outlook(policy, sizes, alpha=rule.alpha, guarantee=rule.guarantee.name).document() for rule in rules
+    ]
 
 
 def policy_facts(policy: demur.Policy) -> dict[str, Any]:
@@ -211,4 +223,5 @@ def _show(facts: dict[str, Any]) -> None:
         "The promise is about all questions together: it is not that any one answer is right, nor that a share "
         "1 − alpha of the answers given are."
     )
+    output.say(*(f"Before you audit: {ahead['sentence']}" for ahead in facts["audits"]))
     output.wrote(facts["policy"])

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from demur.cli import output
 
+if TYPE_CHECKING:
+    from demur.evaluation.outlook import Outlook
+
 _WIDTH, _HEIGHT = 60, 12
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_BAR_HEIGHT = 4
 
 
 def text_plot(
@@ -54,3 +60,33 @@ def plot_frontier(curve: Mapping[str, Sequence[float]], points: Sequence[tuple[f
     if drawn:
         output.say(drawn)
         output.say("        " + ", ".join(f"{letter}: alpha {alpha:g}" for letter, alpha in seen.items()))
+
+
+def plot_outlook(outlook: Outlook, found: int | None = None) -> None:
+    """How many wrong answers audits find if the promise holds, and how many this one found, if it is known."""
+    if not outlook.rule.feasible:
+        return
+    alpha, n, limit = outlook.rule.alpha, outlook.n, outlook.surprising_above
+    likely = [count for count, chance in enumerate(outlook.counts.tolist()) if chance > 1e-4]
+    shown = max(*likely, limit, math.ceil(alpha * n), found or 0) + 2
+
+    def column(count: float) -> int:
+        return int((count + 0.5) / shown * _WIDTH)
+
+    counts = [*outlook.counts.tolist()[:shown], *[0.0] * (shown - n - 1)]
+    heights = [counts[int((at + 0.5) / _WIDTH * shown)] for at in range(_WIDTH)]
+    top = max(heights)
+    output.say(f"        wrong answers in audits of {n} {outlook.unit}s, if alpha = {alpha:g} is kept:")
+    for row in range(_BAR_HEIGHT, 0, -1):
+        levels = (round(height / top * 8 * _BAR_HEIGHT) - 8 * (row - 1) for height in heights)
+        output.say("        " + "".join(_EIGHTHS[min(8, max(0, level))] for level in levels).rstrip())
+    output.say("        " + "─" * _WIDTH)
+    marks = {"α": (alpha * n, f"alpha {alpha:g}"), "▸": (limit, f"surprising above {limit} ({limit / n:.1%})")}
+    line = [" "] * _WIDTH
+    for sign, (count, _) in marks.items():
+        line[column(count)] = sign
+    output.say(f"        {''.join(line).rstrip()}")
+    if found is not None:
+        output.say(f"        {' ' * column(found)}▲")
+        marks["▲"] = (found, f"this audit: {found} ({found / n:.1%})")
+    output.say("        " + ", ".join(f"{sign} {meaning}" for sign, (_, meaning) in marks.items()))

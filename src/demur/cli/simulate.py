@@ -15,13 +15,13 @@ from demur.cli.replacing import POOLS, refuse_overwriting
 NAME = "simulate"
 HELP = """Write simulated pools with a known truth, to try everything without a model.
 
-Example: `demur simulate -o pools.jsonl --problems 1000 && demur calibrate pools.jsonl --score simulated`
+Example: `demur simulate -o pools.jsonl && demur calibrate pools.jsonl --score simulated`
 """
 
 
 def run(
     out: Annotated[Path, option("--out", "FILE", "Where to write (.jsonl or .jsonl.gz).", "-o")],
-    problems: Annotated[int, typer.Option("--problems", "-n", help="How many problems.")] = 1000,
+    problems: Annotated[int, typer.Option("--problems", "-n", help="How many problems.")] = 4000,
     paths: Annotated[int, typer.Option("--paths", "-m", help="Paths per problem.")] = 16,
     separation: Annotated[float, typer.Option(help="How much higher right paths score, in standard deviations.")] = 0.7,
     missing: Annotated[float, typer.Option(help="Share of paths without an answer.")] = 0.02,

@@ -9,7 +9,7 @@ calibration ones, or that votes were made another way.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from demur.calibration import CLUSTER, QUESTION, Rule, forecast
 from demur.errors import CalibrationLeak, InvalidValue
+from demur.evaluation.outlook import Outlook, audit_outlook
 from demur.evidence.counts import Evidence
 from demur.evidence.frontier import Frontier
 from demur.evidence.laws import CountLaw
@@ -93,6 +94,8 @@ class Audit(Consistency):
     """Questions that were not answered because a path has no score."""
     confident_error_per_question: float
     """Over all questions, where clusters are counted; else the rate itself. No promise is about it."""
+    outlook: Outlook
+    """What was to be expected of such an audit."""
 
     def document(self) -> dict[str, Any]:
         """As plain values."""
@@ -105,7 +108,7 @@ class Audit(Consistency):
             "unscored",
         )
         known = {name: getattr(self, name) for name in (*rates, "confident_error_per_question")}
-        return {**super().document(), **known}
+        return {**super().document(), **known, "outlook": self.outlook.document()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +179,9 @@ def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: Rows
     every_error = decided.answered & ~voted.labelled
     is_answered, labels, sizes = decided.answered[fresh], voted.labelled[fresh], voted.votes.n_paths[fresh]
     n, given, errors = len(fresh), int(is_answered.sum()), int(every_error[fresh].sum())
-    law = policy.law_on(rule, dict(zip(*(part.tolist() for part in np.unique(sizes, return_counts=True)), strict=True)))
+    fresh_sizes = dict(zip(*(part.tolist() for part in np.unique(sizes, return_counts=True)), strict=True))
+    law = policy.law_on(rule, fresh_sizes)
+    ahead = audit_outlook(policy, fresh_sizes, alpha=rule.alpha, guarantee=rule.guarantee.name)
     return Audit(
         **vars(Consistency.of(rule, errors, n, points=len(policy.points), law=law, unit=unit)),
         expected_confident_error=forecast(policy.strata, rule).expected_confident_error,
@@ -186,6 +191,7 @@ def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: Rows
         of_rare_size=int(decided.of_rare_size[fresh].sum()),
         unscored=int(decided.unscored[fresh].sum()),
         confident_error_per_question=float(every_error[new].mean()) if voted.clustered else errors / n,
+        outlook=replace(ahead, unit=unit),
     )
 
 
@@ -200,7 +206,7 @@ def _verdict(rule: Rule, counted: str, rate: float, errors: int, p_value: float,
     if not rule.feasible:
         return f"Abstains always: {rule.n} calibration {rule.unit}s are too few for alpha = {rule.alpha:g}."
     told = f"{rate:.3g} against alpha = {rule.alpha:g}, p = {p_value:.3g}"
-    counted = f"{errors} wrong answers in {counted} ({told})"
+    counted = f"{errors} wrong answer{'s' * (errors != 1)} in {counted} ({told})"
     if p_value >= UNUSUAL:
         return f"Consistent with the promise: {counted}."
     if consistent:

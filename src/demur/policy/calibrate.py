@@ -17,6 +17,7 @@ from demur.policy.seen import Seen
 from demur.pools.label_rule import LabelRule
 from demur.pools.splits import Texts
 from demur.pools.voted_pools import VotedPools
+from demur.records import is_nothing
 from demur.voting.votes import Votes
 
 Alphas = Level | Sequence[Level]
@@ -49,6 +50,7 @@ def calibrate(
     given.labelled  # noqa: B018 - before anything else: without labels there is nothing to calibrate on
     guarantees = as_guarantees(alpha, guarantee)
     if hold_out:
+        _refuse_nameless(given)
         given = given.take(given.split(hold_out=hold_out, seed=seed).calibration)
     voted = given.scored
     voted.refuse_fitted()
@@ -70,6 +72,15 @@ def calibrate(
     seen = Seen.of(known, given.questions, given.clusters, hold_out or None)
     recipe, upstream, unscored = voted.votes.recipe, voted.votes.upstream, len(given) - len(voted)
     return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored, labels)
+
+
+def _refuse_nameless(voted: VotedPools) -> None:
+    """Raise if something does not tell one problem from another: an audit could not leave out those that calibrated."""
+    named = voted.votes.ids is not None or any(
+        column is not None and not any(map(is_nothing, column)) for column in (voted.questions, voted.clusters)
+    )
+    if not named:
+        raise InvalidValue("problems without names cannot be kept back: nothing tells them apart", "vote with {ids}")
 
 
 def as_guarantees(alpha: Alphas | None, guarantee: Guarantees | None) -> list[Guarantee]:

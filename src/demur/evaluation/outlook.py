@@ -1,0 +1,88 @@
+"""What to expect of one audit, said before anybody looks at it.
+
+A promise is about the average over calibration sets and questions, so about half of all single audits find more than
+alpha answered wrongly although it holds. People who have not been told so take the first such audit for a failure.
+
+Where no two votes tie at the threshold, the law used here is the one that audits are judged by. Where votes tie there,
+or where all of them are answered, errors are fewer than the promise allows: as many as calibration had above the
+threshold, and one more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from demur.calibration import Level, Rule, exact_alpha
+from demur.errors import InvalidValue
+from demur.evidence.counts import Floats
+from demur.evidence.laws import CountLaw, ErrorLaw, SumLaw
+from demur.policy.policy import Policy
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """How many wrong answers audits of one size find, if the promise of a rule holds."""
+
+    rule: Rule
+    n: int
+    """Audited questions."""
+    unit: str
+    counts: Floats
+    """P(J = 0), …, P(J = n) of the number J of questions answered wrongly."""
+    surprising_above: int
+    """At least 95 % of such audits find no more, whatever ties."""
+
+    @property
+    def above_alpha(self) -> float:
+        """The share of such audits that find more than alpha answered wrongly, though the promise holds."""
+        level = getattr(self.rule.guarantee, "level", None) or exact_alpha(self.rule.alpha)
+        allowed = math.floor(level * self.n)  # the largest count whose rate does not exceed alpha
+        return min(1.0, float(self.counts[allowed + 1 :].sum()))
+
+    @property
+    def sentence(self) -> str:
+        if not self.rule.feasible:
+            return f"Nothing will be answered: {self.rule.too_few}."
+        share = 100 * self.above_alpha
+        often = "fewer than 1" if share < 0.5 else f"about {share:.0f}"
+        return (
+            f"Of 100 audits of {self.n} {self.unit}s {often} would find more than alpha = {self.rule.alpha:g} answered "
+            "wrongly though the promise holds: it is about the average. "
+            f"One is surprising above {self.surprising_above} wrong ({self.surprising_above / self.n:.1%})."
+        )
+
+    def document(self) -> dict[str, Any]:
+        """As plain values."""
+        names = ("n", "unit", "above_alpha", "surprising_above", "sentence")
+        return {name: getattr(self, name) for name in names}
+
+
+def audit_outlook(
+    policy: Policy, n: int | Mapping[int, int], *, alpha: Level | None = None, guarantee: str | None = None
+) -> Outlook:
+    """What to expect of an audit on n new questions, or on so many of each number of paths."""
+    rule = policy.point(alpha, guarantee)
+    sizes = {policy.n_paths: n} if isinstance(n, int) else dict(n)
+    fresh = sum(sizes.values())
+    if fresh < 1:
+        raise InvalidValue(f"an audit needs at least one question, got {n!r}")
+    limit = policy.law_on(rule, sizes).usual_at_most(fresh)
+    return Outlook(rule, fresh, rule.unit, _law(policy, rule, sizes).counts(fresh), limit)
+
+
+def _law(policy: Policy, rule: Rule, sizes: Mapping[int, int]) -> CountLaw:
+    if policy.strata.by_chance or len(policy.sizes) == 1:
+        return _lowered(rule.law, rule.answered(policy.strata)[1])
+    laws = {size: ErrorLaw(0, 0) for size in sizes}
+    for size, evidence in policy.strata.by_size.items():
+        if size in sizes and rule.takes(size):
+            laws[size] = _lowered(rule.guarantee.law(evidence.n), evidence.above(rule.threshold_of(size))[1])
+    return SumLaw(tuple((law, sizes[size]) for size, law in laws.items()))
+
+
+def _lowered(law: ErrorLaw, wrong: int) -> ErrorLaw:
+    """A law with the rank that the errors above the threshold have: a lower one where votes tie or all are answered."""
+    return ErrorLaw(min(law.k, wrong + 1), law.n)
