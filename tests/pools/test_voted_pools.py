@@ -131,3 +131,9 @@ def test_a_leak_is_told_by_the_first_problem_that_leaks():
     with pytest.raises(CalibrationLeak, match=r"\('x'\); fit it on a tune split"):
         VotedPools.of(votes, [True] * 4).refuse_fitted()
     VotedPools.of(dm.vote([["a"]] * 4, ids=list("wxyz"), fitted_on=["v"]), [True] * 4).refuse_fitted()
+
+
+def test_labels_given_as_a_list_are_an_array_from_then_on():
+    ready = VotedPools(dm.vote([["a"]] * 3), [True, False, True])
+    assert ready.correct.dtype == bool
+    assert ready.take(np.array([1, 2])).correct.tolist() == [False, True]
