@@ -335,7 +335,8 @@ def test_jitter_without_questions_depends_on_the_id_and_the_seed_alone():
     [
         (lambda: dm.vote([[A, B]], [[1.0, float("nan")]]), r"finite; pool 0 has nan at path 1"),
         (lambda: dm.vote([[A], [A]], [[1.0], [float("inf")]]), r"finite; pool 1 has inf at path 0"),
-        (lambda: dm.vote([[A, B]], [[1.0]]), r"shape of answers"),
+        (lambda: dm.vote([[A, B]], [[1.0]]), r"the shape of answers, \(1, 2\), got \(1, 1\)"),
+        (lambda: dm.vote([[A, B], [A]], np.ones((2, 2))), r"\(2, 2\) with pools of different size, got \(2, 2\)"),
         (lambda: dm.vote([[A, B], [A]], [[1.0, 2.0], [1.0, 2.0]]), r"one number per path"),
         (lambda: dm.vote([[A, B]], [["x", "y"]]), r"scores must be numbers"),
         (lambda: dm.vote([[A, B]], [[-1.0, 1.0]], weight=dm.linear()), r"linear weights.*pool_minmax or rank"),
