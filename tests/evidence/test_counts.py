@@ -110,6 +110,19 @@ def test_secondary_keys_sum_out():
     assert evidence.by_confidence.wrong.tolist() == [1, 1]
 
 
+@given(rows)
+def test_summing_out_secondary_keys_is_counting_without_them(table):
+    nu, second, correct = columns(table)
+    summed, counted = Evidence.of(np.stack([nu, second], axis=1), correct).by_confidence, Evidence.of(nu, correct)
+    for name in ("levels", "right", "wrong"):
+        np.testing.assert_array_equal(getattr(summed, name), getattr(counted, name))
+
+
+def test_only_wrong_votes_with_some_confidence_can_be_confident_errors():
+    evidence = Evidence.of([[0.0, 5.0], [0.0, 6.0], [0.5, -1.0], [1.0, 0.0]], [False, True, False, False])
+    assert evidence.confident_wrong == 2 / 4
+
+
 @pytest.mark.parametrize(
     ("labels", "rule"),
     [
@@ -117,11 +130,19 @@ def test_secondary_keys_sum_out():
         (["yes", "no"], "must hold booleans"),
         ([True, None], "must hold booleans"),
         ([True], "one label per vote, 2 of them"),
+        (np.array([True, "no"], dtype=object), "must hold booleans"),
+        (np.ma.array([True, False], mask=[False, True]), "^correct must not be a masked array"),
     ],
 )
 def test_labels_that_are_not_booleans_are_refused(labels, rule):
     with pytest.raises(InvalidValue, match=rule):
         Evidence.of([0.5, 0.6], labels)
+
+
+@pytest.mark.parametrize("held", [list, tuple, np.array, lambda labels: np.array(labels, dtype=object)])
+def test_booleans_are_labels_in_whatever_they_are_held(held):
+    evidence = Evidence.of([0.5, 0.6], held([True, np.False_]))
+    assert (evidence.right.tolist(), evidence.wrong.tolist()) == ([1, 0], [0, 1])
 
 
 def test_empty_calibration_and_confidences_outside_the_unit_interval_are_refused():

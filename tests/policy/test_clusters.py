@@ -135,3 +135,11 @@ def test_the_forecast_per_question_is_of_the_alpha_that_is_named_and_only_where_
         assert (every.alpha, every.answered) == (alpha, answered.mean())
         assert every.confident_error == (answered & ~right).mean()
     assert dm.calibrate(votes, right, alpha=0.1).forecast_per_question() is None
+
+
+@pytest.mark.parametrize("by_chance", [False, True])
+def test_sizes_that_vary_by_chance_do_so_for_clusters_and_for_all_their_questions(by_chance):
+    votes = dm.vote([["a"] * (2 + row % 2) for row in range(80)])
+    clusters = [f"c{row // 2}" for row in range(80)]
+    policy = dm.calibrate(votes, [True] * 80, alpha=0.2, clusters=clusters, sizes_by_chance=by_chance)
+    assert (policy.strata.by_chance, policy.every_question.by_chance) == (by_chance, by_chance)

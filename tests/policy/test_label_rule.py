@@ -134,6 +134,16 @@ def test_the_refusal_names_what_makes_the_rules_equal():
     with pytest.raises(LabelMismatch) as refused:
         dm.audit_policy(plain, dm.vote_pools(source(30, first=100), correct="ok"))
     assert refused.value.remedy == "leave {correct=ok} out, or calibrate again"
+    lenient = LabelRule(tolerance="0.01", containment=True)
+    with pytest.raises(LabelMismatch) as refused:
+        dm.audit_policy(plain, dm.vote_pools(source(30, first=100), correct=lenient))
+    assert refused.value.remedy == "leave {gold_tolerance=0.01} and {gold_containment=True} out, or calibrate again"
+    with pytest.raises(LabelMismatch) as refused:
+        dm.audit_policy(policy, dm.vote_pools(source(30, first=100), correct="ok"))
+    assert refused.value.remedy == (
+        "label these with {gold_tolerance=0.01} and {gold_containment=True}, and without {correct=ok}, "
+        "or calibrate again"
+    )
 
 
 def test_another_judge_is_another_rule_and_more_checks_of_the_same_are_not():

@@ -195,8 +195,11 @@ def test_a_column_breaks_ties_when_deciding_too():
 
 def test_too_few_labels_give_a_policy_that_abstains_always_and_says_what_it_needs():
     votes = dm.vote([["a", "a"]] * 5)
-    with pytest.warns(InfeasibleWarning, match="5 calibration questions are too few for alpha = 0.05.*needs 19"):
+    with pytest.warns(InfeasibleWarning) as told:
         policy = dm.calibrate(votes, [True] * 5, alpha=0.05)
+    assert [str(warning.message) for warning in told] == [
+        "5 calibration questions are too few for alpha = 0.05 (marginal), which needs 19; the policy abstains always"
+    ]
     assert not policy.feasible
     assert policy.threshold == 1.0
     decision = policy.decide(["a", "a"])
@@ -205,6 +208,23 @@ def test_too_few_labels_give_a_policy_that_abstains_always_and_says_what_it_need
     assert "abstains always" in policy.summary()
     with pytest.raises(InsufficientCalibration, match="needs 19"):
         dm.calibrate(votes, [True] * 5, alpha=0.05, strict=True)
+
+
+def test_a_warning_points_at_the_line_that_calibrates():
+    with pytest.warns(InfeasibleWarning) as told:
+        dm.calibrate(dm.vote([["a", "a"]] * 5), [True] * 5, alpha=0.05)
+    assert [warning.filename for warning in told] == [__file__]
+
+
+def test_the_seed_draws_which_problems_are_held_out():
+    ids = [f"q{row}" for row in range(200)]
+    votes = dm.vote([["a", "a"]] * 200, ids=ids)
+    seen = {
+        seed: dm.calibrate(votes, [True] * 200, alpha=0.1, hold_out=0.5, seed=seed).seen.rows(ids) for seed in (0, 1)
+    }
+    assert [len(rows) for rows in seen.values()] == [100, 100]
+    assert seen[0] != seen[1]
+    assert seen[0] == dm.calibrate(votes, [True] * 200, alpha=0.1, hold_out=0.5).seen.rows(ids)
 
 
 def test_sets_that_are_all_right_or_all_wrong_are_valid_input():

@@ -120,6 +120,14 @@ def test_single_pools_of_unseen_sizes_abstain_among_others_and_are_refused_alone
         mostly_ten.decide_votes(dm.vote([["1"] * 7, ["1"] * 12]))
 
 
+def test_many_sizes_are_told_by_the_smallest_and_the_largest():
+    policy = calibrated([(size, size, True) for size in (3, 4, 7, 9) for _ in range(20)], 0.2)
+    assert policy.told_sizes == "3 to 9"
+    assert calibrated([(size, size, True) for size in (3, 4, 7) for _ in range(20)], 0.2).told_sizes == "3 to 7"
+    with pytest.raises(PipelineMismatch, match="n_paths is 3 to 9 in the policy, 12 in this pool"):
+        policy.decide(["a"] * 12)
+
+
 @pytest.mark.parametrize("by_chance", [False, True])
 def test_a_policy_of_one_size_answers_no_other_among_its_own(by_chance):
     policy = calibrated([(4, 4, True)] * 30, 0.1, sizes_by_chance=by_chance)

@@ -131,3 +131,17 @@ def test_a_leak_is_told_by_the_first_problem_that_leaks():
     with pytest.raises(CalibrationLeak, match=r"\('x'\); fit it on a tune split"):
         VotedPools.of(votes, [True] * 4).refuse_fitted()
     VotedPools.of(dm.vote([["a"]] * 4, ids=list("wxyz"), fitted_on=["v"]), [True] * 4).refuse_fitted()
+
+
+def test_labels_given_as_a_list_are_an_array_from_then_on():
+    ready = VotedPools(dm.vote([["a"]] * 3), [True, False, True])
+    assert ready.correct.dtype == bool
+    assert ready.take(np.array([1, 2])).correct.tolist() == [False, True]
+
+
+def test_problems_without_names_go_by_their_rows():
+    nameless = VotedPools(dm.vote([["a"]] * 100), [True] * 100)
+    assert nameless.ids == [str(row) for row in range(100)]
+    held_out = nameless.split(hold_out=0.5, seed=0).test.tolist()
+    assert len(held_out) == 50
+    assert held_out not in (list(range(50)), list(range(50, 100)))  # drawn, not cut off

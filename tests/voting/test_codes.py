@@ -11,6 +11,13 @@ from demur.errors import InvalidValue
 ODD = object()
 
 
+class Unhashable(float):
+    """A number that cannot be looked up, for it says what equals it and not how it hashes."""
+
+    def __eq__(self, other):
+        return float(self) == other
+
+
 @pytest.mark.parametrize("distinct", [3, 126, 127, 128, 254, 255, 256, 257, 3000])
 @pytest.mark.parametrize("nothing", [None, "nan"])
 def test_keys_vote_as_their_codes_do_however_many_there_are(distinct, nothing):
@@ -42,6 +49,8 @@ def test_keys_vote_as_their_codes_do_however_many_there_are(distinct, nothing):
         ([["a", "b"], ["c", {1: 2}]], r"an answer must be a string, a number or None, got \{1: 2\}"),
         ([["a", None], [2.5, ODD]], r"an answer must be a string, a number or None, got <object object"),
         ([["a", ("t",)]], r"an answer must be a string, a number or None, got \('t',\)"),
+        ([["a", ("t", ["nested"])]], r"an answer must be a string, a number or None, got \('t', \['nested'\]\)"),
+        ([["a", Unhashable(1.5)]], r"an answer must be a string, a number or None, got 1.5"),
         ("abc", r"answers must be an integer array or a sequence of pools, got 'abc'"),
         (b"abc", r"answers must be an integer array or a sequence of pools, got b'abc'"),
         (7, r"answers must be an integer array or a sequence of pools, got 7"),

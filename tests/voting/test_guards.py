@@ -204,7 +204,8 @@ def test_a_tie_break_of_ones_own_gives_no_labels():
     for wrong in (np.zeros(39), np.zeros((40, 1)), np.where(correct, np.nan, 1.0)):
         with pytest.raises(InvalidValue, match="one number per pool, 40 of them"):
             dm.vote(answers, tie_break=Told(wrong))
-    assert dm.vote(answers, tie_break=Told(np.arange(40))).secondary.tolist() == list(range(40))
+    whole = dm.vote(answers, tie_break=Told(np.arange(40))).secondary
+    assert (whole.dtype, whole.tolist()) == (float, list(range(40)))
 
 
 def test_the_bare_constructor_of_voted_pools_has_the_same_guards():
@@ -261,3 +262,52 @@ def test_labels_as_scores_are_found_out_in_pools_of_different_sizes_and_by_the_w
 def test_what_fills_up_smaller_pools_is_no_third_value_that_would_hide_the_labels(low, high):
     with pytest.raises(InvalidValue, match="the scores are the labels"):
         VotedPools(*labels_as_scores_of_ragged_pools(low, high))
+
+
+def test_labels_as_scores_are_found_out_where_they_only_break_ties():
+    scores = np.repeat(RIGHT[:, None] * 1.0, 3, axis=1)
+    with pytest.raises(InvalidValue, match="the scores are the labels"):
+        dm.calibrate(dm.vote(POOLS, scores, weight=dm.uniform(), tie_break=dm.mean_score()), RIGHT, alpha=0.2)
+
+
+def test_scores_without_a_say_may_be_anything():
+    scores = np.repeat(RIGHT[:, None] * 1.0, 3, axis=1)
+    without = dm.calibrate(dm.vote(POOLS), RIGHT, alpha=0.2)
+    assert dm.calibrate(dm.vote(POOLS, scores, weight=dm.uniform()), RIGHT, alpha=0.2).threshold == without.threshold
+
+
+def test_the_majority_vote_weighs_all_paths_alike_though_scores_break_its_ties():
+    huge = [[1e308, -1e308, 0.0]]  # what no normaliser takes, were it asked
+    how = {"weight": dm.uniform(), "normaliser": dm.normalisers.pool_z}
+    votes = dm.vote([["a", "a", "b"]], huge, tie_break=dm.mean_score(), **how)
+    assert votes.weights(0) == [1.0, 1.0, 1.0]
+    assert votes[0].tally == {"a": 2.0, "b": 1.0}
+
+
+@pytest.mark.parametrize("votes", [19, 20])
+@pytest.mark.parametrize("unanswered", [0, 3])
+def test_from_twenty_answered_votes_on_labels_are_no_coincidence(votes, unanswered):
+    right = np.arange(votes + unanswered) % 2 > 0
+    right[votes:] = False
+    pools = [["a", "a"]] * votes + [[None, None]] * unanswered
+    held = (
+        dm.vote(pools, np.repeat(right[:, None] * 1.0, 2, axis=1)),
+        dm.vote(pools, tie_break=right * 1.0),
+    )
+    for leaking in held:
+        if votes < 20:
+            VotedPools(leaking, right)
+        else:
+            with pytest.raises(InvalidValue, match=r"the scores are the labels|is the label itself"):
+                VotedPools(leaking, right)
+
+
+def test_a_column_that_is_one_number_for_wrong_votes_alone_is_no_label():
+    VotedPools(dm.vote(POOLS, tie_break=np.where(RIGHT, np.arange(60.0), -1.0)), RIGHT)
+    VotedPools(dm.vote(POOLS, tie_break=np.where(RIGHT, -1.0, np.arange(60.0))), RIGHT)
+    VotedPools(dm.vote(POOLS, tie_break=np.ones(60)), RIGHT)
+
+
+def test_the_same_few_questions_draw_the_same_jitter_and_that_is_no_label():
+    questions = ["Which one?" if right else "And which other?" for right in RIGHT]
+    VotedPools(dm.vote(POOLS, tie_break=dm.jitter(1), questions=questions), RIGHT)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import demur as dm
 from demur.errors import InvalidValue, NoJitterWarning
-from demur.voting._exact_sums import row_sums
+from demur.voting._exact_sums import grid, row_sums
 from demur.voting.one_pool import vote_one
 from demur.voting.recipe import Recipe
 from demur.voting.tie_breaks import Column, sources_of
@@ -113,6 +113,28 @@ def test_full_of_ties_and_whatever_breaks_them_a_pool_alone_is_that_pool_in_a_ta
 def test_the_winner_comes_first_though_another_has_as_much():
     alone = vote_one(Recipe(dm.linear()), ["a", "a", "b", "b"], [2.0, 2.0, 3.0, 1.0])
     assert list(alone.tally) == list(alone.support) == ["b", "a"]
+
+
+def test_behind_the_winner_answers_come_by_tally_then_by_paths_then_by_key():
+    keys = ["a", "b", "c", "d", "d", "e", "w"]
+    alone = vote_one(Recipe(dm.linear()), keys, [0.5, 0.75, 0.5, 0.25, 0.25, 0.25, 1.0])
+    assert list(alone.tally) == list(alone.support) == ["w", "b", "d", "a", "c", "e"]
+
+
+@pytest.mark.parametrize(("less", "winner"), [(40, "a"), (42, "b")])
+def test_tallies_that_differ_by_just_the_width_of_a_tie_are_tied(less, winner):
+    one = grid(4)  # the whole number that stands for the largest weight
+    nothing = 4e13 - (2 * one - less)  # so that all weights add up to 4e13, of which 1e-12 is 40
+    weights = np.array([(one - less) / 2, (one - less) / 2, one, nothing]) / one
+    keys = ["a", "a", "b", None]  # where they are tied, the answer with more paths wins
+    assert vote_one(Recipe(dm.linear()), keys, weights.tolist()).answer == winner
+    assert dm.vote([keys], [weights], weight=dm.linear()).answer[0] == winner
+
+
+def test_the_smallest_weight_there_is_wins_a_tie_against_none():
+    keys, values = [None, "a", "b"], [1.0, 0.0, 1 / grid(3)]
+    assert vote_one(Recipe(dm.linear()), keys, values).answer == "b"
+    assert dm.vote([keys], [values], weight=dm.linear()).answer[0] == "b"
 
 
 def test_what_is_no_code_is_named_and_so_are_scores_that_overflow():

@@ -314,7 +314,7 @@ def test_without_a_question_jitter_depends_on_the_id_and_with_neither_there_is_n
     assert mixed.secondary[0] != by_id.secondary[0]
     assert mixed.secondary[1:].tolist() == by_id.secondary[1:].tolist()
     with pytest.warns(NoJitterWarning, match="1 pools have neither a question nor an id"):
-        some = dm.vote([["a"]] * 2, tie_break=dm.jitter(1), questions=["Why?", None])
+        some = dm.vote([["a"]] * 3, tie_break=dm.jitter(1), questions=["Why?", None, "How?"])
     assert some.secondary[0] >= 0
     assert some.secondary[1] < 0  # last among its equals, so never answered where another is not
 
@@ -335,7 +335,8 @@ def test_jitter_without_questions_depends_on_the_id_and_the_seed_alone():
     [
         (lambda: dm.vote([[A, B]], [[1.0, float("nan")]]), r"finite; pool 0 has nan at path 1"),
         (lambda: dm.vote([[A], [A]], [[1.0], [float("inf")]]), r"finite; pool 1 has inf at path 0"),
-        (lambda: dm.vote([[A, B]], [[1.0]]), r"shape of answers"),
+        (lambda: dm.vote([[A, B]], [[1.0]]), r"the shape of answers, \(1, 2\), got \(1, 1\)"),
+        (lambda: dm.vote([[A, B], [A]], np.ones((2, 2))), r"\(2, 2\) with pools of different size, got \(2, 2\)"),
         (lambda: dm.vote([[A, B], [A]], [[1.0, 2.0], [1.0, 2.0]]), r"one number per path"),
         (lambda: dm.vote([[A, B]], [["x", "y"]]), r"scores must be numbers"),
         (lambda: dm.vote([[A, B]], [[-1.0, 1.0]], weight=dm.linear()), r"linear weights.*pool_minmax or rank"),
@@ -350,15 +351,17 @@ def test_jitter_without_questions_depends_on_the_id_and_the_seed_alone():
         (lambda: dm.vote(["abc"]), r"each pool must be a sequence"),
         (lambda: dm.vote([[A], [B]], ids=["x"]), r"ids must name each of the 2 pools, got 1"),
         (lambda: dm.vote([[A], [B]], ids=["x", "x"]), r"ids must differ; 'x'"),
+        (lambda: dm.vote([[A], [B], [C]], ids=["x", "y", "y"]), r"ids must differ; 'y'"),
         (lambda: dm.vote([[A]], tie_break=dm.mean_score()), r"mean_score needs scores"),
         (lambda: dm.vote([[A]], tie_break=dm.jitter(1), questions=["a", "b"]), r"one entry per pool, 1 of them, got 2"),
         (lambda: dm.vote([[A]], tie_break=[1.0, 2.0]), r"one number per pool"),
         (lambda: dm.vote([[A]], tie_break=[float("nan")]), r"tie_break must be finite; pool 0"),
         (lambda: dm.vote([[A, B]], [[1e308, -1e308]], normaliser=pool_z), r"pool_z overflows"),
+        (lambda: dm.vote([[A, B]], [[1e308, -1e308]], normaliser=pool_minmax), r"pool_minmax overflows"),
         (lambda: dm.vote(np.array([[2**63]], dtype=np.uint64)), r"below 2\*\*63"),
         (lambda: dm.vote(np.array([[2**63 - 1, 5]])), r"below 2\*\*63"),
         (lambda: dm.vote(np.ma.array([[1, 2]], mask=[[True, False]])), r"masked array"),
-        (lambda: dm.vote([[A]], np.ma.array([[1.0]])), r"masked array"),
+        (lambda: dm.vote([[A]], np.ma.array([[1.0]])), r"^scores must not be a masked array"),
         (lambda: dm.vote([[A, B]], np.array([[True, False]])), r"look like labels"),
         (lambda: dm.vote([[A]], [[10**400]]), r"scores must be numbers"),
         (lambda: dm.vote([[A]], [[1.0]], weight="linear"), r"weight must be uniform\(\)"),
@@ -378,8 +381,9 @@ def test_votes_without_jitter_cannot_calibrate_for_others_would_pass_them_by_it(
     with pytest.warns(NoJitterWarning):
         votes = dm.vote([["a", "a"]] * 200, tie_break=dm.jitter(0))
     for use in (dm.calibrate, dm.evaluate):
-        with pytest.raises(InvalidValue, match="200 of 200 calibration votes have neither a question nor an id"):
+        with pytest.raises(InvalidValue, match="200 of 200 calibration votes have neither a question nor an id") as no:
             use(votes, right, alpha=0.1)
+        assert no.value.remedy == "give {questions} or {ids} when voting, or break ties otherwise"
     named = dm.vote([["a", "a"]] * 200, tie_break=dm.jitter(0), ids=range(200))
     policy = dm.calibrate(named, right, alpha=0.1)
     nameless = policy.decide(["a", "a"])  # the harmless way round: it comes last among its equals
@@ -441,6 +445,26 @@ def test_the_record_of_a_vote_holds_plain_values():
     assert [type(value) for value in (vote.answer, vote.confidence, vote.unanimous, vote.secondary, vote.n_paths)] == [
         int, float, bool, float, int,
     ]  # fmt: skip
+
+
+def test_the_columns_of_votes_are_arrays_of_their_kind():
+    votes = dm.vote([["a", "a"], ["a", "b"]], tie_break=[0, 1])
+    assert (votes.unanimous.dtype, votes.confidence.dtype, votes.secondary.dtype) == (bool, float, float)
+    assert votes.answer[votes.unanimous].tolist() == ["a"]
+
+
+def test_tallies_and_supports_are_those_of_each_vote():
+    votes = dm.vote([["b", "a", "a"], ["c", None]], [[2.0, 1.0, 0.0], [0.0, 1.0]], weight=dm.linear())
+    assert votes.tally == [vote.tally for vote in votes] == [{"b": 1.0, "a": 0.5}, {"c": 0.0}]
+    assert votes.support == [vote.support for vote in votes] == [{"b": 1, "a": 2}, {"c": 1}]
+
+
+def test_a_warning_points_at_the_line_that_votes():
+    with pytest.warns(NoJitterWarning) as told:
+        dm.vote([["a"]], tie_break=dm.jitter(1))
+    with pytest.warns(NoJitterWarning) as told_again:
+        vote_again(Recipe(tie_break=dm.jitter(1)), [["a"]])
+    assert [warning.filename for warning in (*told, *told_again)] == [__file__] * 2
 
 
 def test_an_offending_score_is_named_by_its_pool_whatever_the_sizes():

@@ -78,7 +78,7 @@ def first_paths(codes: Codes) -> NDArray[Any]:
         earlier = other[: width - gap]
         np.not_equal(codes[gap:], codes[: width - gap], out=differ[: width - gap])
         # All bits set where the codes differ, so that the minimum below passes it by.
-        np.negative(differ[: width - gap].view(np.uint8), out=earlier, casting="unsafe", dtype=kind)
+        np.negative(differ[: width - gap].view(np.uint8), out=earlier, dtype=kind)
         np.bitwise_or(earlier, positions[: width - gap], out=earlier)
         later = first[gap:]
         np.minimum(later, earlier, out=later)

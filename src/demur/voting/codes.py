@@ -28,6 +28,8 @@ BLOCK_ENTRIES = 131_072  # entries of a table worked on at once: small enough to
 
 NUMBERED_TOGETHER = 32_000  # entries that share one numbering of keys: few enough for codes of two bytes
 
+_KEYS = (str, Real, type(None))
+
 Rows = slice | NDArray[np.intp]
 
 
@@ -152,10 +154,12 @@ def _code(pools: list[Any]) -> NDArray[Any]:
             places = map(code.__getitem__, chain.from_iterable(pools))
             codes = np.fromiter(places, dtype=np.int32, count=sum(map(len, pools)))
     except TypeError:
-        offender = next(answer for answer in chain.from_iterable(pools) if getattr(answer, "__hash__", None) is None)
+        every = chain.from_iterable(pools)
+        # A tuple has a hash of its own and none where it holds a list, so what is no key at all is looked for too.
+        offender = next(answer for answer in every if answer.__hash__ is None or not isinstance(answer, _KEYS))
         raise InvalidValue(f"an answer must be a string, a number or None, got {offender!r}") from None
     for kind in set(map(type, code)):
-        if not issubclass(kind, (str, Real, type(None))):
+        if not issubclass(kind, _KEYS):
             offender = next(answer for answer in code if type(answer) is kind)
             raise InvalidValue(f"an answer must be a string, a number or None, got {offender!r}")
         if issubclass(kind, (float, np.floating)):

@@ -63,7 +63,7 @@ def vote_one(
         codes = {key: code for code, key in enumerate(tally)}
         coded = np.array([[-1 if key is None else codes[key] for key in keys]])
         won = np.array([-1 if winner is None else codes[winner]])
-        sources = sources_of(1, [question], None if id is None else [id])
+        sources = sources_of(1, [question], [id])
         secondary = float(recipe.tie_break.of(CodedAnswers(coded, None, None), row, won, sources)[0])
     return Vote(
         answer=winner,

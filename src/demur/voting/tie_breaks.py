@@ -109,7 +109,7 @@ def jitter(seed: int) -> Jitter:
     return Jitter(seed)
 
 
-def sources_of(rows: int, questions: Sources | None, ids: Sequence[str] | None) -> Sources:
+def sources_of(rows: int, questions: Sources | None, ids: Sources | None) -> Sources:
     """What each problem's jitter is drawn from: the digest of its question, or else its id; None where it has neither.
 
     An id must be the problem's own: one that is given to many problems would give all of them one jitter.

@@ -34,7 +34,7 @@ from demur.voting.guards import refuse_booleans, refuse_mask
 from demur.voting.normalisers import Normaliser
 from demur.voting.one_pool import count, in_order
 from demur.voting.recipe import Recipe, where
-from demur.voting.tie_breaks import Column, Jitter, Sources, TieBreak, sources_of
+from demur.voting.tie_breaks import Column, Jitter, MeanScore, Sources, TieBreak, sources_of
 from demur.voting.weights import Exponential, Uniform, Weight
 
 _NO_JITTER = (
@@ -135,7 +135,7 @@ class Votes:
     def weights(self, row: int) -> list[float]:
         """The weight of each path of one pool, the pool's largest being 1."""
         width = int(self.n_paths[row])
-        if self._scores is None:
+        if self._scores is None or isinstance(self.recipe.weight, Uniform):
             return [1.0] * width
         return self.recipe.weights(self._scores[row : row + 1, :width], slice(row, row + 1))[0].tolist()  # type: ignore[no-any-return]
 
@@ -285,7 +285,8 @@ def _hold(
         secondary = _as_secondary(recipe.tie_break.of(table, scores, winner, sources), len(table))
         if isinstance(recipe.tie_break, Jitter) and None in sources:
             warnings.warn(_NO_JITTER.format(sum(source is None for source in sources)), NoJitterWarning, stacklevel=3)
-    kept = None if uniform else scores  # the majority vote needs none for its tallies
+    # Scores that had no say are let go; those that break ties can be labels even where all weights are equal.
+    kept = None if uniform and not isinstance(recipe.tie_break, MeanScore) else scores
     return Votes(
         table.keys_of(winner), confidence, unanimous, secondary, ids, recipe, upstream, table, kept, questions=questions
     )
@@ -324,7 +325,7 @@ def as_scores(scores: Any, table: CodedAnswers) -> Floats:
                     f"scores must have one number per path: {sizes[:3]}… paths, where answers have "
                     f"{table.sizes[:3].tolist()}…"
                 )
-            return np.asarray(pad(np.concatenate(pools), table.sizes, 0.0), dtype=np.float64)
+            return pad(np.concatenate(pools), table.sizes, 0.0)
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, InvalidValue):
             raise
