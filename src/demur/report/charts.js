@@ -1,7 +1,8 @@
 /* The charts of one policy. Each builds its picture for a width, moves its marks to an operating point, says in words what they
    show, and has its data as a table: [heads, rows]. */
 
-const HEIGHT = 320;
+const heightOf = (width) => Math.round(Math.min(320, Math.max(250, width * 0.78)));
+const PAPER = { whole: 680, half: 328 };
 const BINS = 20;
 const DASHES = ["7 3", "2 3", "9 3 2 3", "none", "12 4"];
 const HUES = 5;
@@ -13,8 +14,8 @@ const sum = (values) => values.reduce((total, value) => total + value, 0);
 const zip = (...lists) => lists[0].map((_, index) => lists.map((list) => list?.[index]));
 const lambdaText = (point) => (point.feasible ? `λ = ${fixed(point.threshold[0], 3)}` : "abstains always");
 const whereFeasible = (say) => (point) => (point.feasible ? say(point, point.observed) : `${needs(point)}.`);
-function allVotes(plot) {
-  return { name: "all votes, p_v", colour: "none", dash: "1 3", dots: straight(plot, facts.vote_accuracy) };
+function allVotes(plot, accuracy = facts.vote_accuracy) {
+  return { name: "all votes, p_v", colour: "none", dash: "1 3", dots: straight(plot, accuracy) };
 }
 
 /* No two curves alike: every hue with one dash each, then every hue with another. */
@@ -22,9 +23,12 @@ const styleOf = (index) => ({
   colour: `s${index % HUES}`,
   dash: DASHES[(index + Math.floor(index / HUES)) % DASHES.length],
 });
-/* The votes beside the policy's own, as many as can be told apart. */
+/* The votes beside the policy's own, the best first and as many as can be told apart. */
 const onCompared = facts.frontier.on === "compared";
-const rivals = comparable.filter(({ own }) => !(own && onCompared)).slice(0, MOST_CURVES);
+const rivals = comparable
+  .filter(({ own }) => !(own && onCompared))
+  .sort((one, other) => (other.common_auc ?? -1) - (one.common_auc ?? -1))
+  .slice(0, MOST_CURVES);
 function frontierCaption() {
   const { n, left_out } = facts.compared;
   const lacking = left_out ? ` (${left_out} that lack a score are left out)` : "";
@@ -41,20 +45,20 @@ const frontierChart = {
     const { answered, accuracy } = facts.frontier;
     const others = rivals.flatMap((score) => score.frontier.accuracy);
     const expected = points.map((point) => point.accuracy);
-    const low = floorOf(accuracy, others, expected, facts.vote_accuracy);
+    const whole = onCompared ? accuracy.at(-1) : facts.vote_accuracy;
+    const low = floorOf(accuracy, others, expected, whole);
     const xTitle = "Yield: share of questions answered, y";
     const yTitle = "Accuracy of answers, A";
-    const height = width > 700 ? 400 : HEIGHT;
+    const height = width > 700 ? 400 : heightOf(width);
     const plot = frame(width, height, { x: [0, 1], y: [low, 1], xTitle, yTitle, xText: shareText, yText: shareText });
     const series = rivals.map(({ title, frontier }, index) => ({
       name: short(title, 80),
       ...styleOf(index),
       dots: trace(plot, frontier.answered, frontier.accuracy),
     }));
-    series.push(allVotes(plot));
-    series.push({ name: "this policy", colour: "right", wide: true, dots: trace(plot, answered, accuracy) });
-    for (const one of series) curve(plot, one);
-    const shown = series.toReversed();
+    const policy = { name: "this policy", colour: "right", wide: true, dots: trace(plot, answered, accuracy) };
+    const shown = [policy, ...series, allVotes(plot, whole)];
+    for (const one of shown.toReversed()) curve(plot, one);
     const key = shown.length > FEW_CURVES ? keyTo(shown) : labelCurves(plot, shown);
     const mark = markOn(plot, 2);
     const move = (point) => {
@@ -83,7 +87,7 @@ const controlChart = {
     const alphas = points.map((point) => point.alpha);
     const x = [alphas[0], alphas.at(-1)];
     const yTitle = "Share of questions";
-    const plot = frame(width, HEIGHT, { x, y: [0, 1], xTitle: "Error level, α", yTitle, yText: shareText });
+    const plot = frame(width, heightOf(width), { x, y: [0, 1], xTitle: "Error level, α", yTitle, yText: shareText });
     const none = alphas.map(() => 0);
     const all = alphas.map(() => 1);
     const wrong = points.map((point) => point.expected_confident_error);
@@ -131,7 +135,7 @@ const accuracyChart = {
     const { threshold, accuracy, lower, upper, observed } = facts.curves;
     const y = [floorOf(accuracy, lower, observed ?? [], facts.vote_accuracy), 1];
     const titles = { xTitle: "Threshold on confidence, λ", yTitle: "Accuracy of answers, A(λ)" };
-    const plot = frame(width, HEIGHT, { x: [0, 1], y, ...titles, yText: shareText });
+    const plot = frame(width, heightOf(width), { x: [0, 1], y, ...titles, yText: shareText });
     const twice = (values) => values.flatMap((value) => [value, value]);
     area(plot, [...twice(threshold).slice(1), threshold.at(-1)], twice(lower), twice(upper), "band");
     const stairs = (values) => trace(plot, threshold, values, true);
@@ -180,8 +184,8 @@ function drawHazards(width, height, place) {
 const separabilityChart = {
   build(width) {
     const { threshold, survival_right, survival_wrong, gap } = facts.curves;
-    const height = 400;
-    const split = 260;
+    const height = heightOf(width) + 80;
+    const split = Math.round(height * 0.65);
     const lowest = Math.min(0, ...gap.filter(known));
     const y = [lowest < -0.02 ? Math.max(-1, Math.floor(lowest * 5) / 5) : 0, 1];
     const plot = frame(width, height, { x: [0, 1], y, yTitle: "Share above λ: survival S, gap Δ", bottom: split });
@@ -237,7 +241,7 @@ const evidenceChart = {
     const worst = Math.max(0, ...wrong);
     const y = [-(worst + (most + worst) * 0.1), most * 1.08];
     const titles = { xTitle: "Confidence of the vote, ν", yTitle: "Number of votes" };
-    const plot = frame(width, HEIGHT, { x: [0, 1], y, ...titles, yText: (value) => String(Math.abs(value)) });
+    const plot = frame(width, heightOf(width), { x: [0, 1], y, ...titles, yText: (value) => String(Math.abs(value)) });
     const zero = plot.Y(0);
     const roomy = (plot.right - plot.left) / BINS > 17;
     for (let bin = 0; bin < BINS; bin++) {
@@ -298,8 +302,8 @@ function setUpChart(id, { build, say, table, caption }) {
     reading.textContent = capital(told);
     picture.svg.setAttribute("aria-label", `${title.textContent}. At ${atAlpha(point)}: ${told}`);
   };
-  const fit = () => {
-    const wanted = Math.round(Math.min(Math.max(plot.clientWidth, 260), 1160));
+  const fit = (room = plot.clientWidth) => {
+    const wanted = Math.round(Math.min(Math.max(room, 260), 1160));
     if (Math.abs(wanted - width) < 3) return;
     width = wanted;
     picture = build(width);
@@ -309,7 +313,10 @@ function setUpChart(id, { build, say, table, caption }) {
   details.addEventListener("toggle", () => {
     if (details.open && details.children.length === 1) details.append(dataTable(...table()));
   });
-  new ResizeObserver(fit).observe(plot);
+  new ResizeObserver(() => fit()).observe(plot);
+  // A page is laid out for paper without a word to what observes it, so that pictures are drawn for it beforehand.
+  addEventListener("beforeprint", () => fit(byId(id).matches(".whole") ? PAPER.whole : PAPER.half));
+  addEventListener("afterprint", () => fit());
   fit();
   drawn.push({ read });
 }

@@ -12,6 +12,8 @@ function decisionSentence(row) {
     why = "no path has an answer";
   } else if (point.rare_sizes.includes(questions.n_paths[row])) {
     why = `it has ${questions.n_paths[row]} paths, and too few calibration questions have as many`;
+  } else if (first === 0 && confidence > 0) {
+    why = "the threshold is 0, so whatever has an answer is answered";
   } else if (confidence === first && known(second)) {
     const key = `the tie key ${number(questions.secondary[row])} ${verb} ${number(second)}`;
     why = `confidence ${fixed(confidence, 4)} ties with the threshold, and ${key}`;
@@ -104,7 +106,7 @@ function pathBlock(paths, index) {
   const text = paths.text?.[index] ?? null;
   const share = el("span", {}, `${percent(paths.share[index])} of the weight`);
   const score = paths.score && el("span", {}, `score ${number(paths.score[index])}`);
-  const sign = paths.right && signOf(paths.right[index]);
+  const sign = paths.right && paths.class[index] !== null ? signOf(paths.right[index]) : null;
   const name = el("span", "none", `Path ${index + 1}`);
   const own = paths.answer[index];
   const spelled = own === null ? null : paths.classes[paths.class[index]];

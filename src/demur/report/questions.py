@@ -94,8 +94,16 @@ def how_read(path: Path, field: str = "answer", *, texts: bool = True) -> list[s
     if place is None or text is None or not texts:
         return [method]
     start, end = place
-    before, behind = text[max(0, start - _AROUND) : start], text[end : end + _AROUND // 2]
-    return [method, before, text[start : min(end, start + _WORDS)], behind]
+    before, words, behind = text[:start], text[start:end], text[end:]
+    return [method, _end_of(before, _AROUND), _start_of(words, _WORDS), _start_of(behind, _AROUND // 2)]
+
+
+def _start_of(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def _end_of(text: str, most: int) -> str:
+    return text if len(text) <= most else f"…{text[-most:]}"
 
 
 def _spelled(voted: VotedPools, row: int, key: str | None) -> str | None:

@@ -52,7 +52,7 @@ const scoresChart = {
     if (!rows.length) return { svg: draw("svg", { width, height: 12, role: "img" }), key: null, move: () => {} };
     // Names stand beside their rows where all of them have room there, and above them where not.
     const longest = Math.max(...rows.map(({ name }) => name.length)) * SIGN + 16;
-    const beside = longest <= width * 0.42;
+    const beside = longest <= width * 0.46;
     const left = beside ? longest : 8;
     const whole = ranked.flatMap((score) => [score.vote_accuracy, score.common_auc, score.common_auc_interval[0]]);
     const partial = comparable.flatMap((score) => score.frontier.accuracy);
@@ -127,7 +127,7 @@ const scoresChart = {
 /* The table beside it */
 
 const betweenText = ([low, high]) => (known(low) && known(high) ? ` (${range([low, high])})` : "");
-const signed = (value) => (known(value) ? `${value < 0 ? "−" : "+"}${Math.abs(value * 100).toFixed(1)}` : NONE);
+const signed = (value) => (known(value) ? `${value < 0 ? "−" : "+"}${fixed(Math.abs(value * 100), 1, 100)}` : NONE);
 function differenceOf(score) {
   const [difference, low, high] = score.behind_best;
   if (score === best) return ["best", ""];
