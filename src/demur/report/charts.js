@@ -282,6 +282,7 @@ const evidenceChart = {
 /* Figures: each stands in the page with its title and caption, and is drawn anew where its width changes. */
 
 const drawn = [];
+let onPaper = false;
 function setUpCharts() {
   setUpScores();
   setUpChart("chart-frontier", frontierChart);
@@ -290,6 +291,13 @@ function setUpCharts() {
   setUpChart("chart-separability", separabilityChart);
   setUpChart("chart-evidence", evidenceChart);
   setUpChart("chart-scores", scoresChart);
+  // A page is laid out for paper without a word to what observes it, so that pictures are drawn for it beforehand.
+  addEventListener("beforeprint", () => redraw(true));
+  addEventListener("afterprint", () => redraw(false));
+}
+function redraw(forPaper) {
+  onPaper = forPaper;
+  for (const { fit } of drawn) fit?.();
 }
 function setUpChart(id, { build, say, table, caption }) {
   const [title, reading, plot, words, details] = byId(id).querySelectorAll("h3, .reading, .plot, figcaption, details");
@@ -302,7 +310,9 @@ function setUpChart(id, { build, say, table, caption }) {
     reading.textContent = capital(told);
     picture.svg.setAttribute("aria-label", `${title.textContent}. At ${atAlpha(point)}: ${told}`);
   };
-  const fit = (room = plot.clientWidth) => {
+  const fit = () => {
+    const paper = byId(id).matches(".whole") ? PAPER.whole : PAPER.half;
+    const room = onPaper ? paper : plot.clientWidth;
     const wanted = Math.round(Math.min(Math.max(room, 260), 1160));
     if (Math.abs(wanted - width) < 3) return;
     width = wanted;
@@ -313,12 +323,9 @@ function setUpChart(id, { build, say, table, caption }) {
   details.addEventListener("toggle", () => {
     if (details.open && details.children.length === 1) details.append(dataTable(...table()));
   });
-  new ResizeObserver(() => fit()).observe(plot);
-  // A page is laid out for paper without a word to what observes it, so that pictures are drawn for it beforehand.
-  addEventListener("beforeprint", () => fit(byId(id).matches(".whole") ? PAPER.whole : PAPER.half));
-  addEventListener("afterprint", () => fit());
+  new ResizeObserver(fit).observe(plot);
   fit();
-  drawn.push({ read });
+  drawn.push({ read, fit });
 }
 function dataTable(heads, rows) {
   const step = Math.max(1, Math.ceil(rows.length / 60));

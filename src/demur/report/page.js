@@ -74,7 +74,7 @@ function smallPrint(point) {
 }
 function accuracySentence(point) {
   if (!point.answered) return "Nothing is answered.";
-  const least = `At least ${percent(point.accuracy_at_least)} with 95 % confidence`;
+  const least = `At least ${percent(point.accuracy_at_least)} with 95\u00a0% confidence`;
   return `of the answers, expected. ${least}; band ${range(point.band)}.`;
 }
 function thresholdSentence(point) {

@@ -123,7 +123,7 @@ function turnTo(page) {
   paintDecisions();
 }
 function lineOf(row, classes) {
-  const cells = COLUMNS.map((column) => cellOf(column, row));
+  const cells = COLUMNS.map((column) => fill(cellOf(column, row), { "data-label": column.name }));
   return el("tr", { class: `row ${classes}`, "data-row": row, tabindex: 0 }, cells);
 }
 function cellOf({ key, text, shown }, row) {
@@ -214,5 +214,5 @@ function openLinked() {
   turnTo(Math.floor(view.rows.indexOf(row) / PAGE));
   const line = byId("rows").querySelector(`tr[data-row="${row}"]`);
   line.focus({ preventScroll: true });
-  line.scrollIntoView();
+  line.scrollIntoView({ behavior: "instant" });
 }
