@@ -122,7 +122,7 @@ def draw(browser: Browser, picture: Picture, file: Path) -> None:
         viewport=size,  # type: ignore[arg-type]
         color_scheme=picture.scheme,  # type: ignore[arg-type]
         reduced_motion="reduce",
-        device_scale_factor=0.7 if picture.paper else 1,
+        device_scale_factor=0.66 if picture.paper else 1,
     )
     page.goto(file.as_uri() + (f"#q={OPENED}" if picture.opened else ""))
     page.wait_for_selector("#rows tr")

@@ -149,7 +149,7 @@ function paintDecisions() {
     const decision = decisionOf(Number(line.dataset.row));
     if (line.dataset.decision === decision) continue;
     line.dataset.decision = decision;
-    line.querySelector(".decision-cell").textContent = `${decision === "answered" ? "●" : "○"} ${decision}`;
+    line.querySelector(".decision-cell").textContent = `${decision === "answered" ? "●" : "○"}\u00a0${decision}`;
   }
   paintCount();
 }
