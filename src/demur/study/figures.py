@@ -284,7 +284,7 @@ def _draw_accuracy(figure: Figure) -> Any:
     y = {name: _accuracy_axis(name, low) for name in ("predicted:Q", "observed:Q", "shown:Q")}
     y |= {name: _accuracy_axis(f"mean({name}):Q", low) for name in ("vote_accuracy", "best_of_m")}
     # Cut off here and not by the drawing, which would number its cuts anew every time.
-    bands = base.transform_calculate(shown=f"max(datum.lower, {low})").mark_area(opacity=0.1)
+    bands = base.transform_calculate(shown=f"max(datum.lower, {low})").mark_area(opacity=0.06)
     bands = bands.encode(x=x, y=y["shown:Q"], y2="upper:Q", color=colour)
     lines = {
         "predicted": (_LINE, _lines(figure, x, y["predicted:Q"])),
