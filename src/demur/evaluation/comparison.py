@@ -133,7 +133,7 @@ def _measured(summary: ScoreSummary, redrawn: Redrawn, at: int) -> ScoreSummary:
         },
         over_majority=redrawn.difference(at, _JITTERED_AT),
         behind_best=behind_best,
-        within_noise=at != redrawn.best and not behind_best[2] < 0,
+        within_noise=at != redrawn.best and behind_best[0] <= 0 and not behind_best[2] < 0,
         n=redrawn.n,
     )
 

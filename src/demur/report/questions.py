@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from demur.answers.relations import as_written
 from demur.policy.policy import Policy
-from demur.pools.gold import accepted_texts
+from demur.pools.labels import accepted_answers
 from demur.pools.reading import GIVEN, place_of
 from demur.pools.scores import field_of
 from demur.pools.voted_pools import VotedPools
@@ -45,7 +45,7 @@ def question_facts(pools: Sequence[Pool], voted: VotedPools, policy: Policy, see
         "p_value": policy.strata.p_value(votes.key, votes.n_paths).tolist(),
         "unanimous": votes.unanimous.astype(int).tolist(),
         "right": None if voted.correct is None else voted.correct.astype(int).tolist(),
-        "gold": [[_cut(text, 400) for text in accepted_texts(pool.problem)] for pool in pools],
+        "gold": [[_cut(text, 400) for text in texts] for texts in accepted_answers(pools)],
         "options": [_options(pool.problem, voted, row) for row, pool in enumerate(pools)],
         "asked": _asked([pool.problem for pool in pools]),
     }
@@ -123,13 +123,16 @@ def _options(problem: Problem, voted: VotedPools, row: int) -> list[list[Any]] |
     fields, options = voted.table.fields, asked_by(problem).options
     if not options:
         return None
-    gold = frozenset() if voted.labels is None or voted.labels.gold is None else voted.labels.gold[row]
     key_of, lettered = fields.key_of(problem), fields.relation_of(problem).name == "choice"
     letters = [ascii_uppercase[at] if at < len(ascii_uppercase) else str(at + 1) for at in range(len(options))]
     return [
-        [letter, _cut(option, 1000), int(key_of(letter if lettered else option) in gold)]
+        [letter, _cut(option, 1000), int(_accepts(voted, row, key_of(letter if lettered else option)))]
         for letter, option in zip(letters, options, strict=True)
     ]
+
+
+def _accepts(voted: VotedPools, row: int, key: str | None) -> bool:
+    return voted.labels is not None and voted.labels.is_right(row, key)
 
 
 def _asked(problems: Sequence[Problem]) -> list[list[list[Any]] | None]:
