@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 
 from browser.chromium import find
+from demur.policy.calibrate import calibrate
 from demur.pools.fields import FieldChoice
 from demur.pools.source import PoolSource, vote_pools
 from demur.records import Path, Pool, Problem
@@ -205,6 +209,213 @@ def test_the_pages_policy_lets_in_its_own_script_and_style_and_nothing_else(show
     assert page.eval_on_selector("body", "e => getComputedStyle(e).display") != "none"
     assert any("Content Security Policy" in trouble for trouble in page.troubles)
     page.troubles.clear()
+
+
+WIDTHS = (1280, 768, 360)
+NAMES = [f"a_rather_long_name_of_a_score_{at:02d}_by_a_model" for at in range(12)]
+
+
+def scored(n_scores, n=160):
+    """A report on pools with several scores of long names, options, passages, and answers read off their texts."""
+    rng = np.random.default_rng(n_scores)
+    made = []
+    for row, pool in enumerate(pools(n=n)):
+        paths = []
+        for at, path in enumerate(pool.paths):
+            noise = rng.normal(size=n_scores).tolist()
+            scores = {
+                name: path.scores["s"] + 0.3 * k * e for k, (name, e) in enumerate(zip(NAMES, noise, strict=False))
+            }
+            answer = None if (row + at) % 9 == 0 else f"{path.answer}.0" if at % 2 else path.answer
+            text = f"It is {answer}."
+            read = {} if answer is None else {"extraction": "answer is", "found_at": [6, 6 + len(answer)]}
+            paths.append(Path(answer, text, scores, read))
+        extra = {"options": ["0", "1", "2"], "passages": ["First passage.", "Second passage."]}
+        made.append(Pool(Problem(pool.problem.id, pool.problem.question, pool.problem.gold, extra=extra), tuple(paths)))
+    source = PoolSource(made)
+    voted = vote_pools(source, FieldChoice(score=NAMES[0]))
+    policy = calibrate(voted, alpha=[0.05, 0.1], hold_out=0.5)
+    return report_facts(source, voted, policy, title="Scores")
+
+
+@pytest.fixture(scope="module")
+def by_scores():
+    return {n_scores: scored(n_scores) for n_scores in (2, 12)}
+
+
+@pytest.mark.parametrize("n_scores", [2, 12])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_many_scores_fit_every_width_with_their_names_whole(show, by_scores, n_scores, width):
+    page = show(by_scores[n_scores], viewport={"width": width, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 1
+    drawn = page.eval_on_selector_all("#chart-scores svg text", "all => all.map(e => e.textContent)")
+    joined = "".join(drawn)
+    listed = page.eval_on_selector_all("#scores-rows th", "all => all.map(e => e.textContent)")
+    for name in NAMES[:n_scores]:
+        assert name in joined
+        assert any(name in row for row in listed)
+    outside = """() => [...document.querySelectorAll('.plot svg text')].filter(text => {
+        const box = text.getBoundingClientRect(), picture = text.closest('.plot').getBoundingClientRect();
+        return box.width && (box.left < picture.left - 8 || box.right > picture.right + 8);
+    }).map(text => text.textContent)"""
+    assert page.evaluate(outside) == []
+    cut = """() => [...document.querySelectorAll('#scores-rows th, .key .data, .scores-table td')]
+        .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)"""
+    assert page.evaluate(cut) == []
+
+
+def test_no_two_of_twelve_curves_are_drawn_alike_and_each_is_in_the_key(show, by_scores):
+    page = show(by_scores[12])
+    styles = page.eval_on_selector_all(
+        "#chart-frontier .plot > svg > path.curve", "all => all.map(e => `${e.getAttribute('style')} ${e.classList}`)"
+    )
+    assert len(styles) == 15  # eleven other scores, two majority votes, all votes, and the policy
+    assert len(set(styles)) == len(styles)
+    keyed = page.eval_on_selector_all("#chart-frontier .key li", "all => all.map(e => e.textContent)")
+    assert len(keyed) == 15
+    assert set(NAMES[1:]) < set(keyed)
+
+
+def test_the_best_vote_in_words_is_that_of_the_table_and_noise_is_called_so(show, by_scores):
+    facts = by_scores[12]
+    page = show(facts)
+    best = max(facts["scores"], key=lambda score: score["common_auc"])
+    said = page.inner_text("#chart-scores .reading")
+    first = page.locator("#scores-rows tr").first
+    assert best["title"] in said
+    assert best["title"] in first.locator("th").inner_text()
+    assert first.locator("td").nth(1).inner_text() == "best"
+    alike = [score["title"] for score in facts["scores"] if score["within_noise"]]
+    assert alike
+    assert ("Within noise of it" in said) == bool(alike)
+    rows = page.locator("#scores-rows tr").all()
+    assert sum("within noise" in row.inner_text() for row in rows) == len(alike)
+    for alpha in (0.02, 0.3):  # whatever the slider says, the same vote is the best
+        set_alpha(page, facts, alpha)
+        assert best["title"] in page.inner_text("#chart-scores .reading")
+
+
+def test_yields_in_the_table_are_those_of_the_calibrated_alpha(show, by_scores):
+    facts = by_scores[2]
+    page = show(facts)
+    for at, alpha in enumerate((0.05, 0.1)):
+        set_alpha(page, facts, alpha)
+        assert page.inner_text("#scores-answered") == f"Answered at α = {alpha}"
+        ranked = sorted(facts["scores"], key=lambda score: -score["common_auc"])
+        shown = page.locator("#scores-rows tr").first.locator(".answered-cell").inner_text()
+        assert f"{100 * ranked[0]['answered'][at][0]:.1f}" in shown
+
+
+def test_the_headline_is_another_where_the_slider_leaves_the_calibrated_alphas(show, case):
+    facts, _ = case
+    page = show(facts)
+    assert page.inner_text("#promise").startswith("At alpha = 0.05, on new questions")
+    set_alpha(page, facts, 0.075)
+    said = page.inner_text("#promise")
+    assert said.startswith("Exploring alpha = 0.075: about ")
+    assert "Nothing is promised here" in said
+    assert "at most" not in said
+    assert "calibrated for 0.05, 0.1" in page.inner_text("#print")
+    set_alpha(page, facts, 0.1)
+    assert page.inner_text("#promise").startswith("At alpha = 0.1, on new questions")
+
+
+def test_an_opened_question_shows_what_was_asked_accepted_and_read(show, by_scores):
+    facts = by_scores[2]
+    page = show(facts)
+    row = next(at for at, paths in enumerate(facts["paths"]) if None in paths["class"])
+    page.evaluate("id => { location.hash = `#q=${id}` }", facts["questions"]["id"][row])
+    detail = page.locator(f"tr[data-detail='{row}']")
+    detail.wait_for()
+    text = detail.inner_text()
+    gold = facts["questions"]["gold"][row][0]
+    assert f"Accepted answer: {gold}" in text
+    assert "A. 0" in text
+    assert "B. 1" in text
+    assert "Passages (2)" in text
+    detail.locator("details.asked summary").click()
+    assert "Second passage." in detail.inner_text()
+    without = facts["paths"][row]["class"].count(None)
+    assert f"Vote: {without} of 6 paths without an answer" in text
+    assert "Read by the rule “answer is”: It is" in text
+    paths = facts["paths"][row]
+    at = next(at for at, own in enumerate(paths["answer"]) if own and own.endswith(".0"))
+    head = detail.locator(".path-head").nth(at).inner_text()
+    assert paths["answer"][at] in head
+    spelled = paths["classes"][paths["class"][at]]
+    assert (f"counts as {spelled}" in " ".join(head.split())) == (spelled != paths["answer"][at])
+
+
+@pytest.mark.parametrize("name", ["q150", "with blank & %/#?=+", "ü 字 <b>", "%E0%A4%A"])
+def test_a_link_opens_its_question_wherever_it_is_in_the_table(browser, tmp_path, case, name):
+    facts = {**case[0], "questions": {**case[0]["questions"]}}
+    facts["questions"]["id"] = [name if at == 150 else f"r{at}" for at in range(300)]
+    file = tmp_path / "report.html"
+    file.write_text(page_of(facts), encoding="utf-8")
+    page = browser.new_context().new_page()
+    page.goto(file.as_uri())
+    page.wait_for_selector("#rows tr")
+    page.click("#page-last")
+    page.fill("#filter-text", "r299")
+    address = page.evaluate("linkOf(150)")
+    page.goto("about:blank")
+    page.goto(file.as_uri() + address)
+    page.wait_for_selector("tr[data-detail='150']")
+    assert page.locator("tr.detail").count() == 1
+    link = page.locator("tr.detail .links a")
+    assert link.get_attribute("href") == address
+    assert page.evaluate("document.activeElement.dataset.row") == "150"
+    top = page.evaluate("document.querySelector('tr[data-row=\"150\"]').getBoundingClientRect().top")
+    assert 0 <= top < 720
+    page.context.close()
+
+
+def test_a_link_to_no_question_says_so(show, case):
+    page = show(case[0])
+    page.evaluate("location.hash = '#q=<img src=x onerror=window.hacked=1>'")
+    page.locator("#row-count", has_text="No question here has the id <img").wait_for()
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("tr.detail").count() == 0
+
+
+def test_the_link_is_copied_or_stands_in_the_address_bar(show, case):
+    page = show(case[0])
+    page.eval_on_selector("#rows tr[data-row]", "row => row.click()")
+    page.click("tr.detail .links button")
+    button = page.locator("tr.detail .links button", has_text=re.compile("Copied|See the address bar"))
+    button.wait_for()
+    if button.inner_text() != "Copied":
+        assert page.url.endswith("#q=q0")
+
+
+@pytest.mark.parametrize("n_scores", [2, 12])
+def test_on_paper_pictures_are_drawn_for_it_and_no_page_is_left_half_empty(browser, tmp_path, by_scores, n_scores):
+    """Pages are columns here: what is laid out in columns of a page's size breaks where paper breaks."""
+    file = tmp_path / "report.html"
+    file.write_text(page_of(by_scores[n_scores]), encoding="utf-8")
+    page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+    page.goto(file.as_uri())
+    page.wait_for_selector("#rows tr")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    widths = page.eval_on_selector_all(".plot > svg", "all => all.map(e => Number(e.getAttribute('width')))")
+    assert sorted(set(widths)) == [328, 680]
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 688, "height": 1017})
+    filled = page.evaluate("""() => {
+        Object.assign(document.body.style, {width: '688px', height: '1017px', columnWidth: '688px', columnGap: '40px',
+                                            columnFill: 'auto'});
+        const lowest = [];
+        for (const part of document.querySelectorAll('p, svg, tr.row td, li, h2, h3, .path, dd')) {
+            for (const {left, bottom, height} of part.getClientRects()) {
+                const at = Math.floor((left + scrollX) / 728);
+                if (height) lowest[at] = Math.max(lowest[at] ?? 0, bottom);
+            }
+        }
+        return lowest;
+    }""")
+    assert len(filled) >= 4
+    assert min(filled[:-1]) > 0.7 * 1017
+    page.context.close()
 
 
 def test_labels_by_a_judge_are_a_table_and_without_one_there_is_none(show, case):

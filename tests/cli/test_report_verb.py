@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import webbrowser
+
+import pytest
+
 
 def test_a_page_from_a_file_without_a_policy(demur, pools):
     ran = demur("report", pools, "--score", "simulated", "-o", "r.html", "--json")
@@ -35,3 +39,28 @@ def test_bad_input_gets_one_line(demur, pools):
         assert ran.code == 2, ran.out
         assert said in ran.err
         assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("opens", [True, False, webbrowser.Error("no browser"), OSError("no display")])
+def test_the_page_is_opened_where_there_is_a_browser_and_written_where_there_is_none(
+    demur, pools, tmp_path, monkeypatch, opens
+):
+    asked = []
+
+    def stand_in(address):
+        asked.append(address)
+        if isinstance(opens, Exception):
+            raise opens
+        return opens
+
+    monkeypatch.setattr(webbrowser, "open", stand_in)
+    ran = demur("report", pools, "--score", "simulated", "-o", "a page.html", "--open")
+    assert ran.code == 0
+    page = tmp_path / "a page.html"
+    assert asked == [page.as_uri()]
+    assert page.exists()
+    assert (f"no browser could be opened here; the page is {page}" in " ".join(ran.err.split())) == (opens is not True)
+    assert demur("report", pools, "--score", "simulated", "-o", "b.html", "--open", "--json").json["report"] == "b.html"
+    asked.clear()
+    assert demur("report", pools, "--score", "simulated", "-o", "c.html").code == 0
+    assert asked == []

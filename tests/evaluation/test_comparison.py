@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import demur as dm
+from demur.calibration import Marginal
 from demur.evaluation.comparison import compare_scores
 from demur.evidence.counts import Evidence
 from demur.evidence.frontier import Frontier
@@ -58,13 +59,44 @@ def test_problems_without_gold_are_left_out_of_what_needs_it():
     assert with_extra[2].high == 99.0
 
 
-def test_a_partial_score_has_no_vote_and_names_what_lacks():
+def test_a_score_that_a_question_lacks_leaves_that_question_out_for_all_votes():
     some = pools(SCORES, ANSWERS)
     some[1] = Pool(some[1].problem, (Path("2"), *some[1].paths[1:]))
-    found = compare_scores(PoolSource(some))[2]
-    assert found.missing == ("q1",)
-    assert math.isnan(found.vote_accuracy)
-    assert 0 < found.path_auroc < 1
+    found = compare_scores(PoolSource(some))
+    assert found[2].missing == ("q1",)
+    assert [(one.n, one.left_out) for one in found] == [(3, 1)] * 3
+    without = compare_scores(PoolSource([some[0], *some[2:]]))
+    for one, other in zip(found, without, strict=True):
+        assert (one.vote_accuracy, one.common_auc, one.frontier_auc) == (
+            other.vote_accuracy,
+            other.common_auc,
+            other.frontier_auc,
+        )
+
+
+def test_a_score_that_few_questions_have_is_left_out_rather_than_most_questions():
+    some = [
+        replace(pool, paths=tuple(replace(path, scores={**path.scores, "rare": 1.0}) for path in pool.paths))
+        if row == 0
+        else pool
+        for row, pool in enumerate(pools(SCORES, ANSWERS))
+    ]
+    found = {one.title: one for one in compare_scores(PoolSource(some))}
+    assert math.isnan(found["rare"].vote_accuracy)
+    assert (found["s"].n, found["s"].left_out) == (4, 0)
+    asked_for = {one.title: one for one in compare_scores(PoolSource(some), dm.FieldChoice(score="rare"))}
+    assert (asked_for["rare"].n, asked_for["rare"].left_out) == (1, 3)
+    assert math.isnan(asked_for["s"].vote_accuracy)
+
+
+def test_a_score_named_like_the_majority_vote_is_another_vote():
+    renamed = [
+        replace(pool, paths=tuple(replace(path, scores={"majority vote": path.scores["s"]}) for path in pool.paths))
+        for pool in pools(SCORES, ANSWERS)
+    ]
+    plain, _, scored = compare_scores(PoolSource(renamed))
+    same = compare_scores(PoolSource(pools(SCORES, ANSWERS)))
+    assert (plain.vote_accuracy, scored.vote_accuracy) == (same[0].vote_accuracy, same[2].vote_accuracy)
 
 
 def judged(noise, n=120, seed=3):
@@ -117,6 +149,77 @@ def test_one_row_of_each_question_counts():
     assert doubled[2].paths == alone[2].paths + 300
     assert doubled[2].frontier.answered[-1] == 1
     assert len(doubled[0].frontier.answered) == len(alone[0].frontier.answered)
+
+
+def test_a_copy_of_the_best_is_within_noise_of_it_and_a_turned_score_is_not():
+    answers, scores = judged(0.5)
+    both = [
+        Pool(
+            Problem(f"q{i}", f"{i}?", ("1",)),
+            tuple(Path(a, scores={"a": s, "b": s + 1e-3 * i, "turned": -s}) for a, s in zip(*row, strict=True)),
+        )
+        for i, row in enumerate(zip(answers, scores, strict=True))
+    ]
+    found = {one.title: one for one in compare_scores(PoolSource(both))}
+    best = max(found.values(), key=lambda one: one.common_auc)
+    assert best.title in ("a", "b")
+    assert best.behind_best[0] == 0
+    assert not best.within_noise
+    other = found["b" if best.title == "a" else "a"]
+    assert other.within_noise or other.common_auc == best.common_auc
+    difference, lower, upper = found["turned"].behind_best
+    assert lower < difference < upper < 0
+    assert not found["turned"].within_noise
+
+
+def test_every_figure_lies_in_its_interval_and_the_intervals_narrow_with_more_questions():
+    few, many = (compare_scores(PoolSource(pools(*reversed(judged(1.0, n=n))))) for n in (60, 960))
+    for name in ("path_auroc", "vote_accuracy", "frontier_auc", "common_auc"):
+        widths = []
+        for one in (few[2], many[2]):
+            lower, upper = getattr(one, f"{name}_interval")
+            assert lower < getattr(one, name) < upper, name
+            widths.append(upper - lower)
+        assert widths[0] > 1.5 * widths[1], name
+
+
+def test_yields_are_those_of_a_policy_calibrated_on_the_same_questions():
+    answers, scores = judged(1.0)
+    source = PoolSource(pools(scores, answers))
+    found = compare_scores(source, guarantees=[Marginal(0.1), Marginal(0.2)])[2]
+    policy = dm.calibrate(dm.vote_pools(source, dm.FieldChoice(score="s")), alpha=[0.1, 0.2])
+    for alpha, (share, lower, upper) in found.answered.items():
+        assert share == policy.forecast(alpha).answered
+        assert lower < share < upper
+    assert list(found.answered) == [0.1, 0.2]
+
+
+def test_a_difference_within_noise_is_called_so_and_one_beyond_it_is_not():
+    told = {}
+    for seed in range(8):
+        answers, _ = judged(1.0, seed=seed)
+        noise = np.random.default_rng(seed).normal(scale=0.3, size=(len(answers), 5)).tolist()
+        found = compare_scores(PoolSource(pools(noise, answers)))[2]
+        difference, lower, upper = found.over_majority
+        doubt = "".join(warning for warning in found.warnings if "does not beat" in warning)
+        assert bool(doubt) == (difference < 0)
+        if doubt:
+            told[upper < 0] = f"{100 * lower:+.1f} to {100 * upper:+.1f} points" in doubt
+            assert ("(within noise, 95 %" in doubt) == (upper >= 0)
+    assert told[False]
+    turned = doubts(-0.3)
+    assert any("(beyond noise, 95 %" in warning for warning in turned.warnings)
+
+
+def test_the_vote_that_is_ones_own_is_marked_with_a_score_and_without():
+    answers, scores = judged(2.0)
+    source = PoolSource(pools(scores, answers))
+    assert [one.own for one in compare_scores(source)] == [False] * 3
+    scored = compare_scores(source, dm.FieldChoice(score="s"), own=source.recipe("s"))
+    assert [one.own for one in scored] == [False, False, True]
+    for tie_break, owned in ((None, [True, False, False]), ("jitter:3", [False, True, False])):
+        found = compare_scores(source, own=source.recipe(tie_break=tie_break))
+        assert [one.own for one in found] == owned
 
 
 def test_the_vote_of_ones_own_score_is_made_as_told_and_the_others_as_their_families_are():

@@ -16,7 +16,7 @@ from demur.pools.fields import FieldChoice
 from demur.pools.simulated import simulate_pools
 from demur.pools.source import PoolSource, vote_pools
 from demur.records import Path, Pool, Problem
-from demur.report.facts import _found, report_facts
+from demur.report.facts import report_facts
 from demur.report.page import page_of
 
 NASTY = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>\u202e\u2028&amp;"
@@ -161,7 +161,7 @@ def test_the_page_is_assembled_before_its_data_are_put_in():
 
 
 def test_long_texts_are_cut_to_a_budget(monkeypatch):
-    from demur.report import facts as module
+    from demur.report import questions as module
 
     monkeypatch.setattr(module, "TEXT_BUDGET", 240 * 6 * 100)
     source, voted, policy = made()
@@ -171,18 +171,41 @@ def test_long_texts_are_cut_to_a_budget(monkeypatch):
     assert "[…]" in facts["paths"][0]["text"][0]
 
 
-@pytest.mark.parametrize(
-    ("extra", "found"),
-    [
-        ({"extraction": "answer is", "found_at": [14, 16]}, ["answer is", "The answer is ", "42", ". Done."]),
-        ({"extraction": "answer is"}, None),
-        ({"found_at": [16, 14]}, None),
-        ({"found_at": [0, 99]}, None),
-        ({"found_at": "0-5"}, None),
-        ({"found_at": [True, 5]}, None),
-        ({"found_at": [1, 2, 3]}, None),
-    ],
-)
-def test_the_words_that_an_answer_was_taken_from_are_shown_where_they_are_known(extra, found):
-    assert _found(Path("42", "The answer is 42. Done.", extra=extra)) == found
-    assert _found(Path("42", None, extra=extra)) is None
+def test_all_curves_are_on_the_questions_that_have_every_score(case):
+    facts = case[-1]
+    assert facts["compared"] == {"n": 240, "left_out": 0, "draws": 400}
+    assert facts["frontier"]["on"] == "compared"
+    own = next(score for score in facts["scores"] if score["own"])
+    assert own["name"] == "s"
+    assert facts["frontier"]["accuracy"] == own["frontier"]["accuracy"]
+    assert own["frontier"]["accuracy"][-1] == pytest.approx(own["vote_accuracy"], abs=1e-6)
+    assert facts["baselines"]["weighted vote"] == pytest.approx(own["vote_accuracy"])
+    assert [score["n"] for score in facts["scores"]] == [240] * 3
+    assert [len(score["answered"]) for score in facts["scores"]] == [2] * 3
+
+
+def test_where_a_question_lacks_a_score_the_baselines_leave_it_out_too():
+    given = pools()
+    first = given[0]
+    lacking = [Pool(first.problem, tuple(Path(p.answer, p.text, {"s": p.scores["s"]}) for p in first.paths))]
+    lacking += [
+        Pool(pool.problem, tuple(Path(p.answer, p.text, {**p.scores, "t": 1 - p.scores["s"]}) for p in pool.paths))
+        for pool in given[1:]
+    ]
+    source = PoolSource(lacking)
+    voted = vote_pools(source, FieldChoice(score="s"))
+    facts = report_facts(source, voted, calibrate(voted, alpha=0.1, hold_out=0.5), title="x")
+    assert facts["compared"]["left_out"] == 1
+    assert facts["compared"]["n"] == 239
+    right = voted.correct[1:].mean()
+    assert facts["baselines"]["weighted vote"] == pytest.approx(right)
+    assert next(score for score in facts["scores"] if score["own"])["vote_accuracy"] == pytest.approx(right)
+
+
+def test_without_labels_the_curve_is_that_of_calibration():
+    policy = made()[2]
+    bare = PoolSource(pools(gold=False))
+    again = vote_pools(bare, FieldChoice(score="s"), policy.recipe, labelled=False)
+    facts = report_facts(bare, again, policy, title="x")
+    assert facts["frontier"]["on"] == "calibration"
+    assert facts["compared"]["n"] == 0

@@ -22,7 +22,7 @@ Examples:
 
 `demur report pools.jsonl --score simulated -o report.html`
 
-`demur report runs/gsm8k.db --policy policy.json -o report.html`
+`demur report runs/gsm8k.db --policy policy.json -o report.html --open`
 """
 
 
@@ -55,6 +55,7 @@ def run(
     hold_out: Annotated[float, typer.Option(metavar="SHARE", help="Share to show results on.")] = 0.5,
     title: Annotated[str | None, typer.Option("--title", help="Title of the page.  [default: the file's name]")] = None,
     texts: Annotated[bool, typer.Option("--texts/--no-texts", help="Show the texts of paths.")] = True,
+    show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     seed: options.Seed = None,
     json: options.Json = False,
 ) -> None:
@@ -98,6 +99,8 @@ def run(
         raise InvalidValue(f"cannot write {out}: {error.strerror or error}") from None
     told = {"report": str(out), "questions": len(voted), "n": loaded.n, "n_test": facts["n_test"]}
     told |= {"bytes": len(page.encode()), "warnings": facts["warnings"]}
+    if show:
+        _open_in_browser(out)
     if json:
         output.emit(told)
         return
@@ -106,3 +109,15 @@ def run(
         f"Wrote {out}: {len(voted)} questions, calibrated on {loaded.n}, "
         + (f"shown on {facts['n_test']} others." if facts["n_test"] else "with no labelled others to show it on.")
     )
+
+
+def _open_in_browser(page: Path) -> None:
+    """Show the page; where there is no browser, say where it lies."""
+    import webbrowser
+
+    try:
+        opened = webbrowser.open(page.resolve().as_uri())
+    except (webbrowser.Error, OSError):
+        opened = False
+    if not opened:
+        options.mention(f"note: no browser could be opened here; the page is {page.resolve()}")

@@ -231,6 +231,9 @@ def _list(
                 f"note: {one.title} is missing in {len(one.missing)} pools ({few}"
                 f"{', …' if len(one.missing) > 3 else ''}); score them before calibrating"
             )
+    if lacking := max((one.left_out for one in summaries), default=0):
+        n = max(one.n for one in summaries)
+        output.say(f"note: votes are compared on {n} questions that have every score; {lacking} others are left out")
     if not any(one.name is None for one in summaries):
         output.say("No problem has a gold answer, so nothing is said of right and wrong.")
     else:

@@ -1,6 +1,7 @@
 """Scores of one set of pools side by side: how well each ranks paths, and what the vote makes of it.
 
-One row of each cluster or question text counts, and only problems that have a label.
+One row of each cluster or question text counts, and only problems that have a label. All votes are compared on one set
+of questions, those that have every score compared: a score that few have is left out, rather than most questions.
 """
 
 from __future__ import annotations
@@ -9,11 +10,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
+from demur.calibration import Guarantee
 from demur.errors import InvalidValue, PoolFileError
-from demur.evidence.counts import Evidence
-from demur.evidence.frontier import Frontier, auroc, common_auc
+from demur.evaluation.resampling import (
+    NO_DIFFERENCE,
+    NO_INTERVAL,
+    Between,
+    Difference,
+    LabelledVotes,
+    Redrawn,
+    clustered_auroc,
+    exact,
+)
+from demur.evidence.frontier import Frontier
 from demur.pools.fields import FieldChoice
 from demur.pools.label_rule import LabelRule, as_label_rule
 from demur.pools.labels import labelled_rows
@@ -23,13 +32,21 @@ from demur.pools.voted_pools import VotedPools
 from demur.records import Pool
 from demur.voting.recipe import Recipe
 from demur.voting.score_health import ScoreHealth
+from demur.voting.tie_breaks import Jitter
 
 MAJORITY, JITTERED = "majority vote", "majority vote with jitter"
+_JITTERED_AT = 1
+"""Its place among the votes compared."""
+_ENOUGH = 0.5
+"""The share of labelled problems that a comparison keeps, whatever score it has to leave out for that."""
 
 
 @dataclass(frozen=True)
 class ScoreSummary:
-    """One score. What needs labels, or a value for every path, is NaN where they are missing."""
+    """One score. What needs labels, or a value for every path, is NaN where they are missing.
+
+    Intervals are for 95 % confidence over questions: see `evaluation.resampling`.
+    """
 
     name: str | None
     """None for the majority vote, which has no score."""
@@ -42,13 +59,31 @@ class ScoreSummary:
     normaliser: str = "none"
     path_auroc: float = math.nan
     """P(a right path scores above a wrong one), ties counted half."""
+    path_auroc_interval: Between = NO_INTERVAL
     vote_accuracy: float = math.nan
+    vote_accuracy_interval: Between = NO_INTERVAL
     frontier_auc: float = math.nan
+    frontier_auc_interval: Between = NO_INTERVAL
     common_auc: float = math.nan
     """Mean selective accuracy over the yields that all the votes compared here can reach."""
+    common_auc_interval: Between = NO_INTERVAL
+    answered: dict[float, Difference] = field(default_factory=dict)
+    """By alpha, the yield of a policy calibrated on these questions, and its interval; for the guarantees asked for."""
+    over_majority: Difference = NO_DIFFERENCE
+    """`common_auc` less that of the jittered majority vote, and the paired interval of the difference."""
+    behind_best: Difference = NO_DIFFERENCE
+    """`common_auc` less that of the vote with the largest, and the paired interval of the difference."""
+    within_noise: bool = False
+    """Behind the best by a difference whose interval includes 0."""
+    n: int = 0
+    """Questions that the votes are compared on."""
+    left_out: int = 0
+    """Labelled questions that lack a score which is compared, and are left out for all votes."""
     warnings: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     """Problems with a path that has no value."""
+    own: bool = False
+    """The vote is made by the recipe that was given as one's own."""
     frontier: Frontier | None = field(default=None, repr=False)
 
 
@@ -60,27 +95,50 @@ def compare_scores(
     weight: str | None = None,
     correct: str | LabelRule | None = None,
     own: Recipe | None = None,
+    guarantees: Sequence[Guarantee] = (),
 ) -> list[ScoreSummary]:
     """Every score of the pools, behind the majority vote with and without jitter among equally confident votes.
 
     `own` is how the vote of the score that `fields` names is made; the others are voted on as their families are, or
-    as told.
+    as told. For each of the `guarantees`, summaries have the yield of a policy.
     """
     comparison = _Comparison(source, fields, normaliser, weight, correct, own)
-    majorities = {MAJORITY: None, JITTERED: "jitter:0"} if comparison.rows else {}
-    summaries = [comparison.of_majority(title, tie_break) for title, tie_break in majorities.items()]
+    majorities = (MAJORITY, JITTERED) if comparison.rows else ()
+    summaries = [comparison.of_majority(title) for title in majorities]
     summaries += [comparison.of_score(name) for name in source.score_names]
-    frontiers = [summary.frontier for summary in summaries if summary.frontier is not None]
-    try:
-        areas = iter(common_auc(frontiers) if frontiers else [])
-    except InvalidValue:  # they share no yield
-        return summaries
-    measured = [one if one.frontier is None else replace(one, common_auc=next(areas)) for one in summaries]
-    jittered = next((one.common_auc for one in measured if one.title == JITTERED), math.nan)
-    return [replace(one, warnings=(*one.warnings, *_doubts(one, jittered))) for one in measured]
+    compared = [one for one in summaries if (one.name, one.title) in comparison.votes]
+    if compared:
+        redrawn = Redrawn.of([comparison.votes[one.name, one.title] for one in compared], guarantees)
+        measured = {id(one): _measured(one, redrawn, at) for at, one in enumerate(compared)}
+        summaries = [replace(measured.get(id(one), one), left_out=comparison.left_out) for one in summaries]
+    return [replace(one, warnings=(*one.warnings, *_doubts(one))) for one in summaries]
 
 
-def _doubts(summary: ScoreSummary, jittered: float) -> list[str]:
+def _measured(summary: ScoreSummary, redrawn: Redrawn, at: int) -> ScoreSummary:
+    """One vote with its figures, their intervals, and how it stands to the others."""
+    behind_best = redrawn.difference(at, redrawn.best)
+    accuracy, frontier_auc, shared, *answered = redrawn.figures[at].tolist()
+    intervals = redrawn.intervals(at)
+    return replace(
+        summary,
+        vote_accuracy=accuracy,
+        vote_accuracy_interval=exact(accuracy, redrawn.n),
+        frontier_auc=frontier_auc,
+        frontier_auc_interval=intervals[1],
+        common_auc=shared,
+        common_auc_interval=intervals[2],
+        answered={
+            guarantee.alpha: (rate, *between)
+            for guarantee, rate, between in zip(redrawn.guarantees, answered, intervals[3:], strict=True)
+        },
+        over_majority=redrawn.difference(at, _JITTERED_AT),
+        behind_best=behind_best,
+        within_noise=at != redrawn.best and behind_best[0] <= 0 and not behind_best[2] < 0,
+        n=redrawn.n,
+    )
+
+
+def _doubts(summary: ScoreSummary) -> list[str]:
     """What labels say against a score."""
     if summary.name is None:
         return []
@@ -90,10 +148,13 @@ def _doubts(summary: ScoreSummary, jittered: float) -> list[str]:
             f"the score {summary.name!r} ranks wrong paths above right ones more often than not (path AUROC "
             f"{summary.path_auroc:.2f}); its negation would do better"
         )
-    if summary.common_auc < jittered:
+    difference, lower, upper = summary.over_majority
+    if difference < 0:
+        told = "beyond noise" if upper < 0 else "within noise"
+        between = f", 95 %: {100 * lower:+.1f} to {100 * upper:+.1f} points" if upper == upper else ""
         doubts.append(
             f"the score {summary.name!r} does not beat the majority vote: at the same yields {summary.common_auc:.1%} "
-            f"of its answers are right, against {jittered:.1%}"
+            f"of its answers are right, against {summary.common_auc - difference:.1%} ({told}{between})"
         )
     return doubts
 
@@ -113,12 +174,19 @@ class _Comparison:
         self.source, self.normaliser, self.weight, self.correct = source, normaliser, weight, correct
         self.fields, self.own = replace(fields, score=None), {fields.score: own}
         ready_made = as_label_rule(correct).label_field is not None
-        self.rows: Sequence[int] = range(len(source.pools)) if ready_made else labelled_rows(source.pools)
-        self.labelled = replace(source, pools=[source.pools[row] for row in self.rows])
+        rows = list(range(len(source.pools))) if ready_made else labelled_rows(source.pools)
+        self.rows, self.names = shared_rows(source, rows, fields.score)
+        self.labelled = replace(source, pools=[source.pools[row] for row in rows])
+        self.compared = replace(source, pools=[source.pools[row] for row in self.rows])
+        self.left_out = len(rows) - len(self.rows)
+        self.votes: dict[tuple[str | None, str], LabelledVotes] = {}
+        """By name and title, keys and labels of what has been voted on, one row per question."""
 
-    def of_majority(self, title: str, tie_break: str | None) -> ScoreSummary:
-        recipe = self.source.recipe(tie_break=tie_break)
-        return _voted(ScoreSummary(None, title, 0), self._vote(self.labelled, self.fields, recipe))
+    def of_majority(self, title: str) -> ScoreSummary:
+        recipe, own = self.source.recipe(tie_break="jitter:0" if title == JITTERED else None), self.own.get(None)
+        is_own = own is not None and isinstance(own.tie_break, Jitter if title == JITTERED else type(None))
+        voted = self._vote(self.compared, self.fields, own if own is not None and is_own else recipe)
+        return self._voted(ScoreSummary(None, title, 0, own=is_own), voted)
 
     def of_score(self, name: str) -> ScoreSummary:
         """One score; what is wrong with it becomes its warning, and the others are shown all the same."""
@@ -136,17 +204,41 @@ class _Comparison:
         flags = dict(self.source.flags.get(name, {}))
         summary = ScoreSummary(name, name, len(values), min(values), max(values), flags, missing=missing)
         fields = replace(self.fields, score=name)
-        if missing:  # over the pools that have it in all their paths
+        if name not in self.names:  # over the pools that have it in all their paths, and no vote
             whole = replace(self.labelled, pools=_with_score(self.labelled.pools, name))
             voted = self._vote(whole, fields, self.source.recipe(name)) if whole.pools else None
-            return summary if voted is None else replace(summary, path_auroc=_path_auroc(voted))
-        recipe = self.own.get(name) or self.source.recipe(name, self.normaliser, self.weight)
+            return summary if voted is None else _ranked(summary, voted)
+        own = self.own.get(name)
+        recipe = own or self.source.recipe(name, self.normaliser, self.weight)
         warnings = tuple(ScoreHealth.of(scores, recipe).warnings(name))
-        summary = replace(summary, normaliser=recipe.normaliser.name, warnings=warnings)
-        return summary if not self.rows else _voted(summary, self._vote(self.labelled, fields, recipe))
+        summary = replace(summary, normaliser=recipe.normaliser.name, warnings=warnings, own=own is not None)
+        return summary if not self.rows else self._voted(summary, self._vote(self.compared, fields, recipe))
 
     def _vote(self, source: PoolSource, fields: FieldChoice, recipe: Recipe) -> VotedPools:
         return vote_pools(source, fields, recipe, correct=self.correct)
+
+    def _voted(self, summary: ScoreSummary, voted: VotedPools) -> ScoreSummary:
+        """A summary with what the vote makes of its score."""
+        votes = LabelledVotes.of(voted.votes.key[voted.counted], voted.labelled[voted.counted])
+        self.votes[summary.name, summary.title] = votes
+        return replace(_ranked(summary, voted), frontier=Frontier.of(votes.evidence))
+
+
+def shared_rows(source: PoolSource, rows: Sequence[int], first: str | None) -> tuple[list[int], set[str]]:
+    """The rows that have every score compared, and those scores.
+
+    `first` is compared in any case; then the scores that most problems have, as long as enough are left.
+    """
+    having = {
+        name: {row for row in rows if all(name in path.scores for path in source.pools[row].paths)}
+        for name in source.score_names
+    }
+    shared, names = set(rows), set[str]()
+    for name in sorted(having, key=lambda name: (name != first, -len(having[name]), name)):
+        left = shared & having[name]
+        if (left and name == first) or len(left) >= _ENOUGH * len(rows):
+            shared, names = left, {*names, name}
+    return sorted(shared), names
 
 
 def _with_score(pools: Sequence[Pool], name: str) -> list[Pool]:
@@ -154,20 +246,10 @@ def _with_score(pools: Sequence[Pool], name: str) -> list[Pool]:
     return [pool for pool in pools if all(name in path.scores for path in pool.paths)]
 
 
-def _voted(summary: ScoreSummary, voted: VotedPools) -> ScoreSummary:
-    """A summary with what the vote makes of its score."""
-    correct = voted.labelled[voted.counted]
-    frontier = Frontier.of(Evidence.of(voted.votes.key[voted.counted], correct))
-    ranking, accuracy = _path_auroc(voted), float(correct.mean())
-    return replace(summary, path_auroc=ranking, vote_accuracy=accuracy, frontier_auc=frontier.auc, frontier=frontier)
-
-
-def _path_auroc(voted: VotedPools) -> float:
-    """Over all paths; one without an answer is wrong."""
+def _ranked(summary: ScoreSummary, voted: VotedPools) -> ScoreSummary:
+    """A summary with how well its score ranks all paths; one without an answer is wrong."""
     if voted.table is None or voted.table.scores is None or voted.labels is None:
-        return math.nan
-    right = voted.labels.of_paths(voted.table)
-    values = np.array([value for row in voted.counted for value in voted.table.scores[row]], dtype=np.float64)
-    labels = np.array([label for row in voted.counted for label in right[row]], dtype=np.bool_)
-    levels, rank = np.unique(values, return_inverse=True)
-    return auroc(Evidence.of(rank / len(levels), labels))
+        return summary
+    right, rows = voted.labels.of_paths(voted.table), voted.counted.tolist()
+    area, between = clustered_auroc([voted.table.scores[row] for row in rows], [right[row] for row in rows])
+    return replace(summary, path_auroc=area, path_auroc_interval=between)

@@ -49,7 +49,7 @@ class Labels:
 
     def of_answers(self, chosen: Sequence[Any]) -> NDArray[np.bool_]:
         """Whether each problem's chosen answer is right; no answer is wrong."""
-        return np.array([self._is_right(row, answer) for row, answer in enumerate(chosen)], dtype=np.bool_)
+        return np.array([self.is_right(row, answer) for row, answer in enumerate(chosen)], dtype=np.bool_)
 
     def of_votes(self, votes: Votes) -> NDArray[np.bool_]:
         """Whether each vote's winner is right."""
@@ -57,9 +57,10 @@ class Labels:
 
     def of_paths(self, table: PoolTable) -> list[list[bool]]:
         """Whether each path's answer is right."""
-        return [[self._is_right(row, key) for key in pool] for row, pool in enumerate(table.answers)]
+        return [[self.is_right(row, key) for key in pool] for row, pool in enumerate(table.answers)]
 
-    def _is_right(self, row: int, answer: str | None) -> bool:
+    def is_right(self, row: int, answer: str | None) -> bool:
+        """Whether an answer to one problem is right, by its key; no answer is wrong."""
         if answer is None:
             return False
         return answer in self.gold[row] if self.gold is not None else self.right[row].get(answer, False)
@@ -78,6 +79,11 @@ def read_labels(pools: Sequence[Pool], table: PoolTable, correct: str | LabelRul
 def labelled_rows(pools: Sequence[Pool]) -> list[int]:
     """The rows whose problems have a gold answer."""
     return [row for row, pool in enumerate(pools) if accepted_texts(pool.problem)]
+
+
+def accepted_answers(pools: Sequence[Pool]) -> list[list[str]]:
+    """What each problem accepts, as it is written: for people to read beside the answers."""
+    return [list(accepted_texts(pool.problem)) for pool in pools]
 
 
 def refuse_labels_as_score(table: PoolTable, labels: Labels) -> None:

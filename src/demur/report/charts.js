@@ -1,39 +1,65 @@
-/* The six charts. Each builds its picture for a width, moves its marks to an operating point, says in words what they
+/* The charts of one policy. Each builds its picture for a width, moves its marks to an operating point, says in words what they
    show, and has its data as a table: [heads, rows]. */
 
-const HEIGHT = 320;
+const heightOf = (width) => Math.round(Math.min(320, Math.max(250, width * 0.78)));
+const PAPER = { whole: 680, half: 328 };
 const BINS = 20;
-const DASHES = ["7 3", "2 3", "9 3 2 3", "4 2", "12 4"];
+const DASHES = ["7 3", "2 3", "9 3 2 3", "none", "12 4"];
+const HUES = 5;
+const MOST_CURVES = HUES * DASHES.length - 1;
+const FEW_CURVES = 6;
 const comparable = facts.scores.filter((score) => score.frontier?.answered.length);
-const baselines = Object.entries(facts.baselines);
 
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 const zip = (...lists) => lists[0].map((_, index) => lists.map((list) => list?.[index]));
 const lambdaText = (point) => (point.feasible ? `λ = ${fixed(point.threshold[0], 3)}` : "abstains always");
 const whereFeasible = (say) => (point) => (point.feasible ? say(point, point.observed) : `${needs(point)}.`);
-function allVotes(plot) {
-  return { name: "all votes, p_v", colour: "none", dash: "1 3", dots: straight(plot, facts.vote_accuracy) };
+function allVotes(plot, accuracy = facts.vote_accuracy) {
+  return { name: "all votes, p_v", colour: "none", dash: "1 3", dots: straight(plot, accuracy) };
 }
 
+/* No two curves alike: every hue with one dash each, then every hue with another. */
+const styleOf = (index) => ({
+  colour: `s${index % HUES}`,
+  dash: DASHES[(index + Math.floor(index / HUES)) % DASHES.length],
+});
+/* The votes beside the policy's own, the best first and as many as can be told apart. */
+const onCompared = facts.frontier.on === "compared";
+const rivals = comparable
+  .filter(({ own }) => !(own && onCompared))
+  .sort((one, other) => (other.common_auc ?? -1) - (one.common_auc ?? -1))
+  .slice(0, MOST_CURVES);
+function frontierCaption() {
+  const { n, left_out } = facts.compared;
+  const lacking = left_out ? ` (${left_out} that lack a score are left out)` : "";
+  const same = `Each curve is one way to vote on the same ${many(n, "labelled question")}${lacking}`;
+  const own = onCompared
+    ? `${same}; the thick one is this policy's.`
+    : `The thick curve is this policy's, on the ${many(facts.n, facts.unit)} that calibrated it.${rivals.length ? ` ${same}.` : ""}`;
+  const unseen = facts.n_test ? " The ring is what happened on unseen questions." : "";
+  return `${own} The dot is what to expect, from calibration and corrected for the errors that set the threshold.${unseen}`;
+}
 const frontierChart = {
+  caption: frontierCaption,
   build(width) {
     const { answered, accuracy } = facts.frontier;
-    const others = comparable.flatMap((score) => score.frontier.accuracy);
+    const others = rivals.flatMap((score) => score.frontier.accuracy);
     const expected = points.map((point) => point.accuracy);
-    const low = floorOf(accuracy, others, expected, facts.vote_accuracy);
+    const whole = onCompared ? accuracy.at(-1) : facts.vote_accuracy;
+    const low = floorOf(accuracy, others, expected, whole);
     const xTitle = "Yield: share of questions answered, y";
     const yTitle = "Accuracy of answers, A";
-    const plot = frame(width, HEIGHT, { x: [0, 1], y: [low, 1], xTitle, yTitle, xText: shareText, yText: shareText });
-    const series = comparable.slice(0, 12).map(({ title, frontier }, index) => ({
-      name: short(title, 34),
-      colour: `s${index % 5}`,
-      dash: DASHES[index % 5],
+    const height = width > 700 ? 400 : heightOf(width);
+    const plot = frame(width, height, { x: [0, 1], y: [low, 1], xTitle, yTitle, xText: shareText, yText: shareText });
+    const series = rivals.map(({ title, frontier }, index) => ({
+      name: short(title, 80),
+      ...styleOf(index),
       dots: trace(plot, frontier.answered, frontier.accuracy),
     }));
-    series.push(allVotes(plot));
-    series.push({ name: "this policy", colour: "right", wide: true, dots: trace(plot, answered, accuracy) });
-    for (const one of series) curve(plot, one);
-    const key = labelCurves(plot, series.toReversed());
+    const policy = { name: "this policy", colour: "right", wide: true, dots: trace(plot, answered, accuracy) };
+    const shown = [policy, ...series, allVotes(plot, whole)];
+    for (const one of shown.toReversed()) curve(plot, one);
+    const key = shown.length > FEW_CURVES ? keyTo(shown) : labelCurves(plot, shown);
     const mark = markOn(plot, 2);
     const move = (point) => {
       const observed = point.observed && [point.observed.answered, point.observed.accuracy];
@@ -46,8 +72,13 @@ const frontierChart = {
     return `${percent(point.answered)} answered, ${percent(point.accuracy)} of them right${unseen}.`;
   }),
   table() {
-    const { answered, accuracy } = facts.frontier;
-    return [["Vote", "Yield", "Accuracy"], zip(answered, accuracy).map((pair) => ["this policy", ...pair])];
+    const curves = [{ title: "this policy", frontier: facts.frontier }, ...rivals];
+    const rows = curves.flatMap(({ title, frontier }) => {
+      const pairs = zip(frontier.answered, frontier.accuracy);
+      const step = Math.ceil(pairs.length / 20);
+      return pairs.filter((_, at) => at % step === 0 || at === pairs.length - 1).map((pair) => [title, ...pair]);
+    });
+    return [["Vote", "Yield", "Accuracy"], rows];
   },
 };
 
@@ -56,7 +87,7 @@ const controlChart = {
     const alphas = points.map((point) => point.alpha);
     const x = [alphas[0], alphas.at(-1)];
     const yTitle = "Share of questions";
-    const plot = frame(width, HEIGHT, { x, y: [0, 1], xTitle: "Error level, α", yTitle, yText: shareText });
+    const plot = frame(width, heightOf(width), { x, y: [0, 1], xTitle: "Error level, α", yTitle, yText: shareText });
     const none = alphas.map(() => 0);
     const all = alphas.map(() => 1);
     const wrong = points.map((point) => point.expected_confident_error);
@@ -104,7 +135,7 @@ const accuracyChart = {
     const { threshold, accuracy, lower, upper, observed } = facts.curves;
     const y = [floorOf(accuracy, lower, observed ?? [], facts.vote_accuracy), 1];
     const titles = { xTitle: "Threshold on confidence, λ", yTitle: "Accuracy of answers, A(λ)" };
-    const plot = frame(width, HEIGHT, { x: [0, 1], y, ...titles, yText: shareText });
+    const plot = frame(width, heightOf(width), { x: [0, 1], y, ...titles, yText: shareText });
     const twice = (values) => values.flatMap((value) => [value, value]);
     area(plot, [...twice(threshold).slice(1), threshold.at(-1)], twice(lower), twice(upper), "band");
     const stairs = (values) => trace(plot, threshold, values, true);
@@ -153,8 +184,8 @@ function drawHazards(width, height, place) {
 const separabilityChart = {
   build(width) {
     const { threshold, survival_right, survival_wrong, gap } = facts.curves;
-    const height = 400;
-    const split = 260;
+    const height = heightOf(width) + 80;
+    const split = Math.round(height * 0.65);
     const lowest = Math.min(0, ...gap.filter(known));
     const y = [lowest < -0.02 ? Math.max(-1, Math.floor(lowest * 5) / 5) : 0, 1];
     const plot = frame(width, height, { x: [0, 1], y, yTitle: "Share above λ: survival S, gap Δ", bottom: split });
@@ -210,7 +241,7 @@ const evidenceChart = {
     const worst = Math.max(0, ...wrong);
     const y = [-(worst + (most + worst) * 0.1), most * 1.08];
     const titles = { xTitle: "Confidence of the vote, ν", yTitle: "Number of votes" };
-    const plot = frame(width, HEIGHT, { x: [0, 1], y, ...titles, yText: (value) => String(Math.abs(value)) });
+    const plot = frame(width, heightOf(width), { x: [0, 1], y, ...titles, yText: (value) => String(Math.abs(value)) });
     const zero = plot.Y(0);
     const roomy = (plot.right - plot.left) / BINS > 17;
     for (let bin = 0; bin < BINS; bin++) {
@@ -248,103 +279,10 @@ const evidenceChart = {
   },
 };
 
-/* Accuracy that a vote reaches at about this yield: looked up on its frontier, none where it cannot answer so few. */
-function accuracyAt({ answered, accuracy }, share) {
-  const after = answered.findIndex((other) => other >= share - 1e-9);
-  if (share <= 0 || after < 0) return null;
-  if (answered[after] - share < 1e-9) return accuracy[after];
-  if (after === 0) return answered[0] - share < 0.02 ? accuracy[0] : null;
-  const slope = (accuracy[after] - accuracy[after - 1]) / (answered[after] - answered[after - 1]);
-  return accuracy[after - 1] + slope * (share - answered[after - 1]);
-}
-const accuracyNow = ({ frontier }, point) => (frontier ? accuracyAt(frontier, point.answered) : null);
-const hollow = (cx, cy) => draw("circle", { class: "hollow", cx, cy, r: 5 });
-const square = (x, y) => draw("rect", { class: "base", x: x - 4.5, y: y - 4.5, width: 9, height: 9 });
-const diamond = (x, y) => draw("path", { class: "solid", d: `M${x - 6} ${y}l6 -6l6 6l-6 6Z` });
-const spot = (cx, cy) => draw("g", "mark-alpha", draw("circle", { class: "dot", cx, cy, r: 5 }));
-
-const scoresChart = {
-  build(width) {
-    const scores = facts.scores.slice(0, 20);
-    const rows = scores.length + baselines.length;
-    const step = 26;
-    if (!rows) return { svg: draw("svg", { width, height: 12, role: "img" }), key: null, move: () => {} };
-    const left = Math.min(190, Math.round(width * 0.36));
-    const whole = scores.flatMap((score) => [score.vote_accuracy, score.common_auc]);
-    const partial = comparable.flatMap((score) => score.frontier.accuracy);
-    const low = floorOf(whole, partial, Object.values(facts.baselines));
-    const height = Math.max(120, rows * step + 54);
-    const plot = frame(width, height, { x: [low, 1], xTitle: "Accuracy, A", xText: shareText, left, top: 6 });
-    const titles = [...scores.map((score) => score.title), ...baselines.map(([name]) => name)];
-    const heights = titles.map((title, row) => {
-      const y = plot.top + (row + 0.5) * step;
-      plot.line("grid", left, y, plot.right, y);
-      plot.text(short(title, Math.floor(left / 6.6)), left - 8, y + 4, "end", row < scores.length ? "title" : "");
-      return y;
-    });
-    const spots = scores.map(({ vote_accuracy, common_auc }, row) => {
-      if (known(vote_accuracy)) plot.svg.append(hollow(plot.X(vote_accuracy), heights[row]));
-      if (known(common_auc)) plot.svg.append(diamond(plot.X(common_auc), heights[row]));
-      return plot.svg.appendChild(spot(0, heights[row]));
-    });
-    for (const [index, [, accuracy]] of baselines.entries()) {
-      const y = heights[scores.length + index];
-      const x = plot.X(accuracy);
-      plot.svg.append(square(x, y));
-      if (x > plot.right - 60) plot.text(percent(accuracy), x - 10, y + 4, "end");
-      else plot.text(percent(accuracy), x + 10, y + 4, "start");
-    }
-    const key = signKey([
-      [hollow(13, 6), "all questions answered"],
-      [diamond(13, 6), "mean over the yields all can reach"],
-      [spot(13, 6), "at the current yield"],
-      [square(13, 6), "baseline, all questions"],
-    ]);
-    const move = (point) => {
-      for (const [row, score] of scores.entries()) {
-        const accuracy = accuracyNow(score, point);
-        spots[row].classList.toggle("hide", accuracy === null);
-        fill(spots[row].firstChild, { cx: plot.X(accuracy) });
-      }
-    };
-    return { svg: plot.svg, key, move };
-  },
-  say(point) {
-    if (!facts.scores.length && !baselines.length) return "No labelled questions, so nothing to compare.";
-    const reached = facts.scores.slice(0, 20).map((score) => [accuracyNow(score, point), score.title]);
-    const [best] = reached.filter(([accuracy]) => accuracy !== null).sort(([one], [other]) => other - one);
-    if (!best) return `No vote here can be read at a yield of ${percent(point.answered)}.`;
-    const [accuracy, title] = best;
-    return `At ${percent(point.answered)} answered, the best vote is ${short(title, 40)} with ${percent(accuracy)} right.`;
-  },
-  table() {
-    const scored = ["Scored paths", "Lowest score", "Highest score", "Questions without it"];
-    const heads = ["Vote or baseline", "Accuracy", "Normaliser", ...scored];
-    const rows = facts.scores.map((score) => {
-      const { title, vote_accuracy, normaliser, paths, low, high, missing } = score;
-      return [title, vote_accuracy, normaliser, paths, low, high, missing.length];
-    });
-    const plain = baselines.map(([name, accuracy]) => [name, accuracy, "", null, null, null, null]);
-    return [heads, rows.concat(plain)];
-  },
-};
-function setUpScores() {
-  byId("scores").classList.toggle("hide", !facts.scores.length);
-  for (const score of facts.scores) {
-    const notes = Object.entries(score.flags).map(([flag, count]) => `${flag}: ${count}`);
-    notes.push(...score.warnings);
-    if (score.missing.length) notes.push(`${many(score.missing.length, "question")} without it`);
-    const { path_auroc, vote_accuracy, frontier_auc, common_auc } = score;
-    const numbers = [fixed(path_auroc, 3), percent(vote_accuracy), fixed(frontier_auc, 3), percent(common_auc)];
-    const cells = numbers.map((text) => el("td", "num", text));
-    const note = el("td", "data", short(notes.join("; ") || NONE, 400));
-    byId("scores-rows").append(el("tr", {}, el("td", "data", short(score.title, 80)), cells, note));
-  }
-}
-
 /* Figures: each stands in the page with its title and caption, and is drawn anew where its width changes. */
 
 const drawn = [];
+let onPaper = false;
 function setUpCharts() {
   setUpScores();
   setUpChart("chart-frontier", frontierChart);
@@ -353,19 +291,29 @@ function setUpCharts() {
   setUpChart("chart-separability", separabilityChart);
   setUpChart("chart-evidence", evidenceChart);
   setUpChart("chart-scores", scoresChart);
+  // A page is laid out for paper without a word to what observes it, so that pictures are drawn for it beforehand.
+  addEventListener("beforeprint", () => redraw(true));
+  addEventListener("afterprint", () => redraw(false));
 }
-function setUpChart(id, { build, say, table }) {
-  const [title, reading, plot, details] = byId(id).querySelectorAll("h3, .reading, .plot, details");
+function redraw(forPaper) {
+  onPaper = forPaper;
+  for (const { fit } of drawn) fit?.();
+}
+function setUpChart(id, { build, say, table, caption }) {
+  const [title, reading, plot, words, details] = byId(id).querySelectorAll("h3, .reading, .plot, figcaption, details");
+  if (caption) words.textContent = caption();
   let width = 0;
   let picture = null;
   const read = (point) => {
-    const words = say(point);
+    const told = say(point);
     picture.move(point);
-    reading.textContent = capital(words);
-    picture.svg.setAttribute("aria-label", `${title.textContent}. At ${atAlpha(point)}: ${words}`);
+    reading.textContent = capital(told);
+    picture.svg.setAttribute("aria-label", `${title.textContent}. At ${atAlpha(point)}: ${told}`);
   };
   const fit = () => {
-    const wanted = Math.round(Math.min(Math.max(plot.clientWidth, 260), 760));
+    const paper = byId(id).matches(".whole") ? PAPER.whole : PAPER.half;
+    const room = onPaper ? paper : plot.clientWidth;
+    const wanted = Math.round(Math.min(Math.max(room, 260), 1160));
     if (Math.abs(wanted - width) < 3) return;
     width = wanted;
     picture = build(width);
@@ -377,7 +325,7 @@ function setUpChart(id, { build, say, table }) {
   });
   new ResizeObserver(fit).observe(plot);
   fit();
-  drawn.push({ read });
+  drawn.push({ read, fit });
 }
 function dataTable(heads, rows) {
   const step = Math.max(1, Math.ceil(rows.length / 60));

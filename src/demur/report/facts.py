@@ -12,28 +12,23 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from demur.calibration import Rule, forecast, settle_by_size
 from demur.calibration.guarantee import without_infinity
 from demur.evaluation.audit import verdict_of
-from demur.evaluation.comparison import compare_scores
+from demur.evaluation.comparison import compare_scores, shared_rows
+from demur.evaluation.resampling import DRAWS
 from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Separability, Strata
 from demur.policy.policy import Policy
-from demur.pools.reading import place_of
 from demur.pools.source import PoolSource
 from demur.pools.voted_pools import VotedPools
-from demur.records import Path, Pool
+from demur.report.questions import path_facts, question_facts
 from demur.report.verdicts import label_facts
 from demur.version import __version__
 
 GRID = tuple(step / 200 for step in range(1, 101))
 _CURVE = 400
 _BINS = 12
-_AROUND, _WORDS = 60, 200
-"""Characters around the words that an answer was taken from, and of the words themselves."""
-TEXT_BUDGET = 24_000_000
-"""Characters of paths that a page may hold; beyond, each path is cut to its share."""
 
 
 def report_facts(
@@ -45,7 +40,8 @@ def report_facts(
     fresh = counted[~seen[counted]] if voted.correct is not None else counted[:0]
     votes = voted.votes
     test = None if not len(fresh) else Strata.of(votes.key[fresh], voted.labelled[fresh], votes.n_paths[fresh])
-    scores = _scores(source, voted)
+    scores = _scores(source, voted, policy)
+    keys = [] if voted.table is None else [key for pool in voted.table.answers for key in pool]
     return {
         "title": title,
         "demur": __version__,
@@ -61,14 +57,16 @@ def report_facts(
         "hazards": _hazards(policy.evidence),
         "evidence": _counts(policy.evidence),
         "test": None if test is None else _counts(test.pooled),
-        "frontier": _frontier(Frontier.of(policy.evidence)),
+        "frontier": _policy_frontier(scores, policy),
         "scores": scores,
+        "compared": _compared(scores),
+        "without_answer": [keys.count(None), len(keys)],
         "labels": label_facts(voted, policy),
-        "baselines": {name.replace("_", " "): rate for name, rate in voted.accuracies(voted.voting(counted)).items()},
+        "baselines": _baselines(source, voted),
         "unanimous": _unanimous(policy.evidence),
         "warnings": [*voted.score_warnings(), *_doubts(scores, voted), *policy.size_warnings(), *_per_question(policy)],
-        "questions": _questions(voted, policy, seen),
-        "paths": _paths(source.pools, voted, texts=texts),
+        "questions": question_facts(source.pools, voted, policy, seen),
+        "paths": path_facts(source.pools, voted, texts=texts),
     }
 
 
@@ -185,17 +183,43 @@ def _counts(evidence: Evidence) -> dict[str, Any]:
 
 def _frontier(curve: Frontier) -> dict[str, Any]:
     kept = np.unique(np.linspace(0, len(curve.answered) - 1, min(len(curve.answered), _CURVE)).round().astype(int))
-    return {"answered": curve.answered[kept].tolist(), "accuracy": curve.selective_accuracy[kept].tolist()}
+    columns = {"answered": curve.answered, "accuracy": curve.selective_accuracy}
+    return {name: [round(value, 6) for value in column[kept].tolist()] for name, column in columns.items()}
 
 
-def _scores(source: PoolSource, voted: VotedPools) -> list[dict[str, Any]]:
+def _policy_frontier(scores: Sequence[dict[str, Any]], policy: Policy) -> dict[str, Any]:
+    """The policy's own curve: on the questions that all votes are compared on or, failing that, on its own."""
+    own = next((score["frontier"] for score in scores if score["own"] and score["frontier"]), None)
+    if own is not None:
+        return {**own, "on": "compared"}
+    return {**_frontier(Frontier.of(policy.evidence)), "on": "calibration"}
+
+
+def _scores(source: PoolSource, voted: VotedPools, policy: Policy) -> list[dict[str, Any]]:
     """Every score side by side; a report is about pools, so the vote has a table."""
     assert voted.table is not None
     summaries, rule = [], None if voted.labels is None else voted.labels.rule
-    for summary in compare_scores(source, voted.table.fields, correct=rule, own=voted.votes.recipe):
+    guarantees = [point.guarantee for point in policy.points]
+    compared = compare_scores(source, voted.table.fields, correct=rule, own=voted.votes.recipe, guarantees=guarantees)
+    for summary in compared:
         plain = {item.name: getattr(summary, item.name) for item in fields(summary) if item.name != "frontier"}
+        plain["answered"] = [summary.answered.get(point.alpha) for point in policy.points]
         summaries.append({**plain, "frontier": None if summary.frontier is None else _frontier(summary.frontier)})
     return summaries
+
+
+def _baselines(source: PoolSource, voted: VotedPools) -> dict[str, float]:
+    """Accuracies without abstention, on the questions that all votes are compared on."""
+    assert voted.table is not None
+    shared, _ = shared_rows(source, range(len(voted)), voted.table.fields.score)
+    rows = voted.voting(voted.counted[np.isin(voted.counted, shared)])
+    return {name.replace("_", " "): rate for name, rate in voted.accuracies(rows).items()} if len(rows) else {}
+
+
+def _compared(scores: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """How many questions all votes are compared on and how many lack a score, and how often they were drawn again."""
+    n, left_out = (max((score[name] for score in scores), default=0) for name in ("n", "left_out"))
+    return {"n": n, "left_out": left_out, "draws": DRAWS}
 
 
 def _doubts(scores: Sequence[dict[str, Any]], voted: VotedPools) -> list[str]:
@@ -227,75 +251,5 @@ def _unanimous(evidence: Evidence) -> dict[str, float]:
     return {"share": int(top.right[-1] + top.wrong[-1]) / evidence.n, "wrong": int(top.wrong[-1]) / evidence.n}
 
 
-def _questions(voted: VotedPools, policy: Policy, seen: NDArray[np.bool_]) -> dict[str, Any]:
-    table, votes = voted.table, voted.votes
-    assert table is not None
-    answers = votes.answer.tolist()
-    return {
-        "id": table.ids,
-        "question": [_cut(question, 2000) for question in table.questions],
-        "group": table.groups,
-        "calibrated": seen.astype(int).tolist(),
-        "answer": [None if key is None else table.written[row].get(key, key) for row, key in enumerate(answers)],
-        "confidence": votes.confidence.tolist(),
-        "secondary": None if votes.secondary is None else [_finite(value) for value in votes.secondary.tolist()],
-        "n_paths": votes.n_paths.tolist(),
-        "p_value": policy.strata.p_value(votes.key, votes.n_paths).tolist(),
-        "unanimous": votes.unanimous.astype(int).tolist(),
-        "right": None if voted.correct is None else voted.correct.astype(int).tolist(),
-    }
-
-
-def _paths(pools: Sequence[Pool], voted: VotedPools, *, texts: bool) -> list[dict[str, Any]]:
-    """Per question, columns over its paths."""
-    table = voted.table
-    assert table is not None
-    right = None if voted.labels is None else voted.labels.of_paths(table)
-    count = max(1, sum(len(pool.paths) for pool in pools))
-    most = max(40, TEXT_BUDGET // count)
-    return [
-        {
-            "answer": [None if key is None else table.written[row].get(key, key) for key in table.answers[row]],
-            "share": _shares(voted, row),
-            "score": None if table.scores is None else table.scores[row],
-            "right": None if right is None else [int(label) for label in right[row]],
-            "text": [_cut(path.text, most) for path in pool.paths] if texts else None,
-            "found": [_found(path) for path in pool.paths] if texts else None,
-        }
-        for row, pool in enumerate(pools)
-    ]
-
-
-def _found(path: Path) -> list[str] | None:
-    """The rule that found an answer, and the words it was taken from between those around them; None: nobody knows."""
-    place, text = place_of(path), path.text
-    if place is None or text is None:
-        return None
-    start, end = place
-    words = (
-        text[max(0, start - _AROUND) : start],
-        text[start : min(end, start + _WORDS)],
-        text[end : end + _AROUND // 2],
-    )
-    return [str(path.extra.get("extraction", "")), *words]
-
-
-def _shares(voted: VotedPools, row: int) -> list[float]:
-    """Each path's share of its pool's weight."""
-    weights = voted.votes.weights(row)
-    total = math.fsum(weights)
-    return [float(f"{weight / total:.4g}") for weight in weights]
-
-
-def _cut(text: str | None, most: int) -> str | None:
-    if text is None or len(text) <= most:
-        return text
-    return text[: most // 2] + " […] " + text[-most // 2 :]
-
-
 def _shown(value: Any) -> Any:
     return value if isinstance(value, (str, int, float)) or value is None else str(value)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

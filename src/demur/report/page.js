@@ -53,6 +53,10 @@ function paintStatus(point) {
 
 function promiseSentence(point) {
   if (!point.feasible) return `At ${atAlpha(point)}, the policy ${needs(point)}. It has ${facts.n}.`;
+  if (!point.chosen) {
+    const rates = `about ${percent(point.answered)} of questions would be answered, and ${percent(point.expected_confident_error)} of all wrongly`;
+    return `Exploring ${atAlpha(point)}: ${rates}. Nothing is promised here, for this alpha was not calibrated.`;
+  }
   const aNew = facts.unit === "cluster" ? "one question of each new cluster" : "new questions";
   const sets = `for all but a share ${point.delta} of calibration sets like the ${facts.n} ${facts.unit}s used`;
   const promised = point.delta
@@ -63,15 +67,14 @@ function promiseSentence(point) {
 function smallPrint(point) {
   const alphas = facts.chosen.map(level).join(", ");
   const about = "This is about all questions together, not about any one answer.";
-  const scope = `${about} It holds for an alpha chosen beforehand`;
   const full = point.feasible ? ` In full: ${point.promise}` : "";
-  if (point.chosen) return `${scope}: the policy was calibrated for ${alphas}.${full}`;
-  const moved = `Moving the slider to ${level(point.alpha)} after looking is for exploring, not a promise.`;
-  return `${scope}, and the policy was calibrated for ${alphas}. ${moved}`;
+  if (point.chosen)
+    return `${about} It holds for an alpha chosen beforehand: the policy was calibrated for ${alphas}.${full}`;
+  return `${about} A promise holds for an alpha that is chosen before looking: the policy was calibrated for ${alphas}.`;
 }
 function accuracySentence(point) {
   if (!point.answered) return "Nothing is answered.";
-  const least = `At least ${percent(point.accuracy_at_least)} with 95 % confidence`;
+  const least = `At least ${percent(point.accuracy_at_least)} with 95\u00a0% confidence`;
   return `of the answers, expected. ${least}; band ${range(point.band)}.`;
 }
 function thresholdSentence(point) {
@@ -93,6 +96,7 @@ function verdict({ answered, observed }) {
 }
 function paintHeader(point) {
   put("promise", promiseSentence(point));
+  byId("promise").classList.toggle("exploring", !point.chosen);
   put("print", smallPrint(point));
   put("big-answered", percent(point.answered));
   put("big-accuracy", percent(point.accuracy));
@@ -134,6 +138,7 @@ function paintWarnings(point) {
 function setUpFooter() {
   const { model, task, temperature, score, normaliser, weight, tie_break, relation } = facts.run;
   const [low, high] = facts.n_paths;
+  const [without, paths] = facts.without_answer;
   const settings = {
     Model: model,
     Task: task,
@@ -145,6 +150,7 @@ function setUpFooter() {
     "Answers compared by": relation,
     "Right is": facts.labels.told,
     "Paths per question": low === high ? low : `${low} to ${high}`,
+    "Paths without an answer": `${without} of ${paths} (${percent(paths ? without / paths : null)})`,
     [`Calibration ${facts.unit}s`]: facts.n,
     [`Unseen labelled ${facts.unit}s`]: facts.n_test,
   };
@@ -179,4 +185,5 @@ document.addEventListener("DOMContentLoaded", () => {
   setUpTable();
   setUpCharts();
   setAlpha(state.index);
+  openLinked();
 });

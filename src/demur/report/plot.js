@@ -98,7 +98,7 @@ function area(plot, xs, low, high, kind) {
 /* Direct labels: each where its own curve is flat and the others are far; what finds no place goes into a key below. */
 
 const CELL = 4;
-const HALF_SIGN = 3.4;
+const HALF_SIGN = 3.8;
 /* The lowest and highest place of a curve in each column of a few pixels. */
 function columnsOf(dots, plot) {
   const columns = new Array(Math.floor((plot.right - plot.left) / CELL) + 1).fill(null);

@@ -1,4 +1,4 @@
-/* The table of questions: filtered, sorted, a page at a time; a row opens to its question's vote and paths. */
+/* The table of questions: filtered, sorted, a page at a time; a row, or a link to it, opens its question. */
 
 const PAGE = 50;
 const PRINTED = 40;
@@ -56,6 +56,7 @@ function setUpTable() {
     turnTo(0);
   });
   addEventListener("afterprint", () => turnTo(page));
+  addEventListener("hashchange", openLinked);
 }
 
 /* Which rows, in which order */
@@ -122,7 +123,7 @@ function turnTo(page) {
   paintDecisions();
 }
 function lineOf(row, classes) {
-  const cells = COLUMNS.map((column) => cellOf(column, row));
+  const cells = COLUMNS.map((column) => fill(cellOf(column, row), { "data-label": column.name }));
   return el("tr", { class: `row ${classes}`, "data-row": row, tabindex: 0 }, cells);
 }
 function cellOf({ key, text, shown }, row) {
@@ -148,7 +149,7 @@ function paintDecisions() {
     const decision = decisionOf(Number(line.dataset.row));
     if (line.dataset.decision === decision) continue;
     line.dataset.decision = decision;
-    line.querySelector(".decision-cell").textContent = `${decision === "answered" ? "●" : "○"} ${decision}`;
+    line.querySelector(".decision-cell").textContent = `${decision === "answered" ? "●" : "○"}\u00a0${decision}`;
   }
   paintCount();
 }
@@ -188,88 +189,30 @@ function walk(event) {
   else toggle(line);
 }
 
-/* One question: why it is answered or not, its text, its vote, its paths */
+/* A question by its address: report.html#q=ID */
 
-function decisionSentence(row) {
-  const point = now();
-  const [first, second] = thresholdOf(point, questions, row);
-  const confidence = questions.confidence[row];
-  const verb = state.answered[row] ? "exceeds" : "does not exceed";
-  let why = `confidence ${fixed(confidence, 4)} ${verb} the threshold ${fixed(first, 4)}`;
-  if (!point.feasible) {
-    why = needs(point);
-  } else if (questions.answer[row] === null) {
-    why = "no path has an answer";
-  } else if (point.rare_sizes.includes(questions.n_paths[row])) {
-    why = `it has ${questions.n_paths[row]} paths, and too few calibration questions have as many`;
-  } else if (confidence === first && known(second)) {
-    const key = `the tie key ${number(questions.secondary[row])} ${verb} ${number(second)}`;
-    why = `confidence ${fixed(confidence, 4)} ties with the threshold, and ${key}`;
+function linkedId() {
+  if (!location.hash.startsWith("#q=")) return null;
+  try {
+    return decodeURIComponent(location.hash.slice(3));
+  } catch {
+    return location.hash.slice(3); // cut off in the middle of a sign
   }
-  const scope = point.guarantee === "marginal" ? "" : " (it decides only for marginal promises)";
-  const part = questions.calibrated[row] ? " This question helped to set the threshold." : "";
-  const head = `${capital(decisionOf(row))} at ${atAlpha(point)}`;
-  return `${head}: ${why}. p-value ${chance(questions.p_value[row])}${scope}.${part}`;
 }
-function detailOf(row, beyond) {
-  const paths = facts.paths[row];
-  const heading = el("h3", {}, "Question ", el("span", "data", questions.id[row]));
-  const inner = el("div", "inner", el("p", "decision", decisionSentence(row)));
-  inner.append(el("div", {}, heading, el("p", "question data", questions.question[row] ?? "No text.")));
-  if (paths.answer.length) {
-    const blocks = paths.answer.map((_, index) => pathBlock(paths, index));
-    inner.append(el("div", {}, el("h3", {}, "Vote"), voteOf(row, paths)));
-    inner.append(el("div", {}, el("h3", {}, many(blocks.length, "path")), blocks));
+function openLinked() {
+  const id = linkedId();
+  if (id === null) return;
+  const row = questions.id.indexOf(id);
+  if (row < 0) {
+    put("row-count", `No question here has the id ${short(id, 80)}.`);
+    byId("questions").scrollIntoView();
+    return;
   }
-  return el("tr", { class: `detail ${beyond}`, "data-detail": row }, el("td", { colspan: COLUMNS.length }, inner));
-}
-function voteOf(row, paths) {
-  const tally = new Map();
-  for (const [index, answer] of paths.answer.entries()) {
-    const counted = tally.get(answer) ?? { share: 0, count: 0, right: paths.right?.[index] };
-    tally.set(answer, { ...counted, share: counted.share + paths.share[index], count: counted.count + 1 });
-  }
-  const sorted = [...tally].sort(([, one], [, other]) => other.share - one.share);
-  const bars = sorted.map(([answer, { share, count, right }]) => {
-    const rounded = Math.round(share * 1000) / 1000; // shares are stored rounded, so their sums are a little off
-    const kind = right === undefined ? "" : right ? "is-right" : "is-wrong";
-    const bar = el("i", { class: kind, style: `width: ${Math.min(100, rounded * 100)}%` });
-    const sign = right === undefined ? [] : [", ", signOf(right)];
-    const name = answerOf(answer, answer === questions.answer[row] ? "tag" : "");
-    return [name, el("div", "meter", bar), el("span", {}, `${percent(rounded)}, ${many(count, "path")}`, ...sign)];
-  });
-  return el("div", "vote", ...bars);
-}
-function answerOf(answer, kind) {
-  return answer === null ? el("span", "none", "no answer") : el("span", `data ${kind}`, short(answer, 300));
-}
-function pathBlock(paths, index) {
-  const text = paths.text?.[index] ?? null;
-  const share = el("span", {}, `${percent(paths.share[index])} of the weight`);
-  const score = paths.score && el("span", {}, `score ${number(paths.score[index])}`);
-  const sign = paths.right && signOf(paths.right[index]);
-  const name = el("span", "none", `Path ${index + 1}`);
-  const head = el("div", "path-head", name, answerOf(paths.answer[index], "tag"), score, share, sign);
-  const block = el("div", "path", head, foundOf(paths.found?.[index] ?? null));
-  if (text === null) return block;
-  const shown = el("div", "text data", text);
-  block.append(shown);
-  if (text.split("\n").length > 12 || text.length > 1100) block.append(moreButton(shown));
-  return block;
-}
-/* The words that an answer was taken from, among those around them. */
-function foundOf(found) {
-  if (found === null) return null;
-  const [method, before, words, behind] = found;
-  return el("p", "found data", el("span", "none", `${method}: `), before, el("mark", {}, words), behind);
-}
-function moreButton(shown) {
-  const button = el("button", { type: "button", class: "more", "aria-expanded": "false" }, "Show all");
-  shown.classList.add("cut");
-  button.addEventListener("click", () => {
-    const cut = shown.classList.toggle("cut");
-    button.textContent = cut ? "Show all" : "Show less";
-    button.setAttribute("aria-expanded", String(!cut));
-  });
-  return button;
+  for (const filter of FILTERS) byId(filter).value = "";
+  filterRows();
+  view.open.add(row);
+  turnTo(Math.floor(view.rows.indexOf(row) / PAGE));
+  const line = byId("rows").querySelector(`tr[data-row="${row}"]`);
+  line.focus({ preventScroll: true });
+  line.scrollIntoView({ behavior: "instant" });
 }

@@ -61,5 +61,6 @@ const needs = (point) => `needs ${point.n_needed} calibration ${facts.unit}s; ab
 const usual = (observed) => `usually at most ${percent(observed.usual_at_most)} (95\u00a0%)`;
 function thresholdText({ feasible, threshold: [first, second] }) {
   if (!feasible) return "none";
+  if (first === 0 && !known(second)) return "0";
   return known(second) ? `${fixed(first, 3)} / ${number(second)}` : fixed(first, 3);
 }
