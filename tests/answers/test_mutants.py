@@ -266,6 +266,7 @@ def test_a_rule_that_drops_what_it_does_not_read_is_found_out(monkeypatch):
     assert ("1,1,2", "first digit", "1,2,2") in _unexplained_anew(["1,1,2"])
     monkeypatch.undo()
     monkeypatch.setattr(_comparisons, "is_name", lambda text: any(map(str.isalpha, text)))
+    monkeypatch.setattr(keys, "kept_name", lambda name, value: None)
     assert {change for _, change, _ in _unexplained_anew(["1 < 2x < 3"])} >= {"squared", "letter put in"}
 
 
