@@ -36,9 +36,8 @@ _DECIMAL = re.compile(r"(?<![\w.])(\d*)\.(\d+)(?!\w|\.\d)", re.A)
 _CURRENCIES = {"dollars": "$", "usd": "$", "euros": "€", "eur": "€"}
 _BEHIND_FIGURES = {"%": "%", "percent": "%", "degrees": "°"}
 _SCALES_OF_DEGREES = {"c": "c", "f": "f", "celsius": "c", "fahrenheit": "f"}
-_CASED_UNITS = """
-    m mm mg ms ml mw mhz mv mj mpa mn mbar kb mb gb tb kbps mbps gbps
-""".split()
+_CASED = "m mm mg ms ml mw mhz mv mj mpa mn mbar kb mb gb tb kbps mbps gbps"
+_CASED_UNITS = frozenset(_CASED.split())
 """Units of two meanings by case, behind a number: metre and million, milliwatt and megawatt, bit and byte."""
 _RAISED_OR_LOWERED = re.compile(r"[\^_]")
 _GLUED_METRES = re.compile(r"\d[\d.]*m[snvj]?", re.I | re.A)

@@ -1,6 +1,6 @@
 """Names: what stands alone on one side of an equation and says what the other side is the value of.
 
-    dropped    x, \\theta; f(x), f(x, y); S_n where n stands in the value; |AB|; (x, y), A:B and S_1:S in this order; answer
+    dropped    x, \\theta; f(x), f(x, y); S_n where n is in the value; |AB|; (x, y), A:B and S_1:S so ordered; answer
     kept       x_1, x_{min}, x', f'(x), f(2), P(A), AB, (y, x), B:A and S:S_1, total cost, \\angle A
 
 A dropped name leaves nothing but the value, so that `x = 3` is `3`; a kept one says which of several values is meant.

@@ -115,8 +115,9 @@ _IN_PROSE = "mgshlLNJWV"
 _ENDINGS = ("ch", "sh", "s", "x", "z")
 
 
-_OTHER_BY_CASE = frozenset("Mm Mg Ms Ml Mb Gb Tb Kb mW mHz mJ mV mPa MBps GBps".split())
-"""Not what the list has in small letters: megametre and not millimetre, milliwatt and not megawatt, bit and not byte."""
+_OTHERS = "Mm Mg Ms Ml Mb Gb Tb Kb mW mHz mJ mV mPa MBps GBps"
+_OTHER_BY_CASE = frozenset(_OTHERS.split())
+"""Not what the list has in small letters: megametre, not millimetre; milliwatt, not megawatt; bit, not byte."""
 
 
 def _with_plurals(words: str) -> frozenset[str]:
