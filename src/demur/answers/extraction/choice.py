@@ -57,6 +57,8 @@ _HYPOTHETICAL = re.compile(
     re.I | re.X,
 )
 """What might be, and is not said to be."""
+_WOULD = re.compile(r"\b(?:would|could|might)\b", re.I)
+_IF = re.compile(r"\b(?:if|unless|had|were)\b", re.I)
 _SO = re.compile(r"\b(?:so|thus|hence|therefore)\b", re.I)
 _SENTENCES_BACK = 4
 _DETERMINER = re.compile(r"\s[a-z]")
@@ -206,14 +208,20 @@ def _asserting(part: Part) -> tuple[int, int] | None:
         if sentence is None:
             return None
         start, end = sentence
-        condition = _HYPOTHETICAL.search(part.text, start, end)
-        if condition is None:
+        if not _is_supposed(part, start, end):
             return sentence
         for consequence in _SO.finditer(part.text, start, end):
-            if not _HYPOTHETICAL.search(part.text, consequence.end(), end):
+            if not _is_supposed(part, consequence.end(), end):
                 return consequence.end(), end
         end = start
     return None
+
+
+def _is_supposed(part: Part, start: int, end: int) -> bool:
+    """Whether words say what might be. Options have words of their own: both halves of a condition are looked for."""
+    if part.asked.labels and not part.asked.options:
+        return _HYPOTHETICAL.search(part.text, start, end) is not None
+    return _WOULD.search(part.text, start, end) is not None and _IF.search(part.text, start, end) is not None
 
 
 def _closing_letter(part: Part) -> Found | None:

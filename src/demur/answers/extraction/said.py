@@ -1,4 +1,4 @@
-"""Evidence in words: "the answer is …", "Final Answer:", "ans =", the like in other languages, a prompt's own marker."""
+"""Evidence in words: "the answer is …", "Final Answer:", "ans =", their like elsewhere, a prompt's own marker."""
 
 from __future__ import annotations
 

@@ -115,9 +115,9 @@ _IN_PROSE = "mgshlLNJWV"
 _ENDINGS = ("ch", "sh", "s", "x", "z")
 
 
-_OTHERS = "Mm Mg Ms Ml Mb Gb Tb Kb mW mHz mJ mV mPa MBps GBps"
+_OTHERS = "Mm Mg Ms Ml mW mHz mJ mV mPa"
 _OTHER_BY_CASE = frozenset(_OTHERS.split())
-"""Not what the list has in small letters: megametre, not millimetre; milliwatt, not megawatt; bit, not byte."""
+"""Not what the list has in small letters: megametre, not millimetre; milliwatt, not megawatt."""
 
 
 def _with_plurals(words: str) -> frozenset[str]:
