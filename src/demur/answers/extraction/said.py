@@ -11,8 +11,9 @@ from demur.answers.extraction.part import Found, Part
 
 _LONGEST = 500
 _TRIES = 12
-_WORD = re.compile(
-    r"(?:[Aa]nswers?|ANSWERS?|[Aa]ns|ANS|(?:[Ff]inal|FINAL|[Oo]verall)\s{1,3}(?:[Rr]esult|RESULT|[Ss]olution|[Vv]alue))(?![A-Za-z])"
+_WORD = re.compile(  # a set of first letters, which is looked for fastest
+    r"[AaFfOo](?:(?<=[Aa])(?:nswers?|ns)|(?<=A)(?:NSWERS?|NS)"
+    r"|(?:(?<=[Ff])inal|(?<=F)INAL|(?<=[Oo])verall)\s{1,3}(?:[Rr]esult|RESULT|[Ss]olution|[Vv]alue))(?![A-Za-z])"
 )
 _LETTER = re.compile(r"(?:^|\n)[ \t*>#]{0,6}A(?=[ \t]{0,2}:)")
 """The letter A in front of an answer, as Q stands in front of a question."""
@@ -24,7 +25,7 @@ _CORRECTION = re.compile(
     re.I | re.X,
 )
 """Words that take back what was said before, and say something else."""
-_CORRECTS = ("wait", "Wait", "orrection", "cratch", "istake", "ops", "orry")
+_SHORTEST_CORRECTION = 16
 _LEADING = re.compile(
     r"""
     (?:\s{0,3}\([^()\n]{1,60}\))? (?:\s{1,3}(?:to|of|for|in)\s[^.:=\n]{1,120}?)??  # (in dollars), to this question
@@ -70,7 +71,7 @@ def said(part: Part) -> Iterator[tuple[Found, bool]]:
     text = part.without_programs
     words = [word for word in _WORD.finditer(text) if not text[word.start() - 1 : word.start()].isalpha()]
     others = [*_LETTER.finditer(text)] if "A:" in text or "A :" in text else []
-    if words and any(sign in text for sign in _CORRECTS):
+    if words and len(text) - words[0].end() > _SHORTEST_CORRECTION:
         others += _CORRECTION.finditer(text, words[0].end())
     if may_hold_marker(text):
         others += MARKER.finditer(text)
