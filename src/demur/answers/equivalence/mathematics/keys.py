@@ -19,6 +19,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from demur.answers.equivalence.mathematics import _values as values
+from demur.answers.equivalence.mathematics._brackets import closes, split
 from demur.answers.equivalence.mathematics._comparisons import (
     COMPARISON,
     bounded_name,
@@ -104,43 +105,26 @@ def _statement(text: str) -> str:
         return number
     if system := _CASES.fullmatch(text):
         return _listing([row.strip(" ,;") for row in system.group(1).split(r"\\") if row.strip()])
-    if len(either := _split(text, OR)) > 1:
+    if len(either := split(text, OR)) > 1:
         return _alternatives(either)
-    groups = _split(text, ";")
-    if len(groups) > 1 and any(len(_split(group, "," + AND)) > 1 for group in groups):
+    groups = split(text, ";")
+    if len(groups) > 1 and any(len(split(group, "," + AND)) > 1 for group in groups):
         return _set([_group(group) for group in groups])
-    parts = _split(text, _SEPARATORS)
+    parts = split(text, _SEPARATORS)
     return _listing(parts) if len(parts) > 1 else _relation(text)
 
 
 def _group(text: str) -> str:
     """One of several groups with semicolons between them: statements about names, or else values in an order."""
-    parts = _split(text, "," + AND)
+    parts = split(text, "," + AND)
     if len(parts) < 2 or any(map(_name, parts)):
         return _statement(text)
     return _ordered("(", _measures(parts, _relation), ")")
 
 
-def _split(text: str, separators: str) -> list[str]:
-    """Split at separators outside brackets; blank parts vanish."""
-    if not any(separator in text for separator in separators):
-        return [text.strip()] if text.strip() else []
-    parts, depth, start = [], 0, 0
-    for position, character in enumerate(text):
-        if character in "([{":
-            depth += 1
-        elif character in ")]}":
-            depth = max(0, depth - 1)
-        elif character in separators and depth == 0:
-            parts.append(text[start:position])
-            start = position + 1
-    parts.append(text[start:])
-    return [part.strip() for part in parts if part.strip()]
-
-
 def _alternatives(either: list[str]) -> str:
     """One or the other. In `1, 2 or 3` the comma says `or` too, unless names or an `and` stand between."""
-    parts = [part for group in either for part in _split(group, ",;")]
+    parts = [part for group in either for part in split(group, ",;")]
     if any(AND in group for group in either) or len({name for part in parts if (name := _name(part))}) > 1:
         return "v:" + _join(sorted(_statement(group) for group in either))
     keys = _members(parts)
@@ -164,7 +148,7 @@ def _name(part: str) -> str | None:
     """What a statement gives the value or the bounds of."""
     if COMPARISON.search(part):
         return bounded_name(part)
-    sides = _split(part, "=")
+    sides = split(part, "=")
     return plain_name(sides[0]) if len(sides) == 2 and is_name(sides[0]) else None
 
 
@@ -213,7 +197,7 @@ def _relation(text: str) -> str:
     text = _before_approximation(text)
     if COMPARISON.search(text):
         return _of_name(bounded_name(text), text, inequality_key(text, _quantity))
-    sides = _split(text, "=")
+    sides = split(text, "=")
     if len(sides) < 2:
         member = _MEMBER.match(text)
         return _quantity(text) if member is None else _of_name(member.group(1), text, _quantity(text[member.end() :]))
@@ -350,13 +334,13 @@ def _bracketed(text: str) -> str | None:
         return "{}"
     if text.startswith(r"\{") and text.endswith(r"\}"):
         return _braces(text[2:-2])
-    if text[0] == "{" and text[-1] == "}" and len(_split(text[1:-1], _SEPARATORS)) > 1:
+    if text[0] == "{" and text[-1] == "}" and len(split(text[1:-1], _SEPARATORS)) > 1:
         return _braces(text[1:-1])
-    if text[0] in "([" and text[-1] in ")]" and _closes(text):
+    if text[0] in "([" and text[-1] in ")]" and closes(text):
         inside = text[1:-1]
-        parts = _split(inside, _SEPARATORS)
+        parts = split(inside, _SEPARATORS)
         if len(parts) > 1:
-            if len(_split(inside, ";")) > 1 and len(_split(inside, "," + AND)) > 1:
+            if len(split(inside, ";")) > 1 and len(split(inside, "," + AND)) > 1:
                 raise Unreadable("commas and semicolons in one bracket")
             return _ordered(text[0], _measures(parts, _entry), text[-1])
     return None
@@ -368,22 +352,12 @@ def _entry(part: str) -> str:
 
 
 def _braces(inside: str) -> str:
-    parts = _split(inside, _SEPARATORS)
+    parts = split(inside, _SEPARATORS)
     return _set(_members(parts)) if parts else "{}"
 
 
 def _ordered(opening: str, keys: list[str], closing: str) -> str:
     return pair_key(opening, keys[0], keys[1], closing) if len(keys) == 2 else "t:(" + ",".join(keys) + ")"
-
-
-def _closes(text: str) -> bool:
-    """Whether the first bracket is closed by the last."""
-    depth = 0
-    for position, character in enumerate(text):
-        depth += (character in "([{") - (character in ")]}")
-        if depth == 0:
-            return position == len(text) - 1
-    return False
 
 
 def _matrix(text: str) -> str:
