@@ -53,15 +53,20 @@ def is_name(text: str) -> bool:
 
 def kept_name(name: str, value: str) -> str | None:
     """A name in one spelling where it says more than that there is a value; None where it may be dropped."""
-    if _SAYS_NOTHING.fullmatch(name):
+    if _SAYS_NOTHING.fullmatch(name) and _is_ordered(name):
         return None
     if (sequence := _SEQUENCE.fullmatch(name)) and re.search(
         rf"(?<![a-zA-Z\\_]){sequence.group(1)}(?![a-zA-Z])", value
     ):
         return None
-    parts = re.split("[,:]", plain_name(name).strip("()"))
-    in_order = len(parts) > 1 and "(" not in name[1:] and parts == sorted(parts, key=_order)
-    return None if in_order else plain_name(name)
+    in_order = name.startswith("(") or ("(" not in name and ":" in name)
+    return None if in_order and _is_ordered(name) else plain_name(name)
+
+
+def _is_ordered(name: str) -> bool:
+    """Whether the letters in a bracket, or of a ratio, stand in their order: (x, y), A:B."""
+    parts = re.split("[,:]", plain_name(name).rpartition("(")[2].rstrip(")"))
+    return parts == sorted(parts, key=_order)
 
 
 def _order(part: str) -> tuple[str, bool, str]:
