@@ -96,6 +96,7 @@ def test_an_agent_may_finish_with_words():
     (CITIES, "I choose (A). (B) would be right only if the Seine flowed there.", "A"),
     (CITIES, "The capital is Madrid. It would be Rome if we spoke of Italy.", "D"),
     (CITIES, "So the correct choice would be Rome.", "C"),
+    (CITIES, "If we looked at a map, we would see: (D) Madrid.", "D"),
 ])  # fmt: skip
 def test_what_is_only_supposed_is_no_evidence(asked, written, label):
     assert choices.extract(written, asked).answer == label

@@ -59,7 +59,7 @@ _HYPOTHETICAL = re.compile(
 """What might be, and is not said to be."""
 _WOULD = re.compile(r"\b(?:would|could|might)\b", re.I)
 _IF = re.compile(r"\b(?:if|unless|had|were)\b", re.I)
-_SO = re.compile(r"\b(?:so|thus|hence|therefore)\b", re.I)
+_SO = re.compile(r"\b(?:so|thus|hence|therefore)\b|:(?=\s)", re.I)
 _SENTENCES_BACK = 4
 _DETERMINER = re.compile(r"\s[a-z]")
 _PICKED = re.compile(
