@@ -164,6 +164,9 @@ def known_relations() -> set[str]:
     return {relation.spec for relation in (*RELATIONS.values(), *(task.relation for task in _TASKS.values()))}
 
 
+_FEW_ALIASES = 4
+
+
 def is_known_relation(spec: str) -> bool:
     """Whether there is a relation of that name and version, its rules included."""
     try:
@@ -183,14 +186,22 @@ def task_named(name: Any) -> Task:
 
 
 def _known() -> str:
-    """All tasks, each with its other names."""
-    tasks = dict.fromkeys(_TASKS.values())
-    return "; ".join(f"{task.name} ({', '.join(task.aliases)})" if task.aliases else task.name for task in tasks)
+    """All tasks, each with a few of its other names."""
+    return "; ".join(map(_with_aliases, dict.fromkeys(_TASKS.values())))
+
+
+def _with_aliases(task: Task) -> str:
+    shown = [*task.aliases[:_FEW_ALIASES], *["…"][: len(task.aliases) - _FEW_ALIASES]]
+    return f"{task.name} ({', '.join(shown)})" if shown else task.name
 
 
 def task_of(problem: Problem) -> Task:
-    """The task that a problem names."""
-    return task_named(problem.extra.get("task"))
+    """The task that a problem names; raises with its id where nobody knows that."""
+    name = problem.extra.get("task")
+    try:
+        return task_named(name)
+    except InvalidValue as error:
+        raise InvalidValue(f"problem {problem.id!r:.60}: {error.message}", "name one for all as {task}") from None
 
 
 def common_task(problems: Sequence[Problem]) -> str:

@@ -29,6 +29,7 @@ SAME = [
     ["0<x<1", "1 > x > 0"],
     ["Paris", "paris.", r"\text{Paris}", "“Paris”"],
     ["A", "(A)", "a.", "**A**"],
+    [r"5^\circ C", "5°C", "5 °C", r"5^{\circ}\text{C}", "5 degrees Celsius"], [r"\frac13 \text{ cm}", r"\frac{1}{3} cm"],
     ["May 5", "5 May"], ["3:00 PM", "15:00"], ["The Beatles", "Beatles"],
 ]  # fmt: skip
 OPEN = """
@@ -71,6 +72,10 @@ def test_formulas_are_mathematics(formula):
 
 @pytest.mark.parametrize(("a", "b"), [
     ("3 years", "3 months"), ("3 north", "3 south"), ("5 million", "5 billion"), ("3 dozen", "3"), ("2 pi", "2"), ("5 km", "5 miles"),
+    (r"5^\circ C", r"5^\circ F"), (r"5^{\circ}\text{C}", r"5^{\circ}\text{F}"), ("$5^\\circ$C", "$5^\\circ$F"), (r"5^\circ C", "5"), (r"-3^\circ\mathrm{C}", r"-3^\circ\mathrm{F}"),
+    (r"\frac12 \text{ cm}", r"\frac12 \text{ m}"), (r"\frac12 \text{ cm}", r"\frac12"), (r"2\pi \text{ cm}", r"2\pi \text{ km}"), (r"3\times 10^3 \text{ m}", r"3\times 10^3 \text{ km}"),
+    ("5 mm", "5 Mm"), ("5mm", "5Mm"), ("5 mg", "5 Mg"), ("5 ms", "5 Ms"), ("5ms", "5Ms"), ("5 ml", "5 Ml"), ("20 degrees Celsius", "20 degrees Fahrenheit"), ("3%, 4", "3, 4%"), ("f'(x)=3x", "f(x)=3x"),
+    ("(x,y)=(1,2)", "(y,x)=(1,2)"), ("x_1=3", "x_2=3"), ("f(2)=3", "f(3)=3"), ("AB=5", "CD=5"), ("P(A)=1/2", "P(B)=1/2"),
     ("3-2", "1"), ("1980-1990", "-10"), ("2/4", "1/2"), ("50/50", "1"), ("90+3", "93"), ("3×4", "12"), ("4:3", "8:6"), ("1, 2", "2, 1"),
     ("9/10", "10/9"), ("007", "7"), ("A", "B"), ("3:00 PM", "3:00 AM"), ("B2", "2B"), ("-5", "5"), ("<5", ">5"), ("(0,1)", "[0,1]"),
     ("5", "5!"), ("Vitamin A", "Vitamin"), ("x+1", "x-1"), ("€5", "$5"), ("12%", "0.12"), ("4 red and 6 blue", "6 red and 4 blue"),

@@ -42,6 +42,18 @@ NEVER_THE_SAME = [
     ["10-12", "11-13", "-2"], ["3-2", "4-3", "1"], ["2020-05-06", "2020-06-05", "2009"], ["10/12/2020", "5/6/2020"], ["0x1F", "0x2A", "0"],
     ["IV", "VI"], ["5 squared", "5", "5 cubed"], ["$5 profit", "$5 loss", "$5"], ["10% off", "10% more", "10%"], ["six boys and three girls", "three boys and six girls"],
     ["p - q", "P - Q", "q - p"], ["f(3)=10, g=2", "f(3)=2, g=10"], ["2f(3)=10", "f(3)=10"], ["-\\boxed{5}", "\\boxed{5}"], ["\\boxed{5} million", "\\boxed{5}"],
+    # names that say which of several values is meant
+    ["f'(x)=3x", "f(x)=3x", "f''(x)=3x"], ["f^\\prime(x)=3x", "f^{\\prime\\prime}(x)=3x", "3x"], ["y'=2", "y=2", "y''=2"], ["f'(2)=3", "f(2)=3", "f(3)=3", "3"], ["f(-1)=3", "f(1)=3"],
+    ["f(x,y)=x-y", "f(y,x)=x-y"], ["(x,y)=(1,2)", "(y,x)=(1,2)"], ["(x,y,z)=(1,2,3)", "(x,z,y)=(1,2,3)"], ["A:B=1:2", "B:A=1:2"], ["V_1:V_2=3:4", "V_2:V_1=3:4"], ["x, y = 1, 2", "x, y = 2, 1", "y, x = 1, 2"],
+    ["x_{min}=3", "x_{max}=3", "x=3"], ["v_{initial}=3", "v_{final}=3"], ["T_{min} = 3", "T_{max} = 3"], ["x_1=3", "x_2=3", "3"], ["a_{n+1}=2n", "a_n=2n"], ["f_x=3", "f_y=3"], ["P(A)=1/2", "P(B)=1/2", "1/2"],
+    ["AB=5", "CD=5", "5"], ["profit=3", "loss=3", "3"], ["mean=3", "median=3", "mode=3"], ["total cost=3", "unit cost=3"], ["\\angle A=30", "\\angle B=30"], ["Tom=3", "Ann=3"],
+    ["x_1>3", "x_2>3", "x>3"], ["x_{min} \\approx 3", "x_{max} \\approx 3"], ["x_1 \\in (0,1)", "x_2 \\in (0,1)", "(0,1)"], ["x=y=5", "x=5", "x=z=5"], ["AB=CD=5", "AB=EF=5"],
+    # units of lists
+    ["$3 and 4 cents", "$4 and 3 cents", "3 and 4"], ["\\$3 and 4 cents", "\\$4 and 3 cents"], ["3%, 4", "3, 4%"], ["3% or 4", "3 or 4%"], ["(3%, 4)", "(3, 4%)"], ["\\{3\\%, 4\\}", "\\{3, 4\\%\\}"],
+    ["$3, 4", "3, $4"], ["€3 and £4", "£3 and €4"], ["30°, 60", "30, 60°", "60°, 30"], ["30^\\circ, 60", "60^\\circ, 30"], ["x=3%, y=4", "x=4%, y=3"], ["3 kg, 4 m", "3 m, 4 kg"], ["(3 cm, 4)", "(4 cm, 3)"],
+    ["3 cm, 4", "4 cm, 3", "3, 4"], ["1 hour and 30", "1 and 30 hours"], ["3 cm; 4 km", "4 cm; 3 km"], ["AB=3 cm, CD=4 km", "AB=3 km, CD=4 cm"],
+    # units that are others by their case
+    ["5 mm", "5 Mm"], ["5 mg", "5 Mg"], ["5 ms", "5 Ms"], ["5 MW", "5 mW"], ["5 MHz", "5 mHz"], ["5\\text{ mm}", "5\\text{ Mm}"],
     ["0.000000000000001", "0"], ["123456789012345678", "123456789012345679"], ["0.333", "1/3"], ["12.5", "125"],
 ]  # fmt: skip
 
@@ -59,6 +71,10 @@ THE_SAME = [
     ["12^{\\text{th}}", "12th", "12", "12^{th}", "12^\\text{th}", "12\\text{th}", "twelve"], ["2nd", "2", "2^{\\text{nd}}"], ["21st", "21"],
     ["60 miles per hour", "60 mph", "60", "60 km/h", "60 m/s"], ["4 cups of flour", "4"], ["135 kilowatt-hours", "135"], ["2 eggs per child per day", "2"], ["7 years old", "7"], ["3 eggs a day", "3"],
     ["8 square units", "8", "8 ft^2", "8 sq. ft.", "8\\text{ cm}^2"], ["20°C", "20", "20 °C", "20^\\circ\\text{C}", "20^\\circ", "20 degrees Celsius"],
+    ["35 cm, 4", "{35 cm,4}"], ["3 dollars and 4 cents", "$3 and 4 cents", "\\$3 and 4 cents", "4 cents, 3 dollars"], ["1 dollar and 4 cents", "$1, 4 cents"],
+    ["3%, 4%", "3\\%, 4\\%", "3 and 4 percent", "3, 4"], ["30^\\circ, 60^\\circ", "30°, 60°", "60, 30"], ["$1,234", "1234", "1,234%"], ["$1,200 million", "1200000000"], ["\\$16,\\!386.20", "16386.2"],
+    ["$3, $4", "$3$, $4$", "3, 4", "€3, €4"], ["x=3", "3", "y=3", "\\theta=3", "3=x", "x \\approx 3", "answer = 3"], ["f(x)=2x+3", "2x+3", "g(x)=2x+3"], ["S_n=n^2", "n^2", "S_{n}=n^2"],
+    ["(x,y)=(1,2)", "(1,2)", "(a, b) = (1,2)"], ["A:B=1:2", "1:2"], ["f^\\prime(x)=3x", "f'(x)=3x", "f^{\\prime}(x)=3x"], ["x_{min}=3", "x_{min} \\approx 3"], ["AB=5", "AB = 5"], ["x_1=3, x_2=4", "x_2=4 and x_1=3"],
     ["5 cm and 6 cm", "5, 6", "5 and 6 cm", "6, 5"], ["3 north", "3.0 north", "3 North", "3\\text{ north}"], ["$5k", "5000", "\\$5k"], ["50¢", "50 cents", "50"],
     ["3 PM", "3:00 PM", "3:00 p.m.", "3:00pm", "15:00", "03:00 \\text{ P.M.}"], ["20:34", "08:34 \\text{P.M.}"], ["9\\text{ a.m.}", "9:00 AM"],
     ["2 pi", "2\\pi", "2π", "2 pi cm"],

@@ -63,6 +63,9 @@ _JOINED = "per of each a an every in old apiece percent sq square squared cu cub
 _JOINING = frozenset(_JOINED.split())
 
 
+_RATIO = re.compile(r"[A-Za-z](?:_\w)?:[A-Za-z](?:_\w)?")
+
+
 def _name(answer: str, mutant: Mutant) -> bool:
     """`x = 5` is 5, and `2x > 5` an interval, whatever the letter is called; so in a list that has but one name."""
     letters = re.findall(r"(?<![a-zA-Z\\])[a-zA-Z](?![a-zA-Z])", answer)
@@ -89,6 +92,16 @@ def _inner_link(answer: str, mutant: Mutant) -> bool:
         return answer.startswith(exact[0])
     sides, others = answer.split("="), mutant.answer.split("=")
     return len(others) > 1 and sides[-1] == others[-1] and all(map(_is_named_or_number, (sides[0], others[0])))
+
+
+def _ratio(answer: str, mutant: Mutant) -> bool:
+    """`A:B = 1:2` is the ratio 1:2, whatever the two are called, if they stand in the order of the alphabet."""
+    (names, _, value), (others, _, same) = answer.partition("="), mutant.answer.partition("=")
+    return (
+        value == same
+        and _RATIO.fullmatch(names) is not None
+        and (_RATIO.fullmatch(others) is not None or len(others) == 1)
+    )
 
 
 def _is_named_or_number(side: str) -> bool:
@@ -224,7 +237,7 @@ SINGLE = {
 """Pairs that no rule explains but their own sense."""
 
 REASONS: list[Callable[[str, Mutant], bool]] = [
-    _order_of_a_list, _separator, _unit, _name, _element, _inner_link, _case, _worth, _terms, _product,
+    _order_of_a_list, _separator, _unit, _name, _element, _inner_link, _ratio, _case, _worth, _terms, _product,
     _zeroth_power, _sign_that_is_lost, _times, _printed, _before_a_box, _bracket, _infinity, _left_out, _dress,
 ]  # fmt: skip
 
@@ -266,6 +279,7 @@ def test_a_rule_that_drops_what_it_does_not_read_is_found_out(monkeypatch):
     assert ("1,1,2", "first digit", "1,2,2") in _unexplained_anew(["1,1,2"])
     monkeypatch.undo()
     monkeypatch.setattr(_comparisons, "is_name", lambda text: any(map(str.isalpha, text)))
+    monkeypatch.setattr(keys, "kept_name", lambda name, value: None)
     assert {change for _, change, _ in _unexplained_anew(["1 < 2x < 3"])} >= {"squared", "letter put in"}
 
 

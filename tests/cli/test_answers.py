@@ -214,3 +214,71 @@ def test_bad_input_is_one_line(demur, file, flags, complaint):
     assert ran.err.startswith("error: ")
     assert ran.err.count("\n") == 1
     assert complaint in ran.err
+
+
+READY = [
+    {
+        "id": "q1",
+        "question": "How many?",
+        "gold": "3",
+        "paths": [{"text": f"So {n}.", "answer": n} for n in ("3", "4")],
+    },
+    {"id": "q2", "question": "How many?", "gold": "5", "paths": [{"text": "So 5.", "answer": "5"}] * 2},
+]
+
+
+def written(place, *rows):
+    place.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return place.name
+
+
+def test_a_marker_for_texts_that_are_not_read_is_said_to_be_ignored(demur, tmp_path):
+    file = written(tmp_path / "ready.jsonl", *READY)
+    ran = demur("answers", file, "--answer-marker", "So")
+    assert ran.code == 0
+    assert ran.err.count("--answer-marker is ignored: all paths have answers already; --from-texts reads") == 1
+    assert "ignored" not in demur("answers", file, "--answer-marker", "So", "--from-texts").err
+    half = [READY[0], {**READY[1], "paths": [{"text": "So 5."}, {"text": "So 5."}]}]
+    told = demur("answers", written(tmp_path / "half.jsonl", *half), "--answer-marker", "So").err
+    assert "is ignored: 2 of 4 paths have answers already" in told
+
+
+def test_a_tolerance_below_zero_is_told_what_a_tolerance_is(demur, tmp_path):
+    file = written(tmp_path / "ready.jsonl", *READY)
+    for share in ("-1", "1.5", "0"):
+        ran = demur("evaluate", file, "--gold-tolerance", share)
+        assert ran.code == 2
+        assert f"strictly between 0 and 1, such as 0.01; got '{share}'" in ran.err
+
+
+def test_a_task_that_nobody_knows_is_named_with_its_problem_in_a_short_line(demur, tmp_path):
+    ran = demur("evaluate", written(tmp_path / "odd.jsonl", READY[0], {**READY[1], "task": "sums"}))
+    assert ran.code == 2
+    assert ran.err.startswith("error: problem 'q2': the task 'sums' is not known; known are math (mathematics, ")
+    assert len(ran.err) < 300
+
+
+def test_gold_that_is_no_answer_is_named_with_its_problem_and_the_way_out(demur, tmp_path):
+    paths = [{"answer": '{"total": 3}'}, {"answer": '{"total": 4}'}]
+    golds = {"q1": {"total": 3}, "q2": "Paris is it"}
+    rows = [{"id": name, "question": "?", "gold": gold, "paths": paths} for name, gold in golds.items()]
+    ran = demur("evaluate", written(tmp_path / "orders.jsonl", *rows), "--relation", "json")
+    assert ran.code == 2
+    assert "the gold of problem 'q2' is no JSON value" in ran.err
+    assert "'Paris is it'; correct it, compare by another --relation, or name ready-made labels as --correct" in ran.err
+
+
+def test_rules_for_parts_that_no_answer_has_are_all_named(demur, tmp_path):
+    rows = [{"id": "q1", "question": "?", "gold": {"a": 3}, "paths": [{"answer": '{"a": 3}'}]}]
+    (tmp_path / "rules.json").write_text('{"ignore": ["/id"], "unordered": ["/tags"]}')
+    for verb in ("answers", "evaluate"):
+        ran = demur(verb, written(tmp_path / "orders.jsonl", *rows), "--relation", "json:rules.json")
+        assert "the rules for answers name '/id', '/tags', and no answer has that" in ran.err
+
+
+def test_another_task_than_the_policys_names_the_way_out(demur, tmp_path):
+    file = written(tmp_path / "ready.jsonl", *READY)
+    demur("calibrate", file, "--alpha", "0.9", "-o", "policy.json")
+    ran = demur("decide", file, "--policy", "policy.json", "--task", "qa")
+    assert ran.code != 0
+    assert "leave --task out, or give the one that the policy was calibrated with" in ran.err

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from loopback import choice, reply
+from loopback import choice, error, reply
 
 PROBLEMS = 60
 
@@ -156,6 +156,17 @@ def test_the_page_shows_the_verdicts(demur, qa, judge, tmp_path):
     assert labels["judged"]["agree"] > 0
     assert labels["judged"]["without"] == 0
     assert labels["judged"]["shown"][0]["judge"] is True
+
+
+def test_it_says_how_answers_are_compared_and_that_it_waits_for_a_server_in_trouble(
+    demur, qa, server, judge, monkeypatch
+):
+    monkeypatch.setattr("demur.cli.progress._SECONDS_BETWEEN_LINES", 0.5)
+    server.behave = lambda *_: error(500, "oops")
+    ran = demur("judge-labels", qa, *judge, "--patience", 4, "-o", "verdicts.jsonl")
+    assert ran.code != 0
+    assert ran.err.count("Answers are compared by ") == 1
+    assert "requests tried again (last: the endpoint answered 500" in ran.err
 
 
 def test_a_judge_that_says_neither_is_one_line(demur, qa, server, judge):

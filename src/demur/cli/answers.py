@@ -175,7 +175,15 @@ def _explain_file(source: demur.PoolSource, reader: AnswerReader, problem: str |
                 f"  key     {output.visible(each.key or output.DASH, 120)}: {output.visible(reading(each.key), 120)}"
             )
     reader.refuse_unused_marker()
+    _mention_unread_markers(reader)
     _warn(reader)
+
+
+def _mention_unread_markers(reader: AnswerReader) -> None:
+    """Say once that markers were given for texts that are not read."""
+    if reader.fields.markers and reader.ready:
+        which = "all paths" if reader.ready == reader.paths else f"{reader.ready:,} of {reader.paths:,} paths"
+        output.mention(f"--answer-marker is ignored: {which} have answers already; --from-texts reads their texts")
 
 
 def _warn(reader: AnswerReader) -> None:
@@ -200,13 +208,13 @@ def _class_file(
     with nullcontext() if store is None else demur.answers.SlowPath(store=store) as slow:
         pools = [tally.classed(pool, reader, slow) for pool in source.pools]
     reader.refuse_unused_marker()
+    _mention_unread_markers(reader)
     structure = (
         None if reader.fields.relation is None else demur.answers.relation_named(reader.fields.relation).structure
     )
     if structure is not None and (unmet := structure.unmet(tally.answers)):
-        raise InvalidValue(
-            f"the rules for answers name {unmet[0]!r}, and no answer has that", "correct it or leave it out"
-        )
+        named = ", ".join(map(repr, unmet[:5]))
+        raise InvalidValue(f"the rules for answers name {named}, and no answer has that", "correct it or leave it out")
     if out is not None:
         write_pools(pools, out)
     counts = {name: getattr(tally, name) for name in ("spellings", "classes", "as_text", "winners_changed")}

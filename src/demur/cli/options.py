@@ -37,6 +37,12 @@ def level(text: str) -> str:
     return text
 
 
+def tolerance(text: str) -> str:
+    """A share of gold's value as it is written: its bounds are the label rule's to say."""
+    level(text.removeprefix("-"))
+    return text
+
+
 def argument(metavar: str, text: str) -> Any:
     """An argument that must be given."""
     return typer.Argument(metavar=metavar, help=text, show_default=False)
@@ -85,7 +91,7 @@ FittedOn = Annotated[Path | None, option("--fitted-on", "FILE", _FITTED)]
 _LABELS = "Path field with ready-made labels (true/false), instead of gold."
 Correct = Annotated[Text, option("--correct", "FIELD", _LABELS)]
 _TOLERANCE = "A number within this share of gold's value is right too, such as 0.01; votes are counted as before."
-GoldTolerance = Annotated[Any, option("--gold-tolerance", "SHARE", _TOLERANCE, parser=level)]
+GoldTolerance = Annotated[Any, option("--gold-tolerance", "SHARE", _TOLERANCE, parser=tolerance)]
 _CONTAINMENT = "An open answer that holds the words of a gold answer is right too."
 GoldContainment = Annotated[bool, typer.Option("--gold-containment", help=_CONTAINMENT)]
 _VERDICTS = "Verdicts on what these rules do not decide: a file that `judge-labels` wrote."

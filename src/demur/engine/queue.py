@@ -17,6 +17,7 @@ from demur.store.patience import Patience
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
+Done = TypeVar("Done")
 _WAITING = 1024
 _HOPELESS = 3
 _NO_MORE: Any = object()
@@ -92,6 +93,15 @@ class WorkQueue(Generic[Work, Result]):
             self._look()
             progress.ended = time.monotonic()
         await writer
+
+    async def watched(self, work: Awaitable[Done]) -> Done:
+        """What is done before the work itself, watched in the same way: that a server is waited for is news."""
+        ticking = asyncio.create_task(self._tick())
+        try:
+            return await work
+        finally:
+            await _cancelled([ticking])
+            self._look()
 
     async def _write(self) -> None:
         """Commit what has arrived, and whatever arrived meanwhile, until there is no more."""

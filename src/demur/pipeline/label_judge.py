@@ -83,9 +83,12 @@ class Undecided:
         return [{"role": "user", "content": _SLOT.sub(lambda slot: parts[slot.group(1)], PROMPT)}]
 
 
-def undecided(source: PoolSource, fields: FieldChoice, rule: LabelRule) -> list[Undecided]:
+def undecided(
+    source: PoolSource, fields: FieldChoice, rule: LabelRule, say: Callable[[str], None] = lambda _: None
+) -> list[Undecided]:
     """The distinct (question, answer, gold) that the rule and its verdicts say nothing of, in the pools' order."""
     table = read_table(source.pools, fields)
+    say(table.comparison())
     labels = read_labels(source.pools, table, replace(rule, verdicts=rule.verdicts or Verdicts([])))
     pieces: dict[tuple[str, str, frozenset[str]], Undecided] = {}
     for pool, written, judged in zip(source.pools, table.written, labels.judged, strict=True):
@@ -185,7 +188,7 @@ async def judge_labels(
     """Ask for every verdict that a file lacks, each on the disk before it counts; run it again to go on."""
     stored = read_verdicts(file.path)
     refuse_other_judge(stored, asker.name, file)
-    pieces = undecided(source, fields, replace(rule, verdicts=stored))
+    pieces = undecided(source, fields, replace(rule, verdicts=stored), say)
     progress = JudgingProgress(wanted=len(pieces), problems=len({piece.problem.id for piece in pieces}))
     if not pieces:
         progress.ended = progress.started
@@ -214,7 +217,7 @@ async def judge_labels(
         source=asker.backend,
     )
     try:
-        for doubt in await asker.prepare():
+        for doubt in await queue.watched(asker.prepare()):
             say(f"warning: {doubt}; its verdicts may be worth little: check some")
         await queue.work_through(pieces)
     finally:

@@ -111,6 +111,8 @@ def _from_gold(pools: Sequence[Pool], table: PoolTable, rule: LabelRule) -> Labe
     gold, judged = list[frozenset[str]](), list[dict[str, Verdict | None]]()
     for row, pool in enumerate(pools):
         right = _keys_of_gold(pool.problem, table)
+        if not right and accepted_texts(pool.problem):
+            raise _unreadable_gold(pool.problem, table)
         if not right:
             unlabelled = len(pools) - len(labelled_rows(pools))
             raise PoolFileError(
@@ -157,6 +159,16 @@ def _notes_on(verdicts: Verdicts, judged: Sequence[dict[str, Verdict | None]], p
     for count, about in ((elsewhere, "other questions"), (other_gold, "another gold of these questions")):
         if count:
             yield f"note: {count} of {len(verdicts)} verdicts are about {about}, and change nothing"
+
+
+def _unreadable_gold(problem: Problem, table: PoolTable) -> PoolFileError:
+    """What to say of gold that the relation takes for no answer."""
+    relation, gold = table.fields.relation_of(problem), accepted_texts(problem)[0]
+    wanted = "no answer" if relation.structure is None else "no JSON value that this relation takes for an answer"
+    return PoolFileError(
+        f"the gold of problem {problem.id!r} is {wanted} by {relation.spec:.40}: {gold!r:.60}",
+        "correct it, compare by another {relation}, or name ready-made labels as {correct}",
+    )
 
 
 def _keys_of_gold(problem: Problem, table: PoolTable) -> dict[str, str]:

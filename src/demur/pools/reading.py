@@ -67,6 +67,8 @@ class AnswerReader:
     without: int = 0
     """Paths that have no answer."""
     with_marker: int = 0
+    ready: int = 0
+    """Paths that have an answer already, so that their texts are not read."""
 
     def read(self, pool: Pool) -> list[PathRead]:
         """Each path of a pool with its answer."""
@@ -89,6 +91,7 @@ class AnswerReader:
         given = path.answer if name == "answer" else field_of(path, [name])
         readable = (str, int, float) if relation.structure is None else (str, int, float, dict, list)
         if isinstance(given, readable) and self.extractor is None and not (self.from_texts and path.text is not None):
+            self.ready += 1
             how = path.extra.get("extraction") if name == "answer" else None
             return Extraction(
                 (as_written(given) or "").strip() or None, how if isinstance(how, str) else GIVEN, place_of(path)
@@ -136,8 +139,8 @@ class AnswerReader:
         return told
 
     def refuse_unused_marker(self) -> None:
-        """Raise where no path has any of the markers."""
-        if self.fields.markers and not self.with_marker:
+        """Raise where no path whose text is read has any of the markers."""
+        if self.fields.markers and not self.with_marker and self.ready < self.paths:
             named = ", ".join(map(repr, self.fields.markers))
             raise InvalidValue(f"no path has the answer marker {named}", "see how texts end with `demur answers FILE`")
 

@@ -3,7 +3,8 @@
     mathematics    42, -3.5, 1,234, twenty-five, 5 million, $18, 18 dollars, 12%, 90°, 1/2, 1 1/2, 1e5; formulas:
                    \\frac12, x^2+1, 2π, x=5, 0<x<1; numbers in brackets: (1,2), [0,1), {1,2}
     open answers   words, letters, dates, clock times, scores and ranges (3-2, 1980-1990), versions (1.2.3), ratios
-                   (4:3), sums (90+3), sizes (3×4), bare lists (1, 2), numbers with a unit (3 years is not 3 months)
+                   (4:3), sums (90+3), sizes (3×4), bare lists (1, 2), numbers with a unit (3 years is not 3 months,
+                   5^\\circ C is not 5^\\circ F)
                    and fractions not in lowest terms, which may be days or shares (10/4, 50/50)
 
 The two kinds of keys never meet: those of open answers begin with p: or d:, and none of mathematics does.
@@ -45,6 +46,8 @@ _SHORT = re.compile(
 _UNIT = re.compile(r"[\d)]\s+[a-z]+(?:[²³]|\^\d)?\s?(?:$|[,;)\]}])", re.A)
 _VALUE = r"\s?[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:/\d+)?\s?"
 _IN_BRACKETS = re.compile(rf"[(\[{{]{_VALUE}(?:[,;]{_VALUE})+[)\]}}]", re.A)
+_DEGREES = re.compile(r"\s?(?:\^\s?)?(?:\{\s?\\circ\s?\}|\\circ(?![a-zA-Z])|\\degree(?![a-zA-Z]))\s?")
+_SCALE = re.compile(r"(?<=°)(?:\s|\\[,;: ]|\$)*(?:\\(?:text|mathrm)\s?\{\s?([A-Z])\s?\}|([A-Z])(?![a-zA-Z]))")
 _UNREAD = ("s", "w", "r", "k")  # what mathematics takes for text, words, a ratio or a number with words
 
 
@@ -59,8 +62,18 @@ def key(answer: str) -> str | None:
     if number := _number(words):
         return _mathematics(number) or words
     if _COMMAND.search(answer):
-        return mathematics.key(answer) or words
+        return _formula(answer) or words
     return (_mathematics(answer) if _is_formula(undressed(answer.strip())) else None) or words
+
+
+def _formula(answer: str) -> str | None:
+    """The key of LaTeX. Mathematics drops a unit behind it; here it stays, and so does the scale of degrees."""
+    if r"\circ" in answer or r"\degree" in answer:
+        answer = _DEGREES.sub("°", answer)
+        if _SCALE.search(answer):
+            return text.key(_SCALE.sub(r"\1\2", answer).replace("$", ""))
+    found, unit = mathematics.key(answer), mathematics.unit_behind(answer)
+    return f"k:{found} {unit}" if found and unit and found[:2] not in ("s:", "k:") else found
 
 
 def _mathematics(answer: str) -> str | None:

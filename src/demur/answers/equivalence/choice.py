@@ -2,8 +2,12 @@
 
 o:B     B, (b), b., [B], **B**, \\text{B}, \\boxed{B}, Option B, B) Paris; Paris, where it is the second option
 o:2     (2), a label of its own
+o:B     \\frac12, where 1/2 is the second option: numbers and formulas by their value
 o:true  True, where the labels are true, false and uncertain
 p:…     anything else: as an open answer
+
+Where letter and words disagree (`B) Rome`, and Rome is the third option), the letter is chosen: it is what was
+asked for, and whoever grades the answer goes by it.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from functools import lru_cache
 
 from demur.answers.asked import NOTHING_SAID, Asked
 from demur.answers.characters import cleaned
-from demur.answers.equivalence import text
+from demur.answers.equivalence import auto, text
 from demur.answers.equivalence.dress import undressed
 from demur.answers.languages import with_points
 
@@ -31,6 +35,7 @@ _IN_BRACKETS = r" ?[)\]}](?:\*\*)?[.:,]? ?"
 _LETTER_AND_TEXT = re.compile(
     rf"{_SAID}{_OPENING}(?:([A-Za-z]|[1-9]\d?){_IN_BRACKETS}|([A-Za-z]): ?|([A-Z])(?:\. | - ))(?:\*\*)? ?(\S.*)", re.A
 )
+_WORDS = ("p:", "d:", "w:", "s:")  # keys of what has no value
 _MORE = re.compile(rf"(?:and|or|&|,|/|\+)(?![a-z])|{_OPENING}[A-Z][)\]}}.:,]|{LETTER.pattern}$", re.I | re.A)
 """What follows a letter where several are chosen: A) and C), (A), (C)."""
 
@@ -56,7 +61,22 @@ def _option(bare: str, asked: Asked) -> str | None:
     letter = _letter(bare)
     if letter is not None and letter.isalpha() and ord(letter) - ord("A") < len(asked.options):
         return letter
-    return _options(asked).get(_words(bare))
+    by_words = _options(asked).get(_words(bare))
+    return option_of_value(bare, asked) if by_words is None else by_words
+
+
+def option_of_value(answer: str, asked: Asked) -> str | None:
+    """The letter of the only option with the value of a number or formula; None where there is none."""
+    values = _values(asked)
+    return values.get(auto.key(answer) or "") if values else None
+
+
+@lru_cache(maxsize=4096)
+def _values(asked: Asked) -> dict[str, str]:
+    """Letters of options by their values; those that are words have none."""
+    keys = {letter: auto.key(option) or "" for letter, option in _written(asked) if len(letter) == 1}
+    numbers = {letter: key for letter, key in keys.items() if key and not key.startswith(_WORDS)}
+    return _unique(list(numbers.values()), list(numbers))
 
 
 def _letter(bare: str) -> str | None:
@@ -87,15 +107,22 @@ def _labels(asked: Asked) -> dict[str, str]:
 @lru_cache(maxsize=4096)
 def _options(asked: Asked) -> dict[str, str]:
     """Letters of options by the options' words, "" where these are those of several, and by letter and words."""
+    names, written = zip(*_written(asked), strict=True) if asked.options else ((), ())
+    own = [_words(option) for option in written]
+    both = [_words(f"{name} {option}") for name, option in zip(names, written, strict=True)]
+    both += [_words(f"{option} {name}") for name, option in zip(names, written, strict=True)]
+    return _unique(both, names * 2) | dict.fromkeys(own, "") | _unique(own, names)
+
+
+@lru_cache(maxsize=4096)
+def _written(asked: Asked) -> tuple[tuple[str, str], ...]:
+    """Options with their letters, the letters that they came with taken off."""
     names = [chr(ord("A") + place) if place < 26 else f"#{place + 1}" for place in range(len(asked.options))]
     written = [_bare(with_points(cleaned(option), asked.language)) for option in asked.options]
     lettered = [_LETTER_AND_TEXT.fullmatch(option) for option in written]
     if all(found and name in found.groups() for name, found in zip(names, lettered, strict=True)):
         written = [found.group(4) for found in lettered if found]  # they came with their letters
-    own = [_words(option) for option in written]
-    both = [_words(f"{name} {option}") for name, option in zip(names, written, strict=True)]
-    both += [_words(f"{option} {name}") for name, option in zip(names, written, strict=True)]
-    return _unique(both, names * 2) | dict.fromkeys(own, "") | _unique(own, names)
+    return tuple(zip(names, written, strict=True))
 
 
 def _unique(keys: Sequence[str], names: Sequence[str]) -> dict[str, str]:

@@ -35,10 +35,12 @@ _FIGURES = re.compile(rf"(?:\+(?!-))?(-?[$€£¥]?)({_NUMBER})", re.A)
 _DECIMAL = re.compile(r"(?<![\w.])(\d*)\.(\d+)(?!\w|\.\d)", re.A)
 _CURRENCIES = {"dollars": "$", "usd": "$", "euros": "€", "eur": "€"}
 _BEHIND_FIGURES = {"%": "%", "percent": "%", "degrees": "°"}
-_CASED_UNITS = ("m", "mw", "mhz", "mv", "mj", "mpa", "kb", "mb", "gb", "tb", "kbps", "mbps", "gbps")
+_SCALES_OF_DEGREES = {"c": "c", "f": "f", "celsius": "c", "fahrenheit": "f"}
+_CASED = "m mm mg ms ml mw mhz mv mj mpa mn mbar kb mb gb tb kbps mbps gbps"
+_CASED_UNITS = frozenset(_CASED.split())
 """Units of two meanings by case, behind a number: metre and million, milliwatt and megawatt, bit and byte."""
 _RAISED_OR_LOWERED = re.compile(r"[\^_]")
-_GLUED_METRES = re.compile(r"\d[\d.]*m", re.I | re.A)
+_GLUED_METRES = re.compile(r"\d[\d.]*m[snvj]?", re.I | re.A)
 _ARTICLES = ("a", "an", "the")
 _AFTER_A_LETTER = """
     and or nor but to is was are has in of on for with than not vs minor major flat sharp natural level levels star
@@ -124,6 +126,8 @@ def _with_numbers(tokens: list[str]) -> list[str]:
             result[-1], place = result[-1] + "%", place + 1
         elif (word in _BEHIND_FIGURES or word[0] == "°") and before[-1:].isdigit():
             result[-1] += _BEHIND_FIGURES.get(word, word)
+        elif word in _SCALES_OF_DEGREES and before[-1:] == "°":
+            result[-1] += _SCALES_OF_DEGREES[word]
         elif figures := _FIGURES.fullmatch(word):
             prefix, figure = figures.groups()
             plain = figure if before.isalpha() and not prefix else _plain(figure)

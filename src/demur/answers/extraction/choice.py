@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from demur.answers.asked import NOTHING_SAID, Asked
 from demur.answers.equivalence import text as text_keys
+from demur.answers.equivalence.choice import option_of_value
 from demur.answers.extraction import Extraction, Rule, Table, by_evidence
 from demur.answers.extraction.marks import boxed, hashes, json_answer, tagged
 from demur.answers.extraction.part import Found, Part
@@ -31,7 +32,8 @@ _POINTED = re.compile(
 _DRESSED = re.compile(r"(?<![\w\\])(?:\(([A-Za-z])\)|\[([A-Za-z])\]|\*\*\(?([A-Za-z])[).]?\*\*)(?!\w)")
 _ALONE = re.compile(r"(?<![\w'’.])([B-HJ-Z])(?![\w'’]|\.\w)")
 _NOT = re.compile(
-    r"(?:\b(?:not|cannot|incorrect|wrong|false|eliminat\w+|rule[sd]? out|than|except|neither|nor)\b|n['’]t\b)"
+    r"(?:\b(?:not|cannot|incorrect|wrong|false|eliminat\w+|rule[sd]? out|than|except|neither|nor"
+    r"|nicht|keine?|pas|não|не)\b|n['’]t\b)"
     r"(?:(?!\bbut\b)[^.!?,;\n]){0,30}\Z",
     re.I,
 )
@@ -46,6 +48,19 @@ _REFUTED = re.compile(
 _EITHER = re.compile(
     r"(?i:\b(?:either|both|neither)\b)|\b[A-Z][)\]]?(?:\s(?:and|or|&)\s|,\s?(?:and\s|or\s)?)[(\[]?[A-Z]\b"
 )
+_HYPOTHETICAL = re.compile(
+    r"""
+    \b(?:unless|if(?!\sand\sonly)|had\s(?:it|he|she|they|we|there|the|this|that)|were\s(?:it|he|she|they|there|this|that)
+    | (?:could|might|may)\shave)\b
+    | (?<!\bi\s)(?<!\bwe\s)(?<!answer\s)(?<!option\s)(?<!choice\s)(?<!label\s)(?<!conclusion\s)\bwould\b
+    """,
+    re.I | re.X,
+)
+"""What might be, and is not said to be."""
+_WOULD = re.compile(r"\b(?:would|could|might)\b", re.I)
+_IF = re.compile(r"\b(?:if|unless|had|were)\b", re.I)
+_SO = re.compile(r"\b(?:so|thus|hence|therefore)\b|:(?=\s)", re.I)
+_SENTENCES_BACK = 4
 _DETERMINER = re.compile(r"\s[a-z]")
 _PICKED = re.compile(
     r"\b(?:choose|pick|select|it's|it’s|it is|be|go with|leaves|answer)\s[(*\"']{0,3}(A)(?![\w'’]|\s[a-z])", re.I
@@ -73,12 +88,18 @@ def _choice(part: Part, found: Found, *, loud: bool = True) -> Found | None:
     """The choice that these words make; `loud`, where they hold little else."""
     words = Part(found.answer, 0, part.asked)
     end = len(found.answer)
-    choice = _label(words, 0, end) or _letter(words) or _words(words, loud=loud)
+    choice = _label(words, 0, end) or _value(words) or _letter(words) or _words(words, loud=loud)
     if choice is None:
         return None
     verbatim = part.text.startswith(found.answer, found.start)
     place = (found.start + choice.start, found.start + choice.end) if verbatim else (found.start, found.end)
     return Found(choice.answer, *place)
+
+
+def _value(part: Part) -> Found | None:
+    """The option that has the value of a number or formula, however that is written."""
+    letter = option_of_value(part.text.rstrip(". "), part.asked) if part.asked.options else None
+    return Found(letter, 0, len(part.text)) if letter else None
 
 
 def _letter(part: Part) -> Found | None:
@@ -171,19 +192,43 @@ def _label(part: Part, start: int, end: int) -> Found | None:
 
 
 def _closing_label(part: Part) -> Found | None:
-    """The only label or option that the last sentence names."""
-    sentence = part.last_sentence()
+    """The only label or option that the last sentence which says what is so names."""
+    sentence = _asserting(part)
     if sentence is None:
         return None
     start, end = sentence
     return _label(part, start, end) or _named(part.text, start, end, _by_key(part.asked.options))
 
 
+def _asserting(part: Part) -> tuple[int, int] | None:
+    """The last sentence that says what is so: no supposition ("it would be true if …"), but its outcome ("so …")."""
+    end: int | None = None
+    for _ in range(_SENTENCES_BACK):
+        sentence = part.last_sentence(end)
+        if sentence is None:
+            return None
+        start, end = sentence
+        if not _is_supposed(part, start, end):
+            return sentence
+        for consequence in _SO.finditer(part.text, start, end):
+            if not _is_supposed(part, consequence.end(), end):
+                return consequence.end(), end
+        end = start
+    return None
+
+
+def _is_supposed(part: Part, start: int, end: int) -> bool:
+    """Whether words say what might be. Options have words of their own: both halves of a condition are looked for."""
+    if part.asked.labels and not part.asked.options:
+        return _HYPOTHETICAL.search(part.text, start, end) is not None
+    return _WOULD.search(part.text, start, end) is not None and _IF.search(part.text, start, end) is not None
+
+
 def _closing_letter(part: Part) -> Found | None:
     """A letter that stands alone on a line, or dressed in the last sentence."""
     if part.asked.labels and not part.asked.options:
         return None
-    sentence = part.last_sentence()
+    sentence = _asserting(part)
     if sentence is not None:
         start, end = sentence[0], min(len(part.text), sentence[1] + 4)
         several = _EITHER.search(part.text, start, end) is not None

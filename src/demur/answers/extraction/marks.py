@@ -20,6 +20,7 @@ _NO_LIST = re.compile(
 _NAME_BEFORE = re.compile(r"(?<![\w\\^])([A-Za-z](?:_(?:\w|\{\w{1,10}\}))?|\\[a-z]{2,10})\s?=\s?[$\\(\[ ]{0,4}\Z")
 _OR = re.compile(r"\bor\b", re.I)
 _TAG = re.compile(r"<(/?)(?:final[_ ]?)?answer>", re.I)
+_FINISH = re.compile(r"(?<![A-Za-z])[Ff]inish\[((?:[^\[\]\n]|\[[^\[\]\n]{0,200}\]){1,300})\]")
 _HASHES = re.compile(r"(?m)^[ \t>*]{0,8}####[ \t]{0,8}(?!#)([^\n]{1,300})")
 _QUANTITY = re.compile(r"[-+−$€£(\\]{0,4}\s?\.?\d")
 _KEY = re.compile(
@@ -85,7 +86,12 @@ def _with_those_before(part: Part, earlier: list[re.Match[str]], last: Found) ->
 
 
 def tagged(part: Part) -> Found | None:
-    """What stands between the last `<answer>` that closes and its end, in one pass however many never close."""
+    """What an agent ends with in `Finish[…]`; else what stands between the last `<answer>` that closes and its end.
+
+    In one pass, however many never close.
+    """
+    if "inish[" in part.text and (finishes := list(_FINISH.finditer(part.text))):
+        return part.found(*finishes[-1].span(1))
     if "<" not in part.text:
         return None
     start, span = -1, (-1, -1)

@@ -18,6 +18,8 @@ _CODE_LINE = re.compile(
     re.M | re.X,
 )
 _NO_LANGUAGES = ("", "text", "plaintext", "math", "latex", "tex", "markdown", "md", "answer")
+_OUTPUTS = ("output", "stdout", "console")
+_FAILED = re.compile(r"Traceback|\w*Error\b")
 _ASSIGNMENT = re.compile(r"(?m)^[ \t]{0,20}[a-z]\w{0,40} ?= ?\S[^\n]*")
 _PROGRAM = re.compile(
     r"(?m)^[ \t]{0,8}(?:(?:answer|ans|result) ?= ?(?:[(\s]{0,3}[a-z_]\w{1,40}[)\s]{0,3}[-+*/%]{0,2}[\s\d.]{0,8}){1,8}$"
@@ -52,6 +54,8 @@ def blank_fences(text: str) -> str:
 def _is_code(block: str) -> bool:
     """Whether a fenced block is more than an answer on a line of its own."""
     language, _, inside = block.partition("\n")
+    if language.strip().lower() in _OUTPUTS:  # what a program printed, last of all its result
+        return _FAILED.search(inside) is not None
     return language.strip().lower() not in _NO_LANGUAGES or "\n" in inside.strip()
 
 

@@ -25,6 +25,10 @@ _TIMES = re.compile(r"\d\s?x\s?\d")
 _PLAIN = re.compile(r"[-+−]?[$€£]?\d[\d,]*(?:\.\d+)?%?")
 _ASIDE = re.compile(r"\s?\([^()]{1,60}\)\Z")
 _NAMES = re.compile(r"[A-Za-z]\w*_\w*(?:\s?[-+*/]\s?\w+)*|[a-z]+(?:[A-Z][a-z]+)+")
+_NAMED = re.compile(
+    r"(?!(?:sin|cos|tan|log|exp|det|max|min|lim)\b)[A-Za-z]{3,20}(?: [A-Za-z]{2,20}){0,9} ?= ?(?=\S)", re.I
+)
+"""Words for what is asked, in front of what is said to be the answer: Total number of eggs = 5."""
 _VARIABLE = re.compile(r"[a-z]\w{2,40}")
 _OPENS = re.compile(r"\\\[|\\\(|\$\$?|\\begin\s?\{(?:align|equation|gather|eqnarray|split)")
 _FORMULA = re.compile(
@@ -53,6 +57,8 @@ def quantity(part: Part, found: Found) -> Found | None:
         return found
     if answer.endswith("?") or part.text.startswith("?", found.end) or _names_variable(part, answer):
         return None
+    if (named := _NAMED.match(answer)) and "=" not in answer[named.end() :]:
+        return quantity(part, Found(answer[named.end() :], found.start + named.end(), found.end))
     aside = _ASIDE.search(answer)
     if aside is not None and _PLAIN.fullmatch(answer[: aside.start()]):
         return part.found(found.start, found.start + aside.start())

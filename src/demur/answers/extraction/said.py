@@ -1,4 +1,4 @@
-"""Evidence in words: "the answer is …", "Final Answer:", "ans =", or behind a prompt's own marker."""
+"""Evidence in words: "the answer is …", "Final Answer:", "ans =", their like elsewhere, a prompt's own marker."""
 
 from __future__ import annotations
 
@@ -6,15 +6,26 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from demur.answers.extraction.markers import MARKER, content_behind, may_hold_marker
 from demur.answers.extraction.part import Found, Part
 
 _LONGEST = 500
 _TRIES = 12
-_WORD = re.compile(
-    r"(?:[Aa]nswers?|ANSWERS?|[Aa]ns|ANS|(?:[Ff]inal|FINAL|[Oo]verall)\s{1,3}(?:[Rr]esult|RESULT|[Ss]olution|[Vv]alue))(?![A-Za-z])"
+_WORD = re.compile(  # a set of first letters, which is looked for fastest
+    r"[AaFfOo](?:(?<=[Aa])(?:nswers?|ns)|(?<=A)(?:NSWERS?|NS)"
+    r"|(?:(?<=[Ff])inal|(?<=F)INAL|(?<=[Oo])verall)\s{1,3}(?:[Rr]esult|RESULT|[Ss]olution|[Vv]alue))(?![A-Za-z])"
 )
 _LETTER = re.compile(r"(?:^|\n)[ \t*>#]{0,6}A(?=[ \t]{0,2}:)")
 """The letter A in front of an answer, as Q stands in front of a question."""
+_CORRECTION = re.compile(
+    r"""
+    \b(?:wait,?\sno|no,?\swait|correction|scratch\sthat|my\smistake|oops|sorry)\b[\s,.:;!—–-]{1,4}
+    (?:(?:it|that|this)(?:['’]s|\s(?:is|was|should\sbe|must\sbe))|should\sbe|i\smeant|make\sthat)\s{1,3}
+    """,
+    re.I | re.X,
+)
+"""Words that take back what was said before, and say something else."""
+_SHORTEST_CORRECTION = 16
 _LEADING = re.compile(
     r"""
     (?:\s{0,3}\([^()\n]{1,60}\))? (?:\s{1,3}(?:to|of|for|in)\s[^.:=\n]{1,120}?)??  # (in dollars), to this question
@@ -59,9 +70,24 @@ def said(part: Part) -> Iterator[tuple[Found, bool]]:
     """
     text = part.without_programs
     words = [word for word in _WORD.finditer(text) if not text[word.start() - 1 : word.start()].isalpha()]
-    if "A:" in text or "A :" in text:
-        words = sorted([*words, *_LETTER.finditer(text)], key=re.Match.end)
+    others = [*_LETTER.finditer(text)] if "A:" in text or "A :" in text else []
+    if words and len(text) - words[0].end() > _SHORTEST_CORRECTION:
+        others += _CORRECTION.finditer(text, words[0].end())
+    if may_hold_marker(text):
+        others += MARKER.finditer(text)
+    if others:
+        words = sorted([*words, *others], key=re.Match.end)
     for word in words[: -_TRIES - 1 : -1]:
+        if word.re is MARKER:
+            foreign = content_behind(part, content(part, word.end()))
+            if foreign is not None:
+                yield foreign, True
+            continue
+        if word.re is _CORRECTION:
+            corrected = content(part, word.end())
+            if corrected is not None and not _NO_CONTENT.match(corrected.answer):
+                yield corrected, False
+            continue
         leading = _LEADING.match(text, word.end(), word.end() + 400)
         if leading is None:
             continue

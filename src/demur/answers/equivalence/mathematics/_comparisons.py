@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from demur.answers.equivalence.mathematics import _values as values
-from demur.answers.equivalence.mathematics._names import is_name
+from demur.answers.equivalence.mathematics._names import is_name, plain_name
 from demur.answers.equivalence.mathematics._numerals import rational_key
 from demur.answers.equivalence.mathematics._syntax import Node, Unreadable, parse
 
@@ -48,7 +48,7 @@ def pair_key(opening: str, low: str, high: str, closing: str) -> str:
 def bounded_name(text: str) -> str | None:
     """The one name that an inequality bounds; None where it has none."""
     names = [side.strip() for side in COMPARISON.split(text)[::2] if is_name(side.strip())]
-    return "".join(names[0].split()) if len(names) == 1 else None
+    return plain_name(names[0]) if len(names) == 1 else None
 
 
 def inequality_key(text: str, quantity: Quantity) -> str:

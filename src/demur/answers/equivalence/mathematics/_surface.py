@@ -2,6 +2,8 @@
 
 Every step is a linear pass over at most MAX_LENGTH characters. Nothing is evaluated here. What later stages need and
 LaTeX has no sign for is said with one character: AND and OR between statements, DEGREE inside trigonometric functions.
+Signs of percent, degrees and money are units: alone they are dropped, and in lists they become words, as lists may mix
+them.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ", "0123456789n")
 _SUPERSCRIPT_RUN = re.compile("[⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ]+")
 _TRANSLATION = str.maketrans(_SYMBOLS)
 
+_PRIMES = re.compile(r"\^?\s?(?:\{\s?((?:\\prime\s?)+)\}|((?:\\prime(?![a-zA-Z])\s?)+))")
 _DROPPED_NAMES = "left right big Big bigg Bigg bigl bigr Bigl Bigr displaystyle textstyle limits hfill"
 _DROPPED = dict.fromkeys(_DROPPED_NAMES.split(), "")
 _COMMANDS = {
@@ -60,6 +63,16 @@ _RUN = re.compile(r"[-+]?\d[-+\d.,]*")
 _GROUPED = re.compile(rf"[-+]?{_NUMERAL}(?:[-+]{_NUMERAL})*", re.ASCII)
 _GLUED_COMMA = re.compile(r"(?<=\d)(?:\{,\}|,\s?(?:\\!)+\s*)(?=\d{3}(?!\d))")
 _PERCENT = re.compile(r"\\?%|(?<=\d)\s*(?:percentage points?|percentage|percent|pct)\b\.?", re.I)
+_PERCENT_SIGN, _LISTED = re.compile(r"\s*%"), re.compile(f"[,;{AND}{OR}]")
+_JOINS = re.compile(r"[,;&]|\b(?:and|or)\b", re.I)
+_AMOUNT = re.compile(
+    r"(?:\\?\$|([€£¥₹₽₩₱]))\s?(\d[\d.,]{0,30}(?<![.,])(?: (?:hundred|thousand|million|billion|trillion))?)"
+    r"(?=\s?(?:\Z|[,;)\]}]|\.(?:\s|\Z)|\\\}|(?:and|or)\b))"
+)
+_MONEY_SIGNS = "$€£¥₹₽₩₱"
+_CURRENCIES = {
+    "": "dollar", "€": "euro", "£": "gbp", "¥": "yen", "₹": "rupee", "₽": "ruble", "₩": "won", "₱": "peso",
+}  # fmt: skip
 _DEGREES = re.compile(r"\^\s*(?:\{\s*(?:\\circ|°)\s*\}|\\circ(?![a-zA-Z])|°)|(?<=[\d}])\s*\\circ(?![a-zA-Z])")
 _SCALE_OF_DEGREES = re.compile(r"°\s*(?:\\text\s*\{\s*[CF]\s*\}|[CF](?![a-zA-Z]))")
 _TRIGONOMETRIC = re.compile(r"(?<![a-z])(?:sin|cos|tan|cot|sec|csc)(?![a-z])")
@@ -94,25 +107,26 @@ def tidy(answer: str) -> str:
         text = quoted.group(2)
     if money := _MONEY.fullmatch(text.strip()):  # behind a currency sign the letter is no factor
         text = f"{money.group(2)} {_MONEY_SCALES[money.group(3)]}"
-    text = letters_in_text(text)
+    text = _with_amounts(_GLUED_COMMA.sub("", letters_in_text(text)))
     text = _SUPERSCRIPT_RUN.sub(lambda m: "^{" + m.group().replace("⁻", "-").translate(_SUPERSCRIPTS) + "}", text)
     text = _SUBSCRIPT_RUN.sub(lambda m: "_{" + m.group().translate(_SUBSCRIPTS) + "}", text)
     text = _NEGATION.sub(r"\\neg ", text)
     text = unicodedata.normalize("NFKC", text.translate(_TRANSLATION)).translate(_TRANSLATION)
     text = _DOUBLED.sub(r"\\", text) if r"\begin" not in text or r"\\begin" in text else text
     text = _unboxed(text)
-    text = _GLUED_COMMA.sub("", text)
     text = _SUBSCRIPT.sub(r"_\1", text.replace(r"\$", ""))
     for mark in ("$", r"\(", r"\)", r"\[", r"\]"):
         text = text.replace(mark, " ")
     text = _SPACING.sub(lambda m: m.group() if m.group().startswith(r"\\") else " ", text)
     text = _FONT.sub(r"\\text", text)
+    if r"\prime" in text:
+        text = _PRIMES.sub(lambda m: "'" * m.group().count("p"), text)
     text = _COMMAND.sub(lambda m: _COMMANDS.get(m.group(1), m.group()) + (" " if m.group(1) in _COMMANDS else ""), text)
-    text = _ungrouped(_PERCENT.sub("", _degrees(text)))
+    text = _ungrouped(_PERCENT.sub("%", _degrees(text)))
     text = _PLAIN_PI.sub(r"\\pi ", _UNEQUAL.sub(r"\\ne ", _ORDINAL.sub("", text)))
     text = _CONJUNCTION.sub(_joined, _GLUED_CONJUNCTION.sub(_joined, _WORDY.sub(_conjunction, text)))
     text = _WORDY.sub(_plain_word, re.sub(r"\s+", " ", text).strip())
-    return _SEPARATORS.sub(_separator, _without_ending(text)).strip(" ,;∧∨")
+    return _signs_as_units(_SEPARATORS.sub(_separator, _without_ending(text)).strip(" ,;∧∨"))
 
 
 def _unboxed(text: str) -> str:
@@ -147,11 +161,29 @@ def _without_ending(text: str) -> str:
 
 
 def _degrees(text: str) -> str:
-    """The degree sign is a unit, and dropped; only in the company of a sine it says how an angle is measured."""
+    """One degree sign, whatever the scale; in the company of a sine it says how an angle is measured."""
     if "°" not in text and r"\circ" not in text:
         return text
-    text = _SCALE_OF_DEGREES.sub("", _DEGREES.sub(DEGREE, text))
-    return text if _TRIGONOMETRIC.search(text) else text.replace(DEGREE, "")
+    return _SCALE_OF_DEGREES.sub(DEGREE, _DEGREES.sub(DEGREE, text))
+
+
+def _with_amounts(text: str) -> str:
+    """In what may be a list, amounts of money with the money behind them: `$3 and 4 cents`; `$3$, $4$` are formulas."""
+    if not _JOINS.search(text) or not any(sign in text for sign in _MONEY_SIGNS):
+        return text
+    return _AMOUNT.sub(lambda amount: f"{amount.group(2)} {_CURRENCIES[amount.group(1) or '']}", text)
+
+
+def _signs_as_units(text: str) -> str:
+    """Percent and degree signs dropped, or words where a list may mix them with others."""
+    if "%" not in text and DEGREE not in text:
+        return text
+    if not _LISTED.search(text):
+        text = _PERCENT_SIGN.sub("", text)
+        return text if _TRIGONOMETRIC.search(text) else text.replace(DEGREE, "")
+    text = _PERCENT_SIGN.sub(" percent ", text)
+    text = text if _TRIGONOMETRIC.search(text) else text.replace(DEGREE, " degree ")
+    return re.sub(r"\s+(?=[\s,;)\]}∧∨]|$)", "", text)
 
 
 def _ungrouped(text: str) -> str:
@@ -187,4 +219,4 @@ def _separator(match: re.Match[str]) -> str:
 
 def _plain_word(match: re.Match[str]) -> str:
     word = match.group(1).strip()
-    return f" {word} " if re.fullmatch(r"[-+\d.,/() ]*", word) else match.group()
+    return f" {word} " if re.fullmatch(r"[-+\d.,/()% ]*", word) else match.group()

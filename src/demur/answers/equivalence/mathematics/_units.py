@@ -115,13 +115,20 @@ _IN_PROSE = "mgshlLNJWV"
 _ENDINGS = ("ch", "sh", "s", "x", "z")
 
 
+_OTHERS = "Mm Mg Ms Ml mW mHz mJ mV mPa"
+_OTHER_BY_CASE = frozenset(_OTHERS.split())
+"""Not what the list has in small letters: megametre, not millimetre; milliwatt, not megawatt."""
+
+
 def _with_plurals(words: str) -> frozenset[str]:
     """Each word and its regular plural; irregular ones are written out."""
     singular = [word for word in words.split() if len(word) > 1]
     return frozenset(singular) | {word + ("es" if word.endswith(_ENDINGS) else "s") for word in singular}
 
 
-UNITS = _with_plurals(_MEASURES + _MONEY + _COUNTED)
+_ALL = _MEASURES + _MONEY + _COUNTED
+_SINGULAR = {word + ending: word for word in _ALL.split() if len(word) > 2 for ending in ("s", "es")}
+UNITS = _with_plurals(_ALL)
 _MEASURED = _with_plurals(_MEASURES)
 _CONNECTING = frozenset(_BETWEEN.split())
 _GLUED_LETTERS = 4
@@ -171,9 +178,9 @@ def split_words(text: str) -> tuple[str, list[str]]:
 
 
 def _words(phrase: str) -> list[str]:
-    """The words of a phrase, in small letters but for those of one letter, which may be units."""
+    """The words of a phrase, in small letters but for units that those would change."""
     names = _EXPONENT.sub("", phrase).replace("/", " per ").replace(".", " ").replace("-", " ").split()
-    return [name if len(name) == 1 else name.lower() for name in names]
+    return [name if len(name) == 1 or name in _OTHER_BY_CASE else name.lower() for name in names]
 
 
 def is_unit(words: list[str], *, letters: bool = False) -> bool:
@@ -182,3 +189,8 @@ def is_unit(words: list[str], *, letters: bool = False) -> bool:
     if not any(units) or not all(unit or word in _CONNECTING for unit, word in zip(units, words, strict=True)):
         return False
     return all({first, second} & _CONNECTING or {first, second} <= _MEASURED for first, second in pairwise(words))
+
+
+def one_unit(words: list[str]) -> str:
+    """A unit in one number: `dollars` is `dollar`."""
+    return " ".join(_SINGULAR.get(word, word) for word in words)

@@ -4,8 +4,8 @@ The key says what kind of thing the answer is, and then its value in one canonic
 
     n: rational number      c: constant, to 15 digits     e: expression with letters, by values at fixed points
     i: pair or interval     t: tuple of three or more     u: union       m: matrix       {…} set or bare list
-    q: equation             l: inequality                 a: assignments to names        v: one or the other
-    b: number in a base     r: ratio or time              k: number with words beside it
+    q: equation             l: inequality                 a: values of names that count  v: one or the other
+    b: number in a base     r: ratio or time              k: number with words or a unit that count
     w: word or letter       s: anything else, as tidied text
 
 What a rule does not read stays in the key: it raises Unreadable, and the whole answer is compared as text.
@@ -14,10 +14,12 @@ What a rule does not read stays in the key: it raises Unreadable, and the whole 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
 from demur.answers.equivalence.mathematics import _values as values
+from demur.answers.equivalence.mathematics._brackets import closes, split
 from demur.answers.equivalence.mathematics._comparisons import (
     COMPARISON,
     bounded_name,
@@ -26,12 +28,12 @@ from demur.answers.equivalence.mathematics._comparisons import (
     pair_key,
 )
 from demur.answers.equivalence.mathematics._matrices import lone_matrix, matrix_expression
-from demur.answers.equivalence.mathematics._names import is_name
+from demur.answers.equivalence.mathematics._names import is_name, kept_name, plain_name
 from demur.answers.equivalence.mathematics._numerals import NUMBER, number_key, numeral_key, rational_key
 from demur.answers.equivalence.mathematics._surface import AND, MAX_LENGTH, OR, tidy
 from demur.answers.equivalence.mathematics._syntax import SERIES, Node, Unreadable, parse
 from demur.answers.equivalence.mathematics._times import clock_key
-from demur.answers.equivalence.mathematics._units import is_unit, split_words
+from demur.answers.equivalence.mathematics._units import is_unit, one_unit, split_words
 from demur.answers.equivalence.mathematics._words import SHORT_WORDS, scaled, spoken
 
 _BASE = re.compile(r"(-?\d[0-9A-Za-z]*)\s*_\s*\{?\s*(\d{1,2}|[a-z])\s*\}?", re.ASCII)
@@ -42,7 +44,7 @@ _CODED = re.compile(r"0(?:x([0-9a-fA-F]+)|b([01]+))", re.ASCII)
 _CAPITAL = re.compile(r"[A-Z][A-Za-z]{1,2}")
 _LONG_WORD = re.compile(r"[^\W\d_]{4}")
 _SPEECH = re.compile(rf"[A-Za-z]+(?:[ {AND}\-]+[A-Za-z]+)*")
-_MEMBER = re.compile(r"\s*[a-zA-Z]\w*\s*\\in(?![a-z])\s*(?!\s|\\text)")
+_MEMBER = re.compile(r"\s*([a-zA-Z]\w*)\s*\\in(?![a-z])\s*(?!\s|\\text)")
 _CASES = re.compile(r"\\begin\s*\{cases\}((?:(?!\\begin|\\end).)*)\\end\s*\{cases\}", re.S)
 _ANOTHER_STATEMENT = re.compile(r"(?:[\d}\])] ?\s|[a-zA-Z] )[a-zA-Z](?:_\w)?$")
 _INFINITY = {r"\infty": "inf", r"+\infty": "inf", r"-\infty": "-inf"}
@@ -81,6 +83,11 @@ def key(answer: str) -> str | None:
         return "s:" + _BLANKS.sub(lambda blank: "" if blank.group(1) else " ", text)
 
 
+def unit_behind(answer: str) -> str:
+    """The unit that an answer ends in and that its key does not have; "" where there is none."""
+    return _unit(tidy(answer)) if len(answer) <= MAX_LENGTH else ""
+
+
 def _is_blank(text: str) -> bool:
     """Nothing but a blank to fill in: ___, ?, --."""
     return not any(character.isalnum() or character == "\\" for character in text)
@@ -98,43 +105,26 @@ def _statement(text: str) -> str:
         return number
     if system := _CASES.fullmatch(text):
         return _listing([row.strip(" ,;") for row in system.group(1).split(r"\\") if row.strip()])
-    if len(either := _split(text, OR)) > 1:
+    if len(either := split(text, OR)) > 1:
         return _alternatives(either)
-    groups = _split(text, ";")
-    if len(groups) > 1 and any(len(_split(group, "," + AND)) > 1 for group in groups):
+    groups = split(text, ";")
+    if len(groups) > 1 and any(len(split(group, "," + AND)) > 1 for group in groups):
         return _set([_group(group) for group in groups])
-    parts = _split(text, _SEPARATORS)
+    parts = split(text, _SEPARATORS)
     return _listing(parts) if len(parts) > 1 else _relation(text)
 
 
 def _group(text: str) -> str:
     """One of several groups with semicolons between them: statements about names, or else values in an order."""
-    parts = _split(text, "," + AND)
+    parts = split(text, "," + AND)
     if len(parts) < 2 or any(map(_name, parts)):
         return _statement(text)
-    return _ordered("(", [_relation(part) for part in parts], ")")
-
-
-def _split(text: str, separators: str) -> list[str]:
-    """Split at separators outside brackets; blank parts vanish."""
-    if not any(separator in text for separator in separators):
-        return [text.strip()] if text.strip() else []
-    parts, depth, start = [], 0, 0
-    for position, character in enumerate(text):
-        if character in "([{":
-            depth += 1
-        elif character in ")]}":
-            depth = max(0, depth - 1)
-        elif character in separators and depth == 0:
-            parts.append(text[start:position])
-            start = position + 1
-    parts.append(text[start:])
-    return [part.strip() for part in parts if part.strip()]
+    return _ordered("(", _measures(parts, _relation), ")")
 
 
 def _alternatives(either: list[str]) -> str:
     """One or the other. In `1, 2 or 3` the comma says `or` too, unless names or an `and` stand between."""
-    parts = [part for group in either for part in _split(group, ",;")]
+    parts = [part for group in either for part in split(group, ",;")]
     if any(AND in group for group in either) or len({name for part in parts if (name := _name(part))}) > 1:
         return "v:" + _join(sorted(_statement(group) for group in either))
     keys = _members(parts)
@@ -146,9 +136,11 @@ def _alternatives(either: list[str]) -> str:
 def _listing(parts: list[str]) -> str:
     """A bare list has no order. Values of several names belong to their names."""
     names = [_name(part) for part in parts]
+    if any(names) and any(is_name(part) and len(part) == 1 for part in parts):
+        raise Unreadable("x, y = 1, 2")
     if len({name for name in names if name}) < 2:
         return _set(_members(parts))
-    named = [f"{name}={key}" if name else key for name, key in zip(names, map(_relation, parts), strict=True)]
+    named = [f"{name}={key}" if name else key for name, key in zip(names, _measures(parts, _without_name), strict=True)]
     return "a:" + _join(sorted(named))
 
 
@@ -156,18 +148,35 @@ def _name(part: str) -> str | None:
     """What a statement gives the value or the bounds of."""
     if COMPARISON.search(part):
         return bounded_name(part)
-    sides = _split(part, "=")
-    return "".join(sides[0].split()) if len(sides) == 2 and is_name(sides[0]) else None
+    sides = split(part, "=")
+    return plain_name(sides[0]) if len(sides) == 2 and is_name(sides[0]) else None
 
 
 def _members(parts: list[str]) -> list[str]:
-    """The keys of a list's parts, each ± two of them. Units that differ would be lost, so they make it unreadable."""
-    words = [split_words(part)[1] for part in parts]
-    differ = any(words[:-1]) and any(others != words[0] for others in words)
-    if differ and any(is_unit(beside, letters=True) for beside in words):
-        raise Unreadable("units that differ")
-    keys = [_relation(part) for part in parts]
+    """The keys of a list's parts, each ± two of them."""
+    keys = _measures(parts, _relation)
     return [member for part, key in zip(parts, keys, strict=True) for member in _opened(part, key)]
+
+
+def _measures(parts: list[str], read: Callable[[str], str]) -> list[str]:
+    """The keys of parts, in order. A unit that all share, or that only the last has, is dropped; others stay."""
+    keys, units = [read(part) for part in parts], [_unit(part) for part in parts]
+    if not any(units[:-1]) or len(set(units)) == 1:
+        return keys
+    return [f"k:{key} {unit}" if unit else key for key, unit in zip(keys, units, strict=True)]
+
+
+def _unit(part: str) -> str:
+    """The unit that a part of a list ends in; "" where it has none."""
+    words = split_words(part.rpartition("=")[2])[1]
+    rest = scaled(words)[1]
+    return one_unit(rest) if rest and is_unit(rest, letters=True) else ""
+
+
+def _without_name(part: str) -> str:
+    """The value or the bounds that a part gives to a name which stands in the key already."""
+    key, name = _relation(part), _name(part)
+    return key[len(f"a:{{{name}=") : -1] if name and key.startswith(f"a:{{{name}=") else key
 
 
 def _opened(part: str, key: str) -> list[str]:
@@ -187,13 +196,16 @@ def _relation(text: str) -> str:
     """An inequality, a chain of equalities, a membership, or a quantity."""
     text = _before_approximation(text)
     if COMPARISON.search(text):
-        return inequality_key(text, _quantity)
-    sides = _split(text, "=")
+        return _of_name(bounded_name(text), text, inequality_key(text, _quantity))
+    sides = split(text, "=")
     if len(sides) < 2:
-        return _quantity(_MEMBER.sub("", text, count=1) if _MEMBER.match(text) else text)
+        member = _MEMBER.match(text)
+        return _quantity(text) if member is None else _of_name(member.group(1), text, _quantity(text[member.end() :]))
     if any(_ANOTHER_STATEMENT.search(side) for side in sides[1:-1]):
         raise Unreadable("statements without anything between them")
     first, last = sides[0], sides[-1]
+    if len(sides) > 2 and is_name(first) and len(names := dict.fromkeys(filter(is_name, sides[:-1]))) > 1:  # x = y = 3
+        return _listing([f"{name} = {last}" for name in names])
     if is_name(first) and not is_name(last):
         return _value_of(first, last, equation=len(sides) == 2)
     if is_name(last) and len(sides) == 2 and not is_name(first):
@@ -223,15 +235,23 @@ def _value_of(name: str, text: str, *, equation: bool) -> str:
     value = _quantity(text)
     if equation and len(name) == 1 and value.startswith("e:") and name in values.letters(node := parse(text)):
         return "q:" + equation_key(parse(name), node)
-    return value
+    return _of_name(name, text, value)
+
+
+def _of_name(name: str | None, text: str, key: str) -> str:
+    """A value with the name that it is given to, where that says which of several values is meant."""
+    kept = kept_name(name, text) if name else None
+    return key if kept is None else f"a:{{{kept}={key}}}"
 
 
 def _before_approximation(text: str) -> str:
-    """`x = 1/3 ≈ 0.33` is 1/3, and `x ≈ 11` is 11."""
+    """`x = 1/3 ≈ 0.33` is 1/3, and `x ≈ 11` is `x = 11`."""
     exactly, *roughly = text.split(r"\approx")
     if not roughly:
         return text
-    return roughly[0] if not exactly.strip() or is_name(exactly.strip()) else exactly
+    if not exactly.strip():
+        return roughly[0]
+    return f"{exactly} = {roughly[0]}" if is_name(exactly.strip()) else exactly
 
 
 def _quantity(text: str) -> str:
@@ -314,36 +334,30 @@ def _bracketed(text: str) -> str | None:
         return "{}"
     if text.startswith(r"\{") and text.endswith(r"\}"):
         return _braces(text[2:-2])
-    if text[0] == "{" and text[-1] == "}" and len(_split(text[1:-1], _SEPARATORS)) > 1:
+    if text[0] == "{" and text[-1] == "}" and len(split(text[1:-1], _SEPARATORS)) > 1:
         return _braces(text[1:-1])
-    if text[0] in "([" and text[-1] in ")]" and _closes(text):
+    if text[0] in "([" and text[-1] in ")]" and closes(text):
         inside = text[1:-1]
-        parts = _split(inside, _SEPARATORS)
+        parts = split(inside, _SEPARATORS)
         if len(parts) > 1:
-            if len(_split(inside, ";")) > 1 and len(_split(inside, "," + AND)) > 1:
+            if len(split(inside, ";")) > 1 and len(split(inside, "," + AND)) > 1:
                 raise Unreadable("commas and semicolons in one bracket")
-            keys = [_INFINITY.get("".join(part.split())) or _statement(part) for part in parts]
-            return _ordered(text[0], keys, text[-1])
+            return _ordered(text[0], _measures(parts, _entry), text[-1])
     return None
 
 
+def _entry(part: str) -> str:
+    """What stands between two commas of a bracket."""
+    return _INFINITY.get("".join(part.split())) or _statement(part)
+
+
 def _braces(inside: str) -> str:
-    parts = _split(inside, _SEPARATORS)
+    parts = split(inside, _SEPARATORS)
     return _set(_members(parts)) if parts else "{}"
 
 
 def _ordered(opening: str, keys: list[str], closing: str) -> str:
     return pair_key(opening, keys[0], keys[1], closing) if len(keys) == 2 else "t:(" + ",".join(keys) + ")"
-
-
-def _closes(text: str) -> bool:
-    """Whether the first bracket is closed by the last."""
-    depth = 0
-    for position, character in enumerate(text):
-        depth += (character in "([{") - (character in ")]}")
-        if depth == 0:
-            return position == len(text) - 1
-    return False
 
 
 def _matrix(text: str) -> str:
