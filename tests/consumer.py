@@ -20,7 +20,7 @@ def calibrated() -> dm.Policy:
 
 
 def audited(policy: dm.Policy) -> list[str]:
-    voted = dm.vote_pools(dm.open_pools("pools.jsonl"), dm.FieldChoice(score="simulated"))
+    voted = dm.vote_pools(dm.read_pools("pools.jsonl"), dm.FieldChoice(score="simulated"))
     evaluation: dm.Evaluation = dm.evaluate(voted, alpha=[0.05, 0.1])
     print(evaluation.points[0].confident_error.mean)
     return [point.verdict for point in dm.audit_policy(policy, voted)]
@@ -34,7 +34,8 @@ async def asked(policy: dm.Policy) -> str | None:
     pipeline = dm.Pipeline(Scripted(say), n_paths=4)
     async with pipeline.answerer(policy) as answerer:
         found = await answerer.ask_async("What is 2 + 3?")
-    return None if found.decision.abstained else found.written[found.decision.answer]
+    answer: str | None = found.decision.answer
+    return answer
 
 
 def own_task() -> Task:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from demur.pipeline.answerer import Answerer
     from demur.pipeline.from_policy import pipeline_of_policy
     from demur.pipeline.pipeline import Pipeline
-    from demur.pipeline.sources import open_pools
+    from demur.pipeline.sources import read_pools, write_pools
     from demur.pipeline.verdicts import read_verdicts
     from demur.policy.calibrate import calibrate
     from demur.policy.policy import Policy
@@ -46,7 +46,7 @@ _HOME = {
     "pipeline.answerer": ("Answerer",),
     "pipeline.from_policy": ("pipeline_of_policy",),
     "pipeline.pipeline": ("Pipeline",),
-    "pipeline.sources": ("open_pools",),
+    "pipeline.sources": ("read_pools", "write_pools"),
     "pipeline.verdicts": ("read_verdicts",),
     "policy.calibrate": ("calibrate",),
     "policy.policy": ("Policy",),
@@ -76,8 +76,8 @@ __all__ = [
     "PoolSource", "Problem", "Separability", "Smoothed", "Store", "Template", "Vote", "VotedPools", "Votes",
     "__version__", "answers", "audit_policy", "backends", "baselines", "calibrate", "common_auc", "compare_scores",
     "datasets", "errors", "evaluate", "evaluate_splits", "exponential", "jitter", "linear", "mean_score",
-    "normalisers", "open_pools", "pipeline_of_policy", "read_key", "read_verdicts", "report_page", "scoring",
-    "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools",
+    "normalisers", "pipeline_of_policy", "read_key", "read_pools", "read_verdicts", "report_page", "scoring",
+    "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools", "write_pools",
 ]  # fmt: skip
 
 

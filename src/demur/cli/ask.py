@@ -98,7 +98,7 @@ def run(
     extra = {"task": loaded.upstream.answers.get("task"), "options": options or [], "passages": passage or []}
     problem = demur.Problem("question", question, extra={name: value for name, value in extra.items() if value})
     asked = pipeline.ask(problem, loaded, alpha=alpha, guarantee=guarantee)
-    line = decision_line(asked.decision, asked.written)
+    line = decision_line(asked.decision)
     if json:
         output.emit({**line, "question": question, "paths": [_path(path) for path in asked.pool.paths]})
     else:

@@ -70,9 +70,9 @@ def _show_paths(voted: demur.VotedPools) -> None:
     """One pool, as the vote sees it."""
     assert voted.table is not None
     row = int(voted.votes.confidence.argsort()[len(voted) // 2])
-    vote, spelling = voted.votes[row], voted.table.written[row]
+    vote = voted.votes[row]
     columns: output.Columns = {
-        "answer": lambda answer: output.visible(spelling[answer]),
+        "answer": lambda answer: output.visible(answer),
         "paths": lambda answer: str(vote.support[answer]),
         "share of the vote, weighted by perplexity": lambda answer: output.percent(vote.tally[answer] / vote.total),
     }
@@ -115,7 +115,7 @@ def _check(voted: demur.VotedPools, policy: demur.Policy) -> None:
 
 def _report(folder: Path, policy: demur.Policy) -> Path:
     """The page about the run and its policy."""
-    source, page = demur.open_pools(folder / "run.db", texts=True, partial=True), folder / "report.html"
+    source, page = demur.read_pools(folder / "run.db", texts=True, partial=True), folder / "report.html"
     voted = policy.vote(source, labelled=True)
     page.write_text(demur.report_page(source, voted, policy, title="demur demo"), encoding="utf-8")
     return page
@@ -133,7 +133,7 @@ def _ask_until_both(pipeline: demur.Pipeline, policy: demur.Policy, problems: li
             abstained = asked.decision.abstained
             if abstained not in kinds:
                 output.say(f"\n   {problem.question}")
-                show(decision_line(asked.decision, asked.written))
+                show(decision_line(asked.decision))
             kinds.add(abstained)
             if len(kinds) == 2:
                 output.say(f"\n   ({number} new questions asked in {time.monotonic() - started:.0f} s.)")

@@ -8,8 +8,7 @@ from typing import Any
 
 from demur.descriptions import Description
 from demur.errors import InvalidValue
-from demur.pools.fields import FieldChoice, PoolTable, named_sampling, read_table
-from demur.pools.frames import pools_of_frame
+from demur.pools.fields import FieldChoice, PoolTable, named_sampling, problems_of, read_table
 from demur.pools.label_rule import LabelRule
 from demur.pools.labels import read_labels, refuse_labels_as_score
 from demur.pools.scores import count_gaps, read_column
@@ -39,11 +38,6 @@ class PoolSource:
     left_out: int = 0
     """Problems of a run that still lack paths, and are not among these pools."""
 
-    @classmethod
-    def of_frame(cls, frame: Any) -> PoolSource:
-        """The pools of a DataFrame (pandas, Polars), an Arrow table or rows, one row per path: see `pools.frames`."""
-        return cls(pools_of_frame(frame))
-
     def of_task(self, task: str | None) -> PoolSource:
         """The same, its problems all of one task, whatever they name; None: as they name it."""
         if task is None:
@@ -69,7 +63,7 @@ class PoolSource:
         scorer = self.scorers.get(fields.score or "")
         score = fields.describe_score() | ({} if scorer is None else {"scorer": dict(scorer)})
         sampling = {**named_sampling(self.pools), **self.description.sampling}
-        answers = {**self.description.answers, **fields.describe(pool.problem for pool in self.pools)}
+        answers = {**self.description.answers, **fields.describe(problems_of(self.pools))}
         return replace(self.description, sampling=sampling, answers=answers, score=score)
 
     def recipe(
@@ -124,6 +118,7 @@ def vote_pools(
         upstream=upstream,
         fitted_on=fitted_on,
         unscored=table.unscored,
+        written=table.written,
     )
     if table.unscored:
         lacking = f"{len(table.unscored)} of {len(pools)} pools"

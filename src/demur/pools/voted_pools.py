@@ -1,7 +1,6 @@
 """Pools that have been voted on and, where asked for, labelled: what is calibrated, evaluated, audited and reported.
 
-    vote_pools(open_pools(place), …)       from the pools of a file or a run
-    vote_pools(PoolSource.of_frame(df), …) from a DataFrame, one row per path
+    vote_pools(read_pools(source), …)      from the pools of a file or a run, or from a DataFrame, one row per path
     VotedPools.of(votes, correct, …)       from arrays
 
 Rows that share a cluster or a question are one unit: they stay on one side of a split, and one of them counts. Problems

@@ -230,13 +230,12 @@ def _unanimous(evidence: Evidence) -> dict[str, float]:
 def _questions(voted: VotedPools, policy: Policy, seen: NDArray[np.bool_]) -> dict[str, Any]:
     table, votes = voted.table, voted.votes
     assert table is not None
-    answers = votes.answer.tolist()
     return {
         "id": table.ids,
         "question": [_cut(question, 2000) for question in table.questions],
         "group": table.groups,
         "calibrated": seen.astype(int).tolist(),
-        "answer": [None if key is None else table.written[row].get(key, key) for row, key in enumerate(answers)],
+        "answer": votes.answer.tolist(),
         "confidence": votes.confidence.tolist(),
         "secondary": None if votes.secondary is None else [_finite(value) for value in votes.secondary.tolist()],
         "n_paths": votes.n_paths.tolist(),
