@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from demur.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from demur import answers, backends, datasets, errors, scoring, tasks
+    from demur import answers, backends, datasets, errors, plot, scoring, tasks
     from demur.calibration import HighProbability, Marginal, Smoothed
     from demur.errors import DemurError
     from demur.evaluation.audit import Audit, audit_policy
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from demur.pools.voted_pools import VotedPools
     from demur.prompts import Template
     from demur.records import Decision, Path, Pool, Problem, Vote
-    from demur.report.page import report_page
+    from demur.report.in_python import Report, report
     from demur.store import Store
     from demur.voting import Votes, baselines, exponential, jitter, linear, mean_score, normalisers, uniform, vote
 
@@ -59,12 +59,12 @@ _HOME = {
     "pools.voted_pools": ("VotedPools",),
     "prompts": ("Template",),
     "records": ("Decision", "Path", "Pool", "Problem", "Vote"),
-    "report.page": ("report_page",),
+    "report.in_python": ("Report",),
     "store": ("Store",),
     "voting": ("Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote"),
 }
 _MODULES = {
-    **{name: name for name in ("answers", "backends", "datasets", "errors", "scoring", "tasks")},
+    **{name: name for name in ("answers", "backends", "datasets", "errors", "plot", "report", "scoring", "tasks")},
     "baselines": "voting.baselines",
     "normalisers": "voting.normalisers",
 }
@@ -73,10 +73,10 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [
     "AccuracyBand", "Answerer", "Audit", "Decision", "DemurError", "Evaluation", "Evidence", "FieldChoice",
     "Frontier", "Hazards", "HighProbability", "Interval", "LabelRule", "Marginal", "Path", "Pipeline", "Policy", "Pool",
-    "PoolSource", "Problem", "Separability", "Smoothed", "Store", "Template", "Vote", "VotedPools", "Votes",
+    "PoolSource", "Problem", "Report", "Separability", "Smoothed", "Store", "Template", "Vote", "VotedPools", "Votes",
     "__version__", "answers", "audit_policy", "backends", "baselines", "calibrate", "common_auc", "compare_scores",
     "datasets", "errors", "evaluate", "evaluate_splits", "exponential", "jitter", "linear", "mean_score",
-    "normalisers", "pipeline_of_policy", "read_key", "read_pools", "read_verdicts", "report_page", "scoring",
+    "normalisers", "pipeline_of_policy", "plot", "read_key", "read_pools", "read_verdicts", "report", "scoring",
     "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools", "write_pools",
 ]  # fmt: skip
 

@@ -145,7 +145,7 @@ def test_score_list(demur, file, source):
 def test_report(demur, file, source, voted, tmp_path):
     told = demur("report", file, *FLAGS, *ALPHAS, "--hold-out", 0.5, "--title", "x", "-o", "r.html", "--json").json
     policy = dm.calibrate(voted, alpha=[0.1, 0.2], hold_out=0.5)
-    assert (tmp_path / "r.html").read_text() == dm.report_page(source, voted, policy, title="x")
+    assert (tmp_path / "r.html").read_text() == dm.report(source, policy, voted=voted, title="x").html
     assert told["n"] == policy.n
 
 

@@ -116,9 +116,7 @@ def _check(voted: demur.VotedPools, policy: demur.Policy) -> None:
 def _report(folder: Path, policy: demur.Policy) -> Path:
     """The page about the run and its policy."""
     source, page = demur.read_pools(folder / "run.db", texts=True, partial=True), folder / "report.html"
-    voted = policy.vote(source, labelled=True)
-    page.write_text(demur.report_page(source, voted, policy, title="demur demo"), encoding="utf-8")
-    return page
+    return demur.report(source, policy, title="demur demo").save(page)
 
 
 def _ask_until_both(pipeline: demur.Pipeline, policy: demur.Policy, problems: list[demur.Problem]) -> None:

@@ -9,13 +9,14 @@ calibration ones, or that votes were made another way.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from demur.calibration import CLUSTER, QUESTION, Rule, forecast
+from demur.display import html_of_columns
 from demur.errors import CalibrationLeak, InvalidValue
 from demur.evidence.counts import Evidence
 from demur.evidence.frontier import Frontier
@@ -23,6 +24,7 @@ from demur.evidence.laws import CountLaw
 from demur.policy.policy import Policy
 from demur.pools.splits import Rows, Texts
 from demur.pools.voted_pools import VotedPools
+from demur.tables import frame_of
 from demur.voting.votes import Votes
 
 CONSISTENT, MORE_THAN_USUAL, NOT_CONSISTENT = "consistent", "more than usual", "not consistent"
@@ -49,6 +51,8 @@ class Consistency:
     """P(at least so many errors) if the promise holds."""
     consistent: bool
     verdict: str
+    law: CountLaw | None = field(default=None, kw_only=True, repr=False, compare=False)
+    """The law of the errors, if the promise holds."""
 
     @staticmethod
     def of(
@@ -67,7 +71,7 @@ class Consistency:
         consistent = verdict_of(p_value, points) != NOT_CONSISTENT
         verdict = _verdict(rule, f"{n} {unit or rule.unit}s", errors / n, errors, p_value, consistent=consistent)
         limits = limit / n, (low / n, high / n)
-        return Consistency(rule, n, errors, errors / n, *limits, p_value, consistent, verdict)
+        return Consistency(rule, n, errors, errors / n, *limits, p_value, consistent, verdict, law=law)
 
     def document(self) -> dict[str, Any]:
         """As plain values."""
@@ -93,6 +97,18 @@ class Audit(Consistency):
     """Questions that were not answered because a path has no score."""
     confident_error_per_question: float
     """Over all questions, where clusters are counted; else the rate itself. No promise is about it."""
+
+    def __repr__(self) -> str:
+        return f"Audit(alpha {self.rule.alpha:g}: {self.verdict})"
+
+    def _repr_html_(self) -> str:
+        return html_of_columns("Audit", {name: [value] for name, value in self.row().items()}, note=self.verdict)
+
+    def row(self) -> dict[str, Any]:
+        """What was promised, expected and found, by name."""
+        found = ("n", "errors", "confident_error", "expected_confident_error", "usual_at_most", "p_value", "answered")
+        known = {name: getattr(self, name) for name in (*found, "selective_accuracy", "false_abstention", "consistent")}
+        return {"alpha": self.rule.alpha, "guarantee": self.rule.guarantee.name, **known}
 
     def document(self) -> dict[str, Any]:
         """As plain values."""
@@ -125,6 +141,23 @@ class PolicyAudit:
     frontier: Frontier
     """Of the audited votes."""
     points: list[Audit]
+
+    def __repr__(self) -> str:
+        told = "; ".join(f"alpha {at.rule.alpha:g}: {at.errors} wrong, p = {at.p_value:.3g}" for at in self.points)
+        return f"PolicyAudit({self.n:,} {self.unit}s; {told})"
+
+    def _repr_html_(self) -> str:
+        note = " ".join(point.verdict for point in self.points)
+        return html_of_columns(f"Audit on {self.n:,} {self.unit}s", self.columns(), note=note)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """One entry per operating point, by name."""
+        rows = [point.row() for point in self.points]
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """One row per operating point, as a DataFrame of pandas, or of "polars" or "arrow"."""
+        return frame_of(self.columns(), library)
 
     def __getitem__(self, index: int) -> Audit:
         return self.points[index]

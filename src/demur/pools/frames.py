@@ -62,6 +62,12 @@ class FramePools(Sequence[Pool]):
         return [cells[row] for row in self.first.tolist()]
 
     @property
+    def score_names(self) -> list[str]:
+        """Scores that some path has."""
+        named = [name for name in self.columns.names if name.startswith(SCORE)]
+        return sorted(name.removeprefix(SCORE) for name in named if set(self.columns.cells(name)) != {None})
+
+    @property
     def plain_problems(self) -> bool:
         """Whether the table says nothing of problems that reading and comparing answers could depend on."""
         return not any(name in self.columns.names for name in ("question", "problem_extra", *OF_PROBLEM))

@@ -24,8 +24,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from demur.descriptions import Description
+from demur.display import MOST_ROWS, html_of_columns
 from demur.errors import InvalidValue, NoJitterWarning
 from demur.records import Vote, question_digest
+from demur.tables import frame_of
 from demur.voting import normalisers
 from demur.voting._exact_sums import Floats, grid, on_grid
 from demur.voting._tally import Outcome, compact, majority, weighted
@@ -73,6 +75,27 @@ class Votes:
 
     def __len__(self) -> int:
         return len(self.confidence)
+
+    def __repr__(self) -> str:
+        fewest, most = (int(edge(self.n_paths)) for edge in (np.min, np.max)) if len(self) else (0, 0)
+        sizes = f"{most}" if fewest == most else f"{fewest} to {most}"
+        mean = f", mean confidence {self.confidence.mean():.3g}" if len(self) else ""
+        return f"Votes({len(self):,} pools of {sizes} paths, {self.recipe.weight.spec}{mean})"
+
+    def _repr_html_(self) -> str:
+        some = self.take(np.arange(min(len(self), MOST_ROWS)))
+        return html_of_columns(repr(self), some.columns(), more=len(self) - len(some))
+
+    def columns(self) -> dict[str, Any]:
+        """One entry per vote, by name."""
+        columns: dict[str, Any] = {} if self.ids is None else {"id": list(self.ids)}
+        columns |= {"answer": self.answer, "confidence": self.confidence, "unanimous": self.unanimous}
+        columns |= {} if self.secondary is None else {"secondary": self.secondary}
+        return columns | {"n_paths": np.asarray(self.n_paths)}
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """One row per vote, as a DataFrame of pandas, or of "polars" or "arrow"."""
+        return frame_of(self.columns(), library)
 
     def __getitem__(self, row: int) -> Vote:
         if not -len(self) <= row < len(self):
