@@ -226,6 +226,8 @@ def vote_by_policy(
     task: str | None = None,
 ) -> demur.VotedPools:
     """Votes, made as a policy was calibrated."""
+    if task is not None:
+        demur.tasks.chosen(task)  # before the policy, which may name it and may not load it
     ready_made = correct is not None and correct.label_field is not None
     facts = _needs_facts(demur.FieldChoice.of(policy.description)) or ready_made
     source = demur.read_pools(place, run, facts=facts, partial=partial, say=mention)

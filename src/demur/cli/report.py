@@ -71,6 +71,8 @@ def run(
         read = {"answer_field": answer_field, "missing": missing, "relation": relation, "labels": labels}
         unscored = {"drop_unscored": drop_unscored, "fill_unscored": fill_unscored, "fitted_on": fitted_on}
         options.refuse_beside_policy(**how, tie_break=tie_break, **read, **unscored, seed=seed)
+        if task is not None:
+            demur.tasks.chosen(task)
         source = demur.read_pools(file, run_name, texts=texts, partial=partial, say=options.mention).of_task(task)
         n, with_gold = len(source.pools), len(labelled_rows(source.pools))
         labelled = correct is not None or with_gold == n

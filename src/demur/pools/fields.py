@@ -19,7 +19,7 @@ from demur.pools.frame_table import Spellings, digests_of, keys_of, scores_of, s
 from demur.pools.frames import FramePools
 from demur.pools.scores import ABSENT, as_unscored, field_of, refuse_label_name, scores_or_dropped
 from demur.records import Pool, Problem
-from demur.tasks import asked_by, by_task, is_known_relation, known_relations, relations_of, task_named, task_of
+from demur.tasks import asked_by, by_task, chosen, is_known_relation, known_relations, relations_of, task_named, task_of
 from demur.voting.codes import taken
 from demur.voting.recipe import Unscored
 
@@ -56,7 +56,7 @@ class FieldChoice:
             if relation.structure is not None:  # with its rules, whatever becomes of the file that they stand in
                 object.__setattr__(self, "relation", relation.spec)
         if self.task is not None:
-            task_named(self.task)
+            (task_named if self.in_use else chosen)(self.task)  # a policy is a file, which loads no plugin
 
     def relation_of(self, problem: Problem) -> Relation:
         """When two answers to this problem are the same."""

@@ -19,7 +19,7 @@ from demur.pools.scores import count_gaps, read_column
 from demur.pools.voted_pools import VotedPools
 from demur.records import Pool
 from demur.tables import frame_of
-from demur.tasks import task_named
+from demur.tasks import chosen
 from demur.voting.normalisers import parse_normaliser
 from demur.voting.recipe import DROP, Recipe
 from demur.voting.tie_breaks import Column, parse_tie_break
@@ -62,7 +62,7 @@ class PoolSource:
         """The same, its problems all of one task, whatever they name; None: as they name it."""
         if task is None:
             return self
-        task_named(task)  # raises where nobody knows it
+        chosen(task)  # raises where nobody knows it
         named = [
             replace(pool, problem=replace(pool.problem, extra={**pool.problem.extra, "task": task}))
             for pool in self.pools
