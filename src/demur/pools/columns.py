@@ -28,9 +28,9 @@ class Columns(Protocol):
     def cells(self, name: str) -> list[Any]:
         """The values of a column."""
 
-    def encoded(self, name: str) -> tuple[Codes, list[Any]] | None:
+    def encoded(self, name: str, *, in_runs: bool = False) -> tuple[Codes, list[Any]] | None:
         """A code per row, −1 for nothing, and the value behind each, numbered as they come; None where they cannot be
-        told apart so: lists and objects."""
+        told apart so: lists and objects. `in_runs` says that most rows repeat the one before."""
 
     def numbers(self, name: str) -> NDArray[np.float64] | None:
         """A column of numbers, NaN for nothing; None where it holds anything else."""
@@ -50,7 +50,7 @@ class ListColumns:
     def cells(self, name: str) -> list[Any]:
         return self._columns[name]
 
-    def encoded(self, name: str) -> tuple[Codes, list[Any]] | None:
+    def encoded(self, name: str, *, in_runs: bool = False) -> tuple[Codes, list[Any]] | None:
         code: dict[Any, int] = {}
         values: list[Any] = []
         codes = np.full(self.n, -1, dtype=np.intp)
@@ -89,7 +89,7 @@ class ArrowColumns:
     def cells(self, name: str) -> list[Any]:
         return [_cell(value) for value in self._column(name).to_pylist()]
 
-    def encoded(self, name: str) -> tuple[Codes, list[Any]] | None:
+    def encoded(self, name: str, *, in_runs: bool = False) -> tuple[Codes, list[Any]] | None:
         import pyarrow
         from pyarrow import types
 
@@ -102,25 +102,14 @@ class ArrowColumns:
         floating = types.is_floating(kind)
         if floating:  # by its bits: 0.0 and -0.0 are written otherwise
             floats = column.cast(pyarrow.float64()).to_numpy()
-            codes, bits = self._factorised(pyarrow.array(floats.view(np.int64)))
+            codes, bits = _factorised(pyarrow.chunked_array([floats.view(np.int64)]), in_runs=in_runs)
             values = [_cell(value) for value in np.array(bits, dtype=np.int64).view(np.float64).tolist()]
         else:
-            codes, values = self._factorised(column)
+            codes, values = _factorised(column, in_runs=in_runs)
         nothing = [place for place, value in enumerate(values) if value is None] if floating else []
         if nothing:
             codes = np.where(np.isin(codes, nothing), -1, codes)
         return codes, values
-
-    @staticmethod
-    def _factorised(column: Any) -> tuple[Codes, list[Any]]:
-        import pyarrow
-
-        column = pyarrow.chunked_array([column]) if isinstance(column, pyarrow.Array) else column
-        whole = column.combine_chunks()
-        whole = whole.chunk(0) if isinstance(whole, pyarrow.ChunkedArray) else whole
-        coded = whole.dictionary_encode()
-        codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
-        return codes, coded.dictionary.to_pylist()
 
     def numbers(self, name: str) -> NDArray[np.float64] | None:
         import pyarrow
@@ -147,6 +136,22 @@ class ArrowColumns:
         if str(column.type) == "string_view":
             column = column.cast(pyarrow.large_string())
         return column
+
+
+def _factorised(column: Any, *, in_runs: bool) -> tuple[Codes, list[Any]]:
+    """Codes and values of a column of Arrow's; of one in runs, only the first of each is looked up."""
+    import pyarrow
+    from pyarrow import compute
+
+    whole = column.combine_chunks()
+    whole = whole.chunk(0) if isinstance(whole, pyarrow.ChunkedArray) else whole
+    lengths = None
+    if in_runs and len(whole) < 2**31:
+        runs = compute.run_end_encode(whole)
+        whole, lengths = runs.values, np.diff(runs.run_ends.to_numpy(), prepend=0)
+    coded = whole.dictionary_encode()
+    codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
+    return codes if lengths is None else np.repeat(codes, lengths), coded.dictionary.to_pylist()
 
 
 def columns_of(frame: Any, where: str = "the table") -> Columns:

@@ -227,9 +227,7 @@ def _read_columns(pools: FramePools, fields: FieldChoice) -> PoolTable | None:
         relations = Counter({spec: len(pools) for spec in relations})
     suspects = {text: n for text, n in surfaces.counts.items() if _SUSPECT.fullmatch(text) and text not in named}
     unused = tuple(spelling for spelling in fields.missing if spelling.strip() not in surfaces.counts)
-    clusters, groups = (
-        [None if label is None else str(label) for label in pools.of_problems(name)] for name in ("cluster", "group")
-    )
+    clusters, groups = (pools.names_of_problems(name) for name in ("cluster", "group"))
     scores, unscored = (None, []) if scored is None else scored
     known = (pools.ids, pools.of_problems("question"), digests_of(pools), clusters, groups, answers)
     written = Spellings(answers, surfaces, _spellings)

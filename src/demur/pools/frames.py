@@ -41,7 +41,7 @@ class FramePools(Sequence[Pool]):
         self.sizes: NDArray[np.intp] = np.bincount(codes, minlength=len(ids))
         self.order: NDArray[np.intp] | None = self._order(codes)
         """The rows, pool by pool; None where they stand so."""
-        self.first: NDArray[np.intp] = np.unique(codes, return_index=True)[1]
+        self.first: NDArray[np.intp] = np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
         """The first row of each problem."""
         self._refuse_contradictions(codes)
 
@@ -55,11 +55,16 @@ class FramePools(Sequence[Pool]):
         return iter(self._built)
 
     def of_problems(self, name: str) -> list[Any]:
-        """What a column says of each problem: in its first row. None where there is no such column."""
+        """What a column says of each problem, in its first row; None of all where there is no such column."""
         if name not in self.columns.names:
             return [None] * len(self)
         cells = self.columns.cells(name)
         return [cells[row] for row in self.first.tolist()]
+
+    def names_of_problems(self, name: str) -> list[str | None]:
+        """The same as text."""
+        cells = self.of_problems(name)
+        return [None if cell is None else str(cell) for cell in cells] if name in self.columns.names else cells
 
     @property
     def score_names(self) -> list[str]:
@@ -105,7 +110,7 @@ class FramePools(Sequence[Pool]):
 
     def _identities(self) -> tuple[NDArray[np.intp], list[str]]:
         """The problem of each row, numbered as they come, and their names."""
-        encoded = self.columns.encoded("id")
+        encoded = self.columns.encoded("id", in_runs=True)
         if encoded is None:
             raise PoolFileError(f"{self._where}: ids must be texts or whole numbers, got lists or objects")
         codes, values = encoded
@@ -119,7 +124,7 @@ class FramePools(Sequence[Pool]):
                 "could be two problems or one",
                 "make all of them texts",
             )
-        names = values if kinds == {str} else [_name(value) for value in values]
+        names = values if kinds == {str} else list(map(str if kinds == {int} else _name, values))
         if not all(map(str.strip, names)):
             blank_id = next(at for at, name in enumerate(names) if not name.strip())
             raise PoolFileError(
@@ -129,7 +134,7 @@ class FramePools(Sequence[Pool]):
 
     def _order(self, codes: NDArray[np.intp]) -> NDArray[np.intp] | None:
         step = np.diff(codes)
-        together = not ((step != 0) & (step != 1)).any()
+        together = not len(step) or bool(step.min() >= 0 and step.max() <= 1)  # numbered as they come
         places = self._places()
         if places is None:
             if together:
@@ -154,6 +159,11 @@ class FramePools(Sequence[Pool]):
         """The number of each path in its pool; None where the table does not say it of all."""
         if "path" not in self.columns.names:
             return None
+        numbers = self.columns.numbers("path")
+        if numbers is not None and np.isnan(numbers).any():
+            return None
+        if numbers is not None and (np.abs(numbers) < 2**53).all():
+            return numbers.astype(np.int64)
         cells = self.columns.cells("path")
         if None in cells:
             return None
@@ -170,7 +180,7 @@ class FramePools(Sequence[Pool]):
         for name in (*PROBLEM[1:], *OF_PROBLEM):
             if name not in self.columns.names:
                 continue
-            encoded = self.columns.encoded(name)
+            encoded = self.columns.encoded(name, in_runs=True)
             if encoded is None:
                 cells = self.columns.cells(name)
                 firsts = [cells[row] for row in self.first.tolist()]
