@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from demur.pools.voted_pools import VotedPools
     from demur.prompts import Template
     from demur.records import Decision, Path, Pool, Problem, Vote
-    from demur.report.in_python import Report, report
+    from demur.reports.in_python import Report, report
     from demur.store import Store
     from demur.voting import Votes, baselines, exponential, jitter, linear, mean_score, normalisers, uniform, vote
 
@@ -59,12 +59,12 @@ _HOME = {
     "pools.voted_pools": ("VotedPools",),
     "prompts": ("Template",),
     "records": ("Decision", "Path", "Pool", "Problem", "Vote"),
-    "report.in_python": ("Report",),
+    "reports.in_python": ("Report", "report"),
     "store": ("Store",),
     "voting": ("Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote"),
 }
 _MODULES = {
-    **{name: name for name in ("answers", "backends", "datasets", "errors", "plot", "report", "scoring", "tasks")},
+    **{name: name for name in ("answers", "backends", "datasets", "errors", "plot", "scoring", "tasks")},
     "baselines": "voting.baselines",
     "normalisers": "voting.normalisers",
 }

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from demur.display import MOST_ROWS, html_of, shown
+from demur.shown.html import MOST_ROWS, html_of, shown
 
 
 @dataclass(frozen=True, slots=True)

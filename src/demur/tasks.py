@@ -6,8 +6,8 @@
     auto    where no task is said     mathematics where that is beyond doubt, else a text; no prompt of its own
     plain   where that is said        compared as it stands; no prompt of its own
 
-`register` adds one of yours, and `chosen` one that a package brings (`demur.plugins`). A problem names its task in its
-field `task`, or the data set that it is from; the names are aliases of one object. A name that nobody knows is an
+`register` adds one of yours, and `chosen` one that a package brings (`demur.foreign_code`). A problem names its task in
+its field `task`, or the data set that it is from; the names are aliases of one object. A name that nobody knows is an
 error.
 """
 
@@ -17,7 +17,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from demur import plugins
 from demur.answers.asked import Asked
 from demur.answers.extraction import Extraction
 from demur.answers.relations import (
@@ -32,6 +31,7 @@ from demur.answers.relations import (
     text,
 )
 from demur.errors import DatasetError, InvalidValue, PluginError
+from demur.foreign_code import TASKS, listed, plugin_named
 from demur.prompts import JudgePrompt, Template, judging, templates
 from demur.records import Problem
 
@@ -180,20 +180,20 @@ def task_named(name: Any) -> Task:
         return AUTO
     task = _TASKS.get(_plain_name(name)) if isinstance(name, str) else None
     if task is None:
-        plugin = plugins.plugin_named(plugins.TASKS, name) if isinstance(name, str) else None
+        plugin = plugin_named(TASKS, name) if isinstance(name, str) else None
         if plugin is not None:
             raise InvalidValue(
                 plugin.told("is named by a file, and no file may make demur run a plugin"),
                 f"name it yourself: {{task={name}}}",
             )
-        known = f"{_known()}{plugins.listed(plugins.TASKS)}"
+        known = f"{_known()}{listed(TASKS)}"
         raise InvalidValue(f"the task {name!r:.60} is not known; known are {known}", "name one as {task}")
     return task
 
 
 def chosen(name: str) -> Task:
     """The task that the user names, be it a plugin's: then its package is loaded, and its name known from here on."""
-    plugin = None if _plain_name(name) in _TASKS else plugins.plugin_named(plugins.TASKS, name)
+    plugin = None if _plain_name(name) in _TASKS else plugin_named(TASKS, name)
     if plugin is None:
         return task_named(name)
     task = plugin.load()

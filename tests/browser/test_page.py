@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from reports.test_facts import NASTY, made, pools
+from reports.test_judged_labels import facts_of
 
 from browser.chromium import find
 from demur.pools.fields import FieldChoice
 from demur.pools.source import PoolSource, vote_pools
 from demur.records import Path, Pool, Problem
-from demur.report.facts import report_facts
-from demur.report.page import page_of
-from report.test_facts import NASTY, made, pools
-from report.test_judged_labels import facts_of
+from demur.reports.facts import report_facts
+from demur.reports.page import page_of
 
 pytestmark = pytest.mark.skipif(find() is None, reason="no Chromium was found; run: make browser")
 

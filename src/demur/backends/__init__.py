@@ -5,7 +5,7 @@ Embedded     llama.cpp in this process, any GGUF file
 Replay       recorded pools
 Scripted     answers written beforehand, for tests, docs and examples
 
-`backend_named` makes one that another package brings (`demur.plugins`).
+`backend_named` makes one that another package brings (`demur.foreign_code`).
 """
 
 from __future__ import annotations

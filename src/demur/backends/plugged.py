@@ -1,10 +1,10 @@
-"""Backends that other packages bring, by name: see `demur.plugins`."""
+"""Backends that other packages bring, by name: see `demur.foreign_code`."""
 
 from __future__ import annotations
 
 from demur.backends.protocol import Backend
 from demur.errors import InvalidValue, PluginError
-from demur.plugins import BACKENDS, installed, plugin_named, summary
+from demur.foreign_code import BACKENDS, installed, plugin_named, summary
 
 OWN = ("openai", "embedded", "replay", "scripted")
 

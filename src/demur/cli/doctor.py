@@ -13,7 +13,7 @@ from demur.errors import BackendError, DemurError, EndpointRefused, NoSuchRoute,
 
 if TYPE_CHECKING:
     from demur.backends.openai import OpenAI
-    from demur.plugins import Plugin
+    from demur.foreign_code import Plugin
 
 NAME = "doctor"
 HELP = """Probe an endpoint with a dozen tiny requests, and say what works and what demur makes of it.
@@ -67,10 +67,10 @@ def run(
 
 def _say_plugins(*, json: bool) -> None:
     """The backends, scorers and tasks that packages bring, each loaded to see whether it works."""
-    from demur import plugins
+    from demur.foreign_code import KINDS, installed
 
     rows = []
-    for plugin in (plugin for kind in plugins.KINDS for plugin in plugins.installed(kind)):
+    for plugin in (plugin for kind in KINDS for plugin in installed(kind)):
         why = None
         try:
             _try(plugin)
@@ -96,15 +96,16 @@ def _say_plugins(*, json: bool) -> None:
 
 def _try(plugin: Plugin) -> None:
     """Raise unless a plugin can be used by its name."""
-    from demur import plugins, tasks
+    from demur import tasks
     from demur.backends.plugged import refuse_taken
+    from demur.foreign_code import SCORERS, TASKS
     from demur.scoring.factory import KINDS, make_scorer
 
     taken = plugin.told("has a name of demur's own, which stays what it is")
-    if plugin.kind == plugins.TASKS:
+    if plugin.kind == TASKS:
         if tasks.chosen(plugin.name).origin == "demur":
             raise PluginError(taken)
-    elif plugin.kind == plugins.SCORERS:
+    elif plugin.kind == SCORERS:
         if plugin.name in KINDS:
             raise PluginError(taken)
         make_scorer(plugin.name)

@@ -59,8 +59,8 @@ def run(
     json: options.Json = False,
 ) -> None:
     from demur.pools.labels import labelled_rows
-    from demur.report.facts import report_facts
-    from demur.report.page import page_of
+    from demur.reports.facts import report_facts
+    from demur.reports.page import page_of
 
     replacing.refuse_overwriting(out, file, policy, key_file, by=replacing.PAGE)
     if key_file is not None and policy is None:

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from demur.calibration import CLUSTER, QUESTION, Rule, forecast
-from demur.display import html_of_columns
 from demur.errors import CalibrationLeak, InvalidValue
 from demur.evidence.counts import Evidence
 from demur.evidence.frontier import Frontier
@@ -24,7 +23,8 @@ from demur.evidence.laws import CountLaw
 from demur.policy.policy import Policy
 from demur.pools.splits import Rows, Texts
 from demur.pools.voted_pools import VotedPools
-from demur.tables import frame_of
+from demur.shown.frames import frame_of
+from demur.shown.html import html_of_columns
 from demur.voting.votes import Votes
 
 CONSISTENT, MORE_THAN_USUAL, NOT_CONSISTENT = "consistent", "more than usual", "not consistent"

@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from demur.calibration import CLUSTER, QUESTION, Guarantee
-from demur.display import html_of_columns
 from demur.evidence.counts import Evidence, Floats, levels_below
 from demur.evidence.frontier import Frontier
 from demur.evidence.split_law import SplitLaw
 from demur.policy.calibrate import Alphas, Guarantees, as_guarantees
 from demur.pools.splits import Rows, repeated
 from demur.pools.voted_pools import VotedPools
-from demur.tables import frame_of
+from demur.shown.frames import frame_of
+from demur.shown.html import html_of_columns
 from demur.voting.votes import Votes
 
 Cell = VotedPools | tuple[Votes, ArrayLike]

@@ -12,10 +12,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from demur.display import MOST_ROWS, html_of_columns
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, Floats
-from demur.tables import frame_of
+from demur.shown.frames import frame_of
+from demur.shown.html import MOST_ROWS, html_of_columns
 
 
 @dataclass(frozen=True, eq=False)

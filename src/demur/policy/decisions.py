@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.calibration.guarantee import Rule
-from demur.display import MOST_ROWS, html_of_columns
 from demur.evidence.counts import Floats
 from demur.records import Decision, Vote
-from demur.tables import frame_of
+from demur.shown.frames import frame_of
+from demur.shown.html import MOST_ROWS, html_of_columns
 from demur.voting.votes import Votes
 
 NOT_PROMISED = (

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from demur.calibration import Forecast, Level, Rule, exact_alpha, forecast
-from demur.display import html_of_columns
 from demur.errors import CalibrationLeak, InvalidValue, LabelMismatch, PipelineMismatch, PolicyFileError
 from demur.evidence.counts import Floats
 from demur.evidence.laws import CountLaw, ErrorLaw, SumLaw
@@ -22,7 +21,8 @@ from demur.policy.document import PolicyParts, from_document, to_document, upgra
 from demur.policy.signature import Key
 from demur.pools.splits import Texts
 from demur.records import Decision, Problem, question_digest
-from demur.tables import frame_of
+from demur.shown.frames import frame_of
+from demur.shown.html import html_of_columns
 from demur.voting.one_pool import vote_one
 from demur.voting.tie_breaks import Jitter
 from demur.voting.votes import Votes

@@ -9,7 +9,6 @@ from typing import Any
 
 from demur.answers.relations import as_written
 from demur.descriptions import Description
-from demur.display import MOST_ROWS, html_of, shown
 from demur.errors import InvalidValue
 from demur.pools.fields import FieldChoice, PoolTable, named_sampling, problems_of, read_table
 from demur.pools.frames import FramePools, table_of
@@ -18,7 +17,8 @@ from demur.pools.labels import read_labels, refuse_labels_as_score
 from demur.pools.scores import count_gaps, read_column
 from demur.pools.voted_pools import VotedPools
 from demur.records import Pool
-from demur.tables import frame_of
+from demur.shown.frames import frame_of
+from demur.shown.html import MOST_ROWS, html_of, shown
 from demur.tasks import chosen
 from demur.voting.normalisers import parse_normaliser
 from demur.voting.recipe import DROP, Recipe

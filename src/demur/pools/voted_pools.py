@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from demur.display import MOST_ROWS, html_of_columns
 from demur.errors import CalibrationLeak, InvalidValue
 from demur.pools.splits import Rows, Split, Texts, in_drawn_order, one_per_unit, split, units
 from demur.records import question_digest
-from demur.tables import frame_of
+from demur.shown.frames import frame_of
+from demur.shown.html import MOST_ROWS, html_of_columns
 from demur.voting.baselines import best_of_m, oracle, single_path
 from demur.voting.codes import taken
 from demur.voting.guards import refuse_mask

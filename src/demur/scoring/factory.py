@@ -17,8 +17,7 @@ from demur.backends import weights
 from demur.backends.embedded import Embedded
 from demur.backends.endpoint import Endpoint
 from demur.errors import InvalidValue, PluginError
-from demur.foreign_code import names_function
-from demur.plugins import SCORERS, Plugin, listed, plugin_named, summary
+from demur.foreign_code import SCORERS, Plugin, listed, names_function, plugin_named, summary
 from demur.prompts import Template, judge_prompt, read_template, template_of
 from demur.prompts.judging import prompt_identity
 from demur.scoring.judge.embedded import EmbeddedJudge

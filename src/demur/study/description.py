@@ -27,8 +27,7 @@ from pathlib import Path
 from demur.backends.addresses import file_address
 from demur.calibration import exact_alpha
 from demur.errors import InvalidValue
-from demur.foreign_code import names_function, refuse_function
-from demur.plugins import SCORERS, plugin_named
+from demur.foreign_code import SCORERS, names_function, plugin_named, refuse_function
 from demur.scoring.factory import KINDS
 from demur.scoring.settings import ScorerSettings, base_name
 from demur.typed_toml import read_toml, typed_fields

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from demur.descriptions import Description
-from demur.display import MOST_ROWS, html_of_columns
 from demur.errors import InvalidValue, NoJitterWarning
 from demur.records import Vote, question_digest
-from demur.tables import frame_of
+from demur.shown.frames import frame_of
+from demur.shown.html import MOST_ROWS, html_of_columns
 from demur.voting import normalisers
 from demur.voting._exact_sums import Floats, grid, on_grid
 from demur.voting._tally import Outcome, compact, majority, weighted

@@ -24,7 +24,7 @@ from demur.pools.reading import place_of
 from demur.pools.source import PoolSource
 from demur.pools.voted_pools import VotedPools
 from demur.records import Path, Pool
-from demur.report.verdicts import label_facts
+from demur.reports.verdicts import label_facts
 from demur.version import __version__
 
 GRID = tuple(step / 200 for step in range(1, 101))

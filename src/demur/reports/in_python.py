@@ -21,7 +21,7 @@ from demur.pools.label_rule import LabelRule
 from demur.pools.labels import labelled_rows
 from demur.pools.source import PoolSource, vote_pools
 from demur.pools.voted_pools import VotedPools
-from demur.report.page import report_page
+from demur.reports.page import report_page
 
 _HEIGHT = 640
 

@@ -16,8 +16,8 @@ from demur.pools.fields import FieldChoice
 from demur.pools.simulated import simulate_pools
 from demur.pools.source import PoolSource, vote_pools
 from demur.records import Path, Pool, Problem
-from demur.report.facts import _found, report_facts
-from demur.report.page import page_of
+from demur.reports.facts import _found, report_facts
+from demur.reports.page import page_of
 
 NASTY = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>\u202e\u2028&amp;"
 
@@ -162,7 +162,7 @@ def test_the_page_is_assembled_before_its_data_are_put_in():
 
 
 def test_long_texts_are_cut_to_a_budget(monkeypatch):
-    from demur.report import facts as module
+    from demur.reports import facts as module
 
     monkeypatch.setattr(module, "TEXT_BUDGET", 240 * 6 * 100)
     source, voted, policy = made()

@@ -15,11 +15,11 @@ import pyarrow
 import pytest
 
 import demur as dm
-from demur import tables
 from demur.errors import DemurError, InfeasibleWarning, InvalidValue, MissingExtra
 from demur.records import Path as SampledPath
+from demur.shown import frames as tables
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "<script>alert(1)</script>"
 
 

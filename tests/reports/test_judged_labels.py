@@ -6,15 +6,15 @@ import json
 from dataclasses import replace
 
 import pytest
+from reports.test_facts import NASTY
 
 import demur as dm
 from demur.evidence import Interval
 from demur.pools.label_rule import LabelRule
 from demur.pools.verdicts import Verdict, Verdicts
 from demur.records import Path, Pool, Problem
-from demur.report.facts import report_facts
-from demur.report.page import page_of
-from report.test_facts import NASTY
+from demur.reports.facts import report_facts
+from demur.reports.page import page_of
 
 SAID = ["Paris", "city of light", "Rome", "Lutetia"]
 
