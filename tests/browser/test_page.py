@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from reports.test_facts import NASTY, made, pools
-from reports.test_judged_labels import facts_of
 
 from browser.chromium import find
 from demur.pools.fields import FieldChoice
@@ -12,6 +10,8 @@ from demur.pools.source import PoolSource, vote_pools
 from demur.records import Path, Pool, Problem
 from demur.reports.facts import report_facts
 from demur.reports.page import page_of
+from reports.test_facts import NASTY, made, pools
+from reports.test_judged_labels import facts_of
 
 pytestmark = pytest.mark.skipif(find() is None, reason="no Chromium was found; run: make browser")
 

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from reports.test_facts import NASTY
 
 import demur as dm
 from demur.evidence import Interval
@@ -15,6 +14,7 @@ from demur.pools.verdicts import Verdict, Verdicts
 from demur.records import Path, Pool, Problem
 from demur.reports.facts import report_facts
 from demur.reports.page import page_of
+from reports.test_facts import NASTY
 
 SAID = ["Paris", "city of light", "Rome", "Lutetia"]
 
