@@ -53,7 +53,7 @@ lint: setup ## Style, types and layers
 # Each file by itself; then all of them joined, as they are in the page, for names that are unused or undeclared there.
 lint-page: $(BIOME) ## Style of the report's page (needs node, installs biome)
 	$(BIOME) check --error-on-warnings
-	@joined=$$(mktemp -d) && trap 'rm -r "$$joined"' EXIT && cat src/demur/report/*.js > "$$joined/script.js" && \
+	@joined=$$(mktemp -d) && trap 'rm -r "$$joined"' EXIT && cat src/demur/reports/*.js > "$$joined/script.js" && \
 	  cd "$$joined" && $(CURDIR)/$(BIOME) lint --error-on-warnings \
 	    --only=correctness/noUnusedVariables --only=correctness/noUndeclaredVariables script.js
 

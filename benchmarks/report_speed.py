@@ -18,7 +18,7 @@ from study_speed import pools
 from demur.policy.calibrate import calibrate
 from demur.pools.fields import FieldChoice
 from demur.pools.source import PoolSource, vote_pools
-from demur.report.page import report_page
+from demur.reports.page import report_page
 
 MOVE = """async () => {
   const slider = document.getElementById('alpha'), taken = [];

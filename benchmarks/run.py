@@ -19,6 +19,7 @@ PYTHON = ENVIRONMENT / "bin" / "python"
 READY = ENVIRONMENT / ".ready"
 SCRIPTS = [
     "voting_speed.py",
+    "frames_speed.py",
     "decide_speed.py",
     "calibration_speed.py",
     "paper_table.py",

@@ -20,7 +20,7 @@ from demur.pools.simulated import simulate_pools
 from demur.pools.source import PoolSource, vote_pools
 from demur.records import Path as ReasoningPath
 from demur.records import Pool, Problem
-from demur.report.page import report_page
+from demur.reports.page import report_page
 
 DOCS = Path(__file__).parent
 SCORES = (

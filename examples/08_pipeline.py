@@ -27,5 +27,5 @@ print(policy.summary())
 with pipeline.answerer(policy) as answerer:  # opened once, asked many times; `async with` and `ask_async` in async code
     for problem in questions[300:304]:
         asked = answerer.ask(problem.question)
-        said = "I would rather not answer" if asked.decision.abstained else asked.written[asked.decision.answer]
+        said = "I would rather not answer" if asked.decision.abstained else asked.decision.answer
         print(f"{problem.question}  {said}  (confidence {asked.decision.confidence:.2f})")

@@ -27,7 +27,7 @@ with tempfile.TemporaryDirectory() as folder:
     run = pipeline.run(dm.datasets.load("builtin:addition")[:200], store=place)
     for scorer in (SelfConsistency(), OwnScore(lambda pool: [0.0] * len(pool.paths), "nothing")):
         print(f"{scorer.name}: {run.add_score(scorer).saved} paths scored")
-    rows = dm.compare_scores(dm.open_pools(place))
+    rows = dm.compare_scores(dm.read_pools(place))
 
 for row in rows:
     print(f"{row.title:30} path AUROC {row.path_auroc:5.2f}  vote right {row.vote_accuracy:.2f}")

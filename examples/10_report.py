@@ -1,31 +1,20 @@
-"""A page to look at, and the facts behind it: simulated pools, calibrated on one half and shown on the other."""
+"""A table, votes, a policy, figures and a page, as in a notebook: simulated pools, half of them kept back to check."""
 
 import tempfile
 from pathlib import Path
 
 import demur as dm
 
-table = dm.simulate_pools(400, seed=11)
-pools = [
-    dm.Pool(
-        dm.Problem(f"q{row}", f"Simulated question {row}", (str(gold),)),
-        tuple(
-            dm.Path(None if a is None else str(a), scores={"simulated": float(q)})
-            for a, q in zip(answers, scores, strict=True)
-        ),
-    )
-    for row, (answers, scores, gold) in enumerate(zip(table.answers, table.scores, table.gold, strict=True))
-]
-source = dm.PoolSource(pools)
+frame = dm.PoolSource(dm.simulate_pools(400, seed=11).pools()).to_frame()  # one row per path, as tables of your own
+source = dm.read_pools(frame)
 voted = dm.vote_pools(source, dm.FieldChoice(score="simulated"))
 policy = dm.calibrate(voted, alpha=[0.05, 0.1], hold_out=0.5)
+print(voted.to_frame().head(3).to_string(index=False))
 
 with tempfile.TemporaryDirectory() as folder:
-    page = Path(folder) / "report.html"
-    page.write_text(dm.report_page(source, voted, policy, title="Simulated pools"), encoding="utf-8")
-    print(
-        f"a page of {page.stat().st_size / 1e6:.1f} MB; open one of your own with: demur report pools.jsonl --score …"
-    )
+    page = dm.report(source, policy, voted=voted, title="Simulated pools").save(Path(folder) / "report.html")
+    dm.plot.frontier(voted, policy).save(Path(folder) / "frontier.html")
+    print(f"a page of {page.stat().st_size / 1e6:.1f} MB, and one for every figure of dm.plot")
 
 for point in dm.audit_policy(policy, voted):
     expected = policy.forecast(point.rule.alpha)

@@ -20,10 +20,17 @@ def calibrated() -> dm.Policy:
 
 
 def audited(policy: dm.Policy) -> list[str]:
-    voted = dm.vote_pools(dm.open_pools("pools.jsonl"), dm.FieldChoice(score="simulated"))
+    voted = dm.vote_pools(dm.read_pools("pools.jsonl"), dm.FieldChoice(score="simulated"))
     evaluation: dm.Evaluation = dm.evaluate(voted, alpha=[0.05, 0.1])
     print(evaluation.points[0].confident_error.mean)
     return [point.verdict for point in dm.audit_policy(policy, voted)]
+
+
+def shown(policy: dm.Policy) -> str:
+    frame = dm.read_pools("pools.jsonl").to_frame()
+    page: dm.Report = dm.report(frame, policy, title="Mine")
+    dm.plot.frontier(policy).save("frontier.svg")
+    return page.html
 
 
 def say(prompt: Prompt, wanted: Wanted) -> Completion:
@@ -34,7 +41,8 @@ async def asked(policy: dm.Policy) -> str | None:
     pipeline = dm.Pipeline(Scripted(say), n_paths=4)
     async with pipeline.answerer(policy) as answerer:
         found = await answerer.ask_async("What is 2 + 3?")
-    return None if found.decision.abstained else found.written[found.decision.answer]
+    answer: str | None = found.decision.answer
+    return answer
 
 
 def own_task() -> Task:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from demur.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from demur import answers, backends, datasets, errors, scoring, tasks
+    from demur import answers, backends, datasets, errors, plot, scoring, tasks
     from demur.calibration import HighProbability, Marginal, Smoothed
     from demur.errors import DemurError
     from demur.evaluation.audit import Audit, PolicyAudit, audit_policy
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from demur.pipeline.answerer import Answerer
     from demur.pipeline.from_policy import pipeline_of_policy
     from demur.pipeline.pipeline import Pipeline
-    from demur.pipeline.sources import open_pools
+    from demur.pipeline.sources import read_pools, write_pools
     from demur.pipeline.verdicts import read_verdicts
     from demur.policy.calibrate import calibrate
     from demur.policy.policy import Policy
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from demur.pools.voted_pools import VotedPools
     from demur.prompts import Template
     from demur.records import Decision, Path, Pool, Problem, Vote
-    from demur.report.page import report_page
+    from demur.reports.in_python import Report, report
     from demur.store import Store
     from demur.voting import Votes, baselines, exponential, jitter, linear, mean_score, normalisers, uniform, vote
 
@@ -48,7 +48,7 @@ _HOME = {
     "pipeline.answerer": ("Answerer",),
     "pipeline.from_policy": ("pipeline_of_policy",),
     "pipeline.pipeline": ("Pipeline",),
-    "pipeline.sources": ("open_pools",),
+    "pipeline.sources": ("read_pools", "write_pools"),
     "pipeline.verdicts": ("read_verdicts",),
     "policy.calibrate": ("calibrate",),
     "policy.policy": ("Policy",),
@@ -61,12 +61,12 @@ _HOME = {
     "pools.voted_pools": ("VotedPools",),
     "prompts": ("Template",),
     "records": ("Decision", "Path", "Pool", "Problem", "Vote"),
-    "report.page": ("report_page",),
+    "reports.in_python": ("Report", "report"),
     "store": ("Store",),
     "voting": ("Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote"),
 }
 _MODULES = {
-    **{name: name for name in ("answers", "backends", "datasets", "errors", "scoring", "tasks")},
+    **{name: name for name in ("answers", "backends", "datasets", "errors", "plot", "scoring", "tasks")},
     "baselines": "voting.baselines",
     "normalisers": "voting.normalisers",
 }
@@ -75,11 +75,12 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [
     "AccuracyBand", "Answerer", "Audit", "Decision", "DemurError", "Evaluation", "Evidence", "FieldChoice",
     "Frontier", "Hazards", "HighProbability", "Interval", "LabelRule", "Marginal", "Outlook", "Path", "Pipeline",
-    "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Separability", "Smoothed", "Store", "Template", "Vote",
-    "VotedPools", "Votes", "__version__", "answers", "audit_outlook", "audit_policy", "backends", "baselines",
+    "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Separability", "Smoothed", "Store", "Template",
+    "Vote", "VotedPools", "Votes", "__version__", "answers", "audit_outlook", "audit_policy", "backends", "baselines",
     "calibrate", "common_auc", "compare_scores", "datasets", "errors", "evaluate", "evaluate_splits", "exponential",
-    "jitter", "linear", "mean_score", "normalisers", "open_pools", "pipeline_of_policy", "read_key", "read_verdicts",
-    "report_page", "scoring", "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools",
+    "jitter", "linear", "mean_score", "normalisers", "pipeline_of_policy", "plot", "read_key", "read_pools",
+    "read_verdicts", "report", "scoring", "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools",
+    "write_pools",
 ]  # fmt: skip
 
 

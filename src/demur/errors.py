@@ -17,6 +17,7 @@
     ├── LabelMismatch                        a policy is audited by labels made another way
     ├── CalibrationLeak                      problems used for calibration turn up where unseen ones are needed
     ├── InsufficientCalibration              too few labels for the promise, and `strict` was asked for
+    ├── PluginError                          a part that another package brings cannot be loaded or used
     ├── LoopClosed                           the event loop ended while work was under way
     └── MissingExtra                         a part that is installed separately is not there
 
@@ -125,6 +126,10 @@ class CalibrationLeak(DemurError):
 
 class InsufficientCalibration(DemurError):
     """The calibration set is too small for the promise asked for."""
+
+
+class PluginError(DemurError):
+    """A plugin fails on import, gives something else than it says, or claims a name that is taken."""
 
 
 class LoopClosed(DemurError):

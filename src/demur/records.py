@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from demur.shown.html import MOST_ROWS, html_of, shown
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -162,6 +164,19 @@ class Decision:
     @property
     def abstained(self) -> bool:
         return self.answer is None
+
+    def __repr__(self) -> str:
+        id_ = "" if self.id is None else f", id={self.id!r:.60}"
+        return (
+            f"Decision(answer={self.answer!r:.60}, confidence={self.confidence:.4g}, threshold={self.threshold:.4g}, "
+            f"alpha={self.alpha:g}{id_})"
+        )
+
+    def _repr_html_(self) -> str:
+        title = "Abstained" if self.abstained else f"Answered: {shown(self.answer)}"
+        rows = [(answer, paths, f"{self.shares[answer]:.1%}") for answer, paths in self.support.items()]
+        header = ("answer", "paths", "share of the vote")
+        return html_of(title, header, rows[:MOST_ROWS], more=len(rows) - MOST_ROWS, note=self.explanation)
 
     def written_as(self, spelling: Mapping[Any, str]) -> Decision:
         """The same, answers as they are written in place of their keys."""

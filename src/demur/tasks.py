@@ -6,14 +6,15 @@
     auto    where no task is said     mathematics where that is beyond doubt, else a text; no prompt of its own
     plain   where that is said        compared as it stands; no prompt of its own
 
-`register` adds one of yours. A problem names its task in its field `task`, or the data set that it is from; the names
-are aliases of one object. A name that nobody knows is an error.
+`register` adds one of yours, and `chosen` one that a package brings (`demur.foreign_code`). A problem names its task in
+its field `task`, or the data set that it is from; the names are aliases of one object. A name that nobody knows is an
+error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from demur.answers.asked import Asked
@@ -29,7 +30,8 @@ from demur.answers.relations import (
     specs_in,
     text,
 )
-from demur.errors import DatasetError, InvalidValue
+from demur.errors import DatasetError, InvalidValue, PluginError
+from demur.foreign_code import TASKS, listed, plugin_named
 from demur.prompts import JudgePrompt, Template, judging, templates
 from demur.records import Problem
 
@@ -176,13 +178,32 @@ def is_known_relation(spec: str) -> bool:
 
 
 def task_named(name: Any) -> Task:
-    """The task of that name or alias; `auto` where none is named."""
+    """The task of that name or alias; `auto` where none is named. A plugin's is known once it was `chosen`."""
     if name is None or name == "":
         return AUTO
     task = _TASKS.get(_plain_name(name)) if isinstance(name, str) else None
     if task is None:
-        raise InvalidValue(f"the task {name!r:.60} is not known; known are {_known()}", "name one as {task}")
+        plugin = plugin_named(TASKS, name) if isinstance(name, str) else None
+        if plugin is not None:
+            raise InvalidValue(
+                plugin.told("is named by a file, and no file may make demur run a plugin"),
+                f"name it yourself: {{task={name}}}",
+            )
+        known = f"{_known()}{listed(TASKS)}"
+        raise InvalidValue(f"the task {name!r:.60} is not known; known are {known}", "name one as {task}")
     return task
+
+
+def chosen(name: str) -> Task:
+    """The task that the user names, be it a plugin's: then its package is loaded, and its name known from here on."""
+    plugin = None if _plain_name(name) in _TASKS else plugin_named(TASKS, name)
+    if plugin is None:
+        return task_named(name)
+    task = plugin.load()
+    if not isinstance(task, Task) or _plain_name(task.name) != _plain_name(name):
+        told = f"the task {task.name!r}" if isinstance(task, Task) else f"{task!r:.60}"
+        raise PluginError(plugin.told(f"is no demur.tasks.Task of that name, but {told}"), "mend or uninstall it")
+    return register(task if task.origin != "demur" else replace(task, origin=plugin.package))
 
 
 def _known() -> str:
@@ -201,7 +222,7 @@ def task_of(problem: Problem) -> Task:
     try:
         return task_named(name)
     except InvalidValue as error:
-        raise InvalidValue(f"problem {problem.id!r:.60}: {error.message}", "name one for all as {task}") from None
+        raise InvalidValue(f"problem {problem.id!r:.60}: {error.message}", error.remedy) from None
 
 
 def common_task(problems: Sequence[Problem]) -> str:

@@ -12,10 +12,10 @@ from demur.policy.calibrate import calibrate
 from demur.pools.fields import FieldChoice
 from demur.pools.source import PoolSource, vote_pools
 from demur.records import Path, Pool, Problem
-from demur.report.facts import report_facts
-from demur.report.page import page_of
-from report.test_facts import NASTY, made, pools
-from report.test_judged_labels import facts_of
+from demur.reports.facts import report_facts
+from demur.reports.page import page_of
+from reports.test_facts import NASTY, made, pools
+from reports.test_judged_labels import facts_of
 
 pytestmark = pytest.mark.skipif(find() is None, reason="no Chromium was found; run: make browser")
 

@@ -86,5 +86,5 @@ def test_a_whole_run_and_a_file_need_no_word(demur, half, pools):
 
 def test_python_wants_to_be_told_too(half):
     with pytest.raises(StoreError, match=r"7 of 67 problems.* with partial=True"):
-        dm.open_pools(half)
-    assert dm.open_pools(half, partial=True).left_out == 7
+        dm.read_pools(half)
+    assert dm.read_pools(half, partial=True).left_out == 7

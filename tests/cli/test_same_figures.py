@@ -45,7 +45,7 @@ def file(tmp_path):
 
 @pytest.fixture
 def source(file):
-    return dm.open_pools(file)
+    return dm.read_pools(file)
 
 
 @pytest.fixture
@@ -127,9 +127,10 @@ def test_decide(demur, file, source, voted, tmp_path):
     for line, decision in zip(told["decisions"], decided, strict=True):
         for name in ("id", "confidence", "threshold", "p_value", "alpha", "secondary", "explanation"):
             assert line[name] == plain(getattr(decision, name))
-        assert line["key"] == decision.answer
+        assert line["answer"] == decision.answer
     for row, pool in enumerate(again.table.answers):
-        assert policy.decide(pool, again.table.scores[row], alpha=0.2, id=again.ids[row]) == decided[row]
+        written = [again.table.written[row].get(key) for key in pool]
+        assert policy.decide(written, again.table.scores[row], alpha=0.2, id=again.ids[row]) == decided[row]
 
 
 def test_score_list(demur, file, source):
@@ -144,14 +145,14 @@ def test_score_list(demur, file, source):
 def test_report(demur, file, source, voted, tmp_path):
     told = demur("report", file, *FLAGS, *ALPHAS, "--hold-out", 0.5, "--title", "x", "-o", "r.html", "--json").json
     policy = dm.calibrate(voted, alpha=[0.1, 0.2], hold_out=0.5)
-    assert (tmp_path / "r.html").read_text() == dm.report_page(source, voted, policy, title="x")
+    assert (tmp_path / "r.html").read_text() == dm.report(source, policy, voted=voted, title="x").html
     assert told["n"] == policy.n
 
 
 def test_simulate(demur, tmp_path):
     told = demur("simulate", "-o", "s.jsonl", "-n", 40, "-m", 4, "--seed", 9, "--json").json
     drawn = dm.simulate_pools(40, n_paths=4, seed=9)
-    assert [pool.problem.id for pool in dm.open_pools(tmp_path / "s.jsonl").pools] == [
+    assert [pool.problem.id for pool in dm.read_pools(tmp_path / "s.jsonl").pools] == [
         p.problem.id for p in drawn.pools()
     ]
     assert told["single_path"] == dm.baselines.single_path((drawn.answers == drawn.gold[:, None]).tolist())

@@ -205,7 +205,7 @@ def test_lenient_labels_answer_more_at_the_same_alpha():
 def test_a_report_under_another_rule_is_refused():
     policy = dm.calibrate(dm.vote_pools(source(), correct=LabelRule(containment=True)), alpha=0.3)
     with pytest.raises(LabelMismatch):
-        dm.report_page(source(30, 100), dm.vote_pools(source(30, first=100)), policy, title="x")
+        dm.report(source(30, 100), policy, voted=dm.vote_pools(source(30, first=100)), title="x")
 
 
 def test_a_rule_needs_a_judge_with_a_name():

@@ -17,7 +17,7 @@ from demur.descriptions import digest
 from demur.errors import InfeasibleWarning, InsufficientCalibration, PipelineMismatch, PolicyFileError
 from demur.evidence.laws import ErrorLaw
 from demur.records import Path, Pool, Problem
-from demur.report.facts import report_facts
+from demur.reports.facts import report_facts
 
 ragged = st.lists(
     st.tuples(st.integers(1, 3), st.integers(1, 3), st.booleans()).map(

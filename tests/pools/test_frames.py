@@ -30,8 +30,8 @@ def pools():
 def test_a_frame_gives_the_figures_of_the_file(pools, kind, tmp_path):
     write_pools(pools, tmp_path / "pools.jsonl")
     choice = dm.FieldChoice(score="simulated")
-    file = dm.vote_pools(dm.open_pools(tmp_path / "pools.jsonl"), choice)
-    frame = dm.vote_pools(dm.PoolSource.of_frame(kind(rows_of(pools))), choice)
+    file = dm.vote_pools(dm.read_pools(tmp_path / "pools.jsonl"), choice)
+    frame = dm.vote_pools(dm.read_pools(kind(rows_of(pools))), choice)
     assert (
         dm.calibrate(frame, alpha=[0.05, 0.1], hold_out=0.3).points
         == dm.calibrate(file, alpha=[0.05, 0.1], hold_out=0.3).points
@@ -64,7 +64,7 @@ def test_what_is_missing_is_missing_however_a_library_writes_it():
 
 def test_other_columns_are_fields_of_the_path():
     frame = pandas.DataFrame({"id": ["q"] * 2, "answer": ["a", "b"], "ok": [True, False], "gold": ["a", "a"]})
-    voted = dm.vote_pools(dm.PoolSource.of_frame(frame), correct="ok")
+    voted = dm.vote_pools(dm.read_pools(frame), correct="ok")
     assert voted.labelled.tolist() == [True]
 
 
@@ -79,13 +79,13 @@ def test_other_columns_are_fields_of_the_path():
 )
 def test_a_table_that_holds_no_pools_is_named(frame, said):
     with pytest.raises(PoolFileError, match=said):
-        dm.PoolSource.of_frame(frame)
+        dm.read_pools(frame)
 
 
-@pytest.mark.parametrize("thing", [3, "pools.jsonl", [1, 2], None])
+@pytest.mark.parametrize("thing", [3, b"pools", [1, 2], None])
 def test_what_is_no_table_is_refused(thing):
     with pytest.raises(InvalidValue, match="expected a DataFrame, an Arrow table or rows"):
-        dm.PoolSource.of_frame(thing)
+        dm.read_pools(thing)
 
 
 def test_options_and_passages_belong_to_the_problem_and_tell_it_from_others():
@@ -94,9 +94,9 @@ def test_options_and_passages_belong_to_the_problem_and_tell_it_from_others():
         for row in range(4)
         for _ in range(2)
     ]
-    voted = dm.vote_pools(dm.PoolSource.of_frame(rows))
+    voted = dm.vote_pools(dm.read_pools(rows))
     assert len(voted.counted) == 4
-    (first, *_) = dm.PoolSource.of_frame(rows).pools
+    (first, *_) = dm.read_pools(rows).pools
     assert first.problem.extra == {"options": ["0", "9"]}
     assert first.paths[0].extra == {}
 
@@ -107,7 +107,7 @@ def test_a_column_task_says_how_answers_are_compared_and_a_number_of_the_problem
         for row in range(30)
         for answer in ("0.5", "1/2")
     ]
-    source = dm.PoolSource.of_frame(rows)
+    source = dm.read_pools(rows)
     voted = dm.vote_pools(source, dm.FieldChoice(), source.recipe(tie_break="column:margin"))
     assert voted.labelled.all()
     assert voted.votes.secondary.tolist() == [row / 7 for row in range(30)]

@@ -72,7 +72,7 @@ def test_no_prompt_shows_gold_or_aliases():
 
 def test_aliases_of_a_table_belong_to_the_problem():
     rows = [{"id": "q", "answer": answer, "gold": "Kennedy", "aliases": '["JFK"]', "task": "qa"} for answer in "ab"]
-    source = dm.PoolSource.of_frame(rows)
+    source = dm.read_pools(rows)
     assert source.pools[0].problem.extra["aliases"] == ["JFK"]
     assert "aliases" not in source.pools[0].paths[0].extra
 

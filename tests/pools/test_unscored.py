@@ -70,7 +70,7 @@ def test_a_declared_fill_stands_in_for_the_score_in_calibration_and_in_use():
     assert (policy.n, policy.unscored, policy.pipeline["score"]["unscored"]) == (40, 0, 5.0)
     assert policy.evidence.n_wrong == 2  # the fill outvotes the right path
     used = policy.vote(pools(3, lacking=(1,), start=100))
-    assert used.votes.answer.tolist() == ["p:a", "p:b", "p:a"]
+    assert used.votes.answer.tolist() == ["a", "b", "a"]
     assert policy.decide(["a", "b"], [1.0, None]).shares == policy.decide(["a", "b"], [1.0, 5.0]).shares
 
 
@@ -119,7 +119,7 @@ def test_rows_that_are_taken_keep_their_table_labels_and_gaps():
 
 
 def test_a_policy_in_use_takes_files_all_of_whose_pools_lack_a_score():
-    for unscored, answer in (("drop", None), (5.0, "p:b")):
+    for unscored, answer in (("drop", None), (5.0, "b")):
         policy = dm.calibrate(dm.vote_pools(pools(), dm.FieldChoice(score="judge", unscored=unscored)), alpha=0.2)
         one = pools(1, lacking=(0,), start=100)
         assert policy.decide_votes(policy.vote(one).votes).votes.answer.tolist() == [answer]

@@ -4,6 +4,8 @@ OpenAI       any OpenAI-compatible server
 Embedded     llama.cpp in this process, any GGUF file
 Replay       recorded pools
 Scripted     answers written beforehand, for tests, docs and examples
+
+`backend_named` makes one that another package brings (`demur.foreign_code`).
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from demur.backends.plugged import backend_named
 from demur.backends.protocol import Backend, Completion, Settings, Wanted
 from demur.prompts import Prompt
 
@@ -20,7 +23,18 @@ if TYPE_CHECKING:
     from demur.backends.replay import Replay as Replay
     from demur.backends.scripted import Scripted as Scripted
 
-__all__ = ["Backend", "Completion", "Embedded", "OpenAI", "Prompt", "Replay", "Scripted", "Settings", "Wanted"]
+__all__ = [
+    "Backend",
+    "Completion",
+    "Embedded",
+    "OpenAI",
+    "Prompt",
+    "Replay",
+    "Scripted",
+    "Settings",
+    "Wanted",
+    "backend_named",
+]
 
 _HOME = {"Embedded": "embedded", "OpenAI": "openai", "Replay": "replay", "Scripted": "scripted"}
 

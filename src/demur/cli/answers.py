@@ -94,7 +94,7 @@ def run(
             f"the copy is a pool file, and {out} is named like a run", "name it .jsonl, and `demur import` it"
         )
     refuse_overwriting(out, given[0], by=POOLS)
-    source = demur.open_pools(given[0], run_name, texts=True, partial=True, say=output.mention)
+    source = demur.read_pools(given[0], run_name, texts=True, partial=True, say=output.mention)
     reader = _reader(fields, extract, from_texts)
     if explain:
         _explain_file(source, reader, problem)

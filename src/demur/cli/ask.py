@@ -23,6 +23,8 @@ from demur.cli.options import (
 )
 from demur.cli.sampling_options import (
     AnswerSeconds,
+    BackendName,
+    BackendSet,
     BaseUrl,
     Concurrency,
     Model,
@@ -30,6 +32,7 @@ from demur.cli.sampling_options import (
     Patience,
     ScorerSet,
     TrustAddress,
+    backend_flags,
     scorer_flags,
 )
 from demur.errors import InvalidValue
@@ -59,13 +62,18 @@ def run(
     passage: Annotated[list[str] | None, typer.Option("--passage", help="A passage to read; repeatable.")] = None,
     model: Model = None,
     base_url: BaseUrl = None,
+    backend: BackendName = None,
+    backend_set: BackendSet = None,
     trust_address: TrustAddress = None,
     seed: PathSeed = None,
     concurrency: Concurrency = None,
     patience: Patience = None,
     answer_seconds: AnswerSeconds = None,
     settings: ScorerSet = None,
-    score: Annotated[Text, option("--score", "FUNCTION", "The policy's score, where it is a function.")] = None,
+    score: Annotated[
+        Text, option("--score", "FUNCTION", "The policy's score, where it is a function or a plugin's.")
+    ] = None,
+    task: Annotated[Text, option("--task", "NAME", "The policy's task, where it is a plugin's.")] = None,
     extract: Annotated[Text, option("--extract", "FUNCTION", "The policy's reading, where it is a function.")] = None,
     config: Config = None,
     json: Json = False,
@@ -74,11 +82,14 @@ def run(
     from demur.pipeline.config import read_config
     from demur.scoring.settings import base_name
 
+    if task is not None:
+        demur.tasks.chosen(task)
     loaded = load_policy(policy, key_file)
     sampling = loaded.upstream.sampling
-    given = {"base_url": base_url, "model": model, "concurrency": concurrency, "patience": patience}
+    given: dict[str, Any] = {"base_url": base_url, "model": model, "concurrency": concurrency, "patience": patience}
+    given |= backend_flags(backend, backend_set)
     chosen = read_config(config, trust_address or ()).override(**given, answer_seconds=answer_seconds)
-    if chosen.model is None and isinstance(sampling.get("model"), str):
+    if chosen.model is None and backend is None and isinstance(sampling.get("model"), str):
         chosen = chosen.override(model=sampling["model"])
         if sampling.get("backend") == "openai" and chosen.embedded:
             raise InvalidValue(
@@ -98,7 +109,7 @@ def run(
     extra = {"task": loaded.upstream.answers.get("task"), "options": options or [], "passages": passage or []}
     problem = demur.Problem("question", question, extra={name: value for name, value in extra.items() if value})
     asked = pipeline.ask(problem, loaded, alpha=alpha, guarantee=guarantee)
-    line = decision_line(asked.decision, asked.written)
+    line = decision_line(asked.decision)
     if json:
         output.emit({**line, "question": question, "paths": [_path(path) for path in asked.pool.paths]})
     else:

@@ -38,8 +38,7 @@ def run(
     loaded = options.load_policy(policy, key_file)
     voted = options.vote_by_policy(file, run_name, loaded, labelled=False, partial=True, task=task)
     decided = loaded.decide_votes(voted.votes, alpha=alpha, guarantee=guarantee)
-    assert voted.table is not None
-    lines = [decision_line(decision, spelling) for decision, spelling in zip(decided, voted.table.written, strict=True)]
+    lines = [decision_line(decision) for decision in decided]
     if out is not None:
         write_lines(lines, out)
     rule, n_answered = decided.rule, int(decided.answered.sum())
@@ -76,17 +75,16 @@ def run(
     output.wrote(out)
 
 
-def decision_line(decision: demur.Decision, spelling: dict[str, str]) -> dict[str, Any]:
-    """A decision with answers as they are written, and the key of the one given."""
+def decision_line(decision: demur.Decision) -> dict[str, Any]:
+    """A decision as a line of a file."""
     compared = ("confidence", "threshold", "threshold_key", "p_value", "alpha")
     return {
         "id": decision.id,
         "decision": "abstain" if decision.abstained else "answer",
-        "answer": None if decision.abstained else spelling[decision.answer],
-        "key": decision.answer,
+        "answer": decision.answer,
         **{name: getattr(decision, name) for name in compared},
-        "support": {spelling[key]: paths for key, paths in decision.support.items()},
-        "shares": {spelling[key]: share for key, share in decision.shares.items()},
+        "support": dict(decision.support),
+        "shares": dict(decision.shares),
         **({} if decision.secondary is None else {"secondary": decision.secondary}),
         "explanation": decision.explanation,
     }

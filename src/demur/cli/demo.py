@@ -129,10 +129,10 @@ def _example(voted: demur.VotedPools, row: int, counted: demur.Vote | None = Non
     assert voted.labels is not None
     assert voted.labels.gold is not None
     vote, spelling, question = voted.votes[row], voted.table.written[row], voted.table.questions[row]
-    gold, shares = voted.labels.gold[row], {answer: weight / vote.total for answer, weight in vote.tally.items()}
+    right = {written for key, written in spelling.items() if key in voted.labels.gold[row]}
     votes = [
-        {"answer": spelling[answer], "paths": vote.support[answer], "share": share, "right": answer in gold}
-        for answer, share in shares.items()
+        {"answer": answer, "paths": vote.support[answer], "share": weight / vote.total, "right": answer in right}
+        for answer, weight in vote.tally.items()
     ]
     by_count = None if counted is None else spelling[counted.answer]
     known = {"question": question, "gold": _gold_of(question), "confidence": vote.confidence}
@@ -239,10 +239,8 @@ def _show_held_out(rows: list[dict[str, Any]], audit: demur.PolicyAudit) -> None
 
 def _report(folder: Path, policy: demur.Policy) -> Path:
     """The page about the run and its policy."""
-    source, page = demur.open_pools(folder / "run.db", texts=True, partial=True), folder / "report.html"
-    voted = policy.vote(source, labelled=True)
-    page.write_text(demur.report_page(source, voted, policy, title="demur demo"), encoding="utf-8")
-    return page
+    source, page = demur.read_pools(folder / "run.db", texts=True, partial=True), folder / "report.html"
+    return demur.report(source, policy, title="demur demo").save(page)
 
 
 def _ask_until_both(
@@ -255,7 +253,7 @@ def _ask_until_both(
     with pipeline.answerer(policy) as answerer:
         for problem in problems:
             asked = answerer.ask(problem, alpha=ALPHAS[-1])
-            line, abstained = decision_line(asked.decision, asked.written), asked.decision.abstained
+            line, abstained = decision_line(asked.decision), asked.decision.abstained
             told.append({**line, "question": problem.question, "gold": _gold_of(problem.question)})
             if show_each and abstained not in kinds:
                 output.say(f"\n   {problem.question}")

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from demur.cli import output
 from demur.cli.options import Config, Json, mention
 from demur.cli.sampling_options import BaseUrl, Model, TrustAddress
-from demur.errors import BackendError, DemurError, EndpointRefused, NoSuchRoute
+from demur.errors import BackendError, DemurError, EndpointRefused, NoSuchRoute, PluginError
 
 if TYPE_CHECKING:
     from demur.backends.openai import OpenAI
+    from demur.foreign_code import Plugin
 
 NAME = "doctor"
 HELP = """Probe an endpoint with a dozen tiny requests, and say what works and what demur makes of it.
@@ -31,9 +32,13 @@ def run(
     base_url: BaseUrl = None,
     trust_address: TrustAddress = None,
     model: Model = None,
+    plugins: Annotated[bool, typer.Option("--plugins", help="Say instead what installed packages bring.")] = False,
     config: Config = None,
     json: Json = False,
 ) -> None:
+    if plugins:
+        _say_plugins(json=json)
+        return
     from demur import event_loop
     from demur.backends.openai import OpenAI
     from demur.pipeline.config import read_config
@@ -58,6 +63,55 @@ def run(
         output.say("It can be sampled from." if works else "It cannot be sampled from.")
     if not works:
         raise typer.Exit(1)
+
+
+def _say_plugins(*, json: bool) -> None:
+    """The backends, scorers and tasks that packages bring, each loaded to see whether it works."""
+    from demur.foreign_code import KINDS, installed
+
+    rows = []
+    for plugin in (plugin for kind in KINDS for plugin in installed(kind)):
+        why = None
+        try:
+            _try(plugin)
+        except DemurError as error:
+            why = output.told(error)
+        known = {"kind": plugin.kind.removesuffix("s"), "name": plugin.name, "package": plugin.package}
+        rows.append({**known, "works": why is None, "why": why})
+    if json:
+        output.emit({"plugins": rows})
+        return
+    if not rows:
+        output.say("No installed package brings a backend, a scorer or a task.")
+        return
+    columns: output.Columns = {
+        "kind": lambda row: row["kind"],
+        "name": lambda row: output.visible(row["name"]),
+        "package": lambda row: output.visible(row["package"]),
+        "works": lambda row: "yes" if row["works"] else "no",
+    }
+    output.table_of("Plugins", rows, columns)
+    output.say(*(f"  {output.visible(row['why'], 300)}" for row in rows if row["why"]))
+
+
+def _try(plugin: Plugin) -> None:
+    """Raise unless a plugin can be used by its name."""
+    from demur import tasks
+    from demur.backends.plugged import refuse_taken
+    from demur.foreign_code import SCORERS, TASKS
+    from demur.scoring.factory import KINDS, make_scorer
+
+    taken = plugin.told("has a name of demur's own, which stays what it is")
+    if plugin.kind == TASKS:
+        if tasks.chosen(plugin.name).origin == "demur":
+            raise PluginError(taken)
+    elif plugin.kind == SCORERS:
+        if plugin.name in KINDS:
+            raise PluginError(taken)
+        make_scorer(plugin.name)
+    else:
+        refuse_taken(plugin.name)
+        plugin.load()
 
 
 def _told(works: bool, means: str, why: str = "") -> Told:

@@ -97,7 +97,7 @@ def run(
         labels=options.label_names(labels),
     )
     facts_wanted = fields.answer_field != "answer"
-    source = demur.open_pools(file, run_name, facts=facts_wanted, partial=partial, say=options.mention)
+    source = demur.read_pools(file, run_name, facts=facts_wanted, partial=partial, say=options.mention)
     # One question at a time here, with room for the question beside the reply.
     judge = Config(base_url, model, concurrency, patience, answer_seconds, paths=1, max_tokens=_CONTEXT)
     asker = LabelAsker(judge.backend(options.mention), max_tokens=max_tokens or MAX_TOKENS)

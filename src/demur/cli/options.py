@@ -157,7 +157,7 @@ class VoteFlags:
         fields = self.fields(score)
         normaliser = self.normaliser or (said.get("normaliser") if score is not None else None)
         facts = texts or _needs_facts(fields) or correct.label_field is not None
-        source = demur.open_pools(place, run, facts=facts, texts=texts, partial=partial, say=mention)
+        source = demur.read_pools(place, run, facts=facts, texts=texts, partial=partial, say=mention)
         weight, tie_break = self.weight or said.get("weight"), self.tie_break or said.get("tie_break")
         recipe = source.recipe(score, normaliser, weight, tie_break)
         fitted_on = [] if self.fitted_on is None else read_ids(self.fitted_on)
@@ -232,9 +232,11 @@ def vote_by_policy(
     task: str | None = None,
 ) -> demur.VotedPools:
     """Votes, made as a policy was calibrated."""
+    if task is not None:
+        demur.tasks.chosen(task)  # before the policy, which may name it and may not load it
     ready_made = correct is not None and correct.label_field is not None
     facts = _needs_facts(demur.FieldChoice.of(policy.description)) or ready_made
-    source = demur.open_pools(place, run, facts=facts, partial=partial, say=mention)
+    source = demur.read_pools(place, run, facts=facts, partial=partial, say=mention)
     voted = policy.vote(source.of_task(task), labelled=labelled, correct=correct, say=mention)
     tell_comparison(voted)
     return voted

@@ -60,8 +60,8 @@ def run(
     json: options.Json = False,
 ) -> None:
     from demur.pools.labels import labelled_rows
-    from demur.report.facts import report_facts
-    from demur.report.page import page_of
+    from demur.reports.facts import report_facts
+    from demur.reports.page import page_of
 
     replacing.refuse_overwriting(out, file, policy, key_file, by=replacing.PAGE)
     if key_file is not None and policy is None:
@@ -72,7 +72,9 @@ def run(
         read = {"answer_field": answer_field, "missing": missing, "relation": relation, "labels": labels}
         unscored = {"drop_unscored": drop_unscored, "fill_unscored": fill_unscored, "fitted_on": fitted_on}
         options.refuse_beside_policy(**how, tie_break=tie_break, **read, **unscored, seed=seed)
-        source = demur.open_pools(file, run_name, texts=texts, partial=partial, say=options.mention).of_task(task)
+        if task is not None:
+            demur.tasks.chosen(task)
+        source = demur.read_pools(file, run_name, texts=texts, partial=partial, say=options.mention).of_task(task)
         n, with_gold = len(source.pools), len(labelled_rows(source.pools))
         labelled = correct is not None or with_gold == n
         if with_gold and not labelled:

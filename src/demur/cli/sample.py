@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,6 +42,8 @@ def run(
     run_name: Annotated[str, option("--run", "NAME", "Name of the run in the store.")] = "run",
     model: sampling_options.Model = None,
     base_url: sampling_options.BaseUrl = None,
+    backend: sampling_options.BackendName = None,
+    backend_set: sampling_options.BackendSet = None,
     trust_address: sampling_options.TrustAddress = None,
     paths: sampling_options.Paths = None,
     temperature: sampling_options.Temperature = None,
@@ -76,12 +78,14 @@ def run(
         raise InvalidValue("--run needs a name")
     problems = demur.datasets.load(dataset, split=split, limit=limit, seed=shuffle, level=level)
     if task is not None:
+        demur.tasks.chosen(task)
         problems = [replace(problem, extra={**problem.extra, "task": task}) for problem in problems]
     drawn = {"paths": paths, "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "stop": stop}
     read = {"prompt": prompt, "extract": extract, "answer_marker": answer_marker, "logprobs": logprobs, "seed": seed}
     read |= {"labels": None if labels is None else list(label_names(labels))}
-    asked = {"model": model, "base_url": base_url, "concurrency": concurrency, "patience": patience}
+    asked: dict[str, Any] = {"model": model, "base_url": base_url, "concurrency": concurrency, "patience": patience}
     asked |= {"answer_seconds": answer_seconds, "repeatable": repeatable}
+    asked |= sampling_options.backend_flags(backend, backend_set)
     chosen = read_config(config, trust_address or ()).override(**drawn, **read, **asked)
     pipeline = chosen.pipeline(chosen.backend(mention))
     if dry_run:

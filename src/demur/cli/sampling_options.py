@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +14,9 @@ BaseUrl = Annotated[Text, option("--base-url", "URL", _ENDPOINT)]
 _TRUSTED = "An address that a file names and that may get your key; repeatable. One given as a flag needs none."
 TrustAddress = Annotated[list[str] | None, option("--trust-address", "URL", _TRUSTED)]
 Model = Annotated[Text, option("--model", "NAME", "Model of the endpoint, or a GGUF file to run here.")]
+_BACKEND = "Sample by a backend that an installed package brings; `demur doctor --plugins` lists them."
+BackendName = Annotated[Text, option("--backend", "NAME", _BACKEND)]
+BackendSet = Annotated[list[str] | None, option("--backend-set", "KEY=VALUE", "A setting of that backend; repeatable.")]
 PathSeed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the paths.  [default: 0]")]
 Paths = Annotated[int | None, typer.Option("--paths", "-m", help="Paths per problem.  [default: 16]")]
 Temperature = Annotated[float | None, typer.Option("--temperature", help="[default: 0.8]")]
@@ -40,6 +43,16 @@ _SETTINGS = (
     "answer_seconds, too_long, raw, kind; repeatable."
 )
 ScorerSet = Annotated[list[str] | None, option("--set", "NAME.KEY=VALUE", _SETTINGS)]
+
+
+def backend_flags(name: str | None, settings: list[str] | None) -> dict[str, Any]:
+    """`--backend NAME --backend-set KEY=VALUE`, as the configuration has it."""
+    if settings and name is None:
+        raise InvalidValue("--backend-set is for a backend that --backend names")
+    given = [setting.partition("=") for setting in settings or []]
+    if wrong := next((key + equals + value for key, equals, value in given if not (key and equals)), None):
+        raise InvalidValue(f"--backend-set takes KEY=VALUE, got {wrong!r}")
+    return {"plugin": name, "plugin_settings": {key: value for key, _, value in given} or None}
 
 
 def scorer_flags(settings: list[str] | None) -> dict[str, dict[str, str]]:

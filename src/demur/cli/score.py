@@ -212,7 +212,7 @@ def _list(
     json: bool,
 ) -> None:
     facts = choice.answer_field != "answer"
-    source = demur.open_pools(place, run_name, facts=facts, partial=partial, say=options.mention)
+    source = demur.read_pools(place, run_name, facts=facts, partial=partial, say=options.mention)
     summaries = demur.compare_scores(source, choice, normaliser=normaliser)
     if json:
         rows = []

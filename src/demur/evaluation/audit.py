@@ -9,7 +9,7 @@ calibration ones, or that votes were made another way.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ from demur.evidence.laws import CountLaw
 from demur.policy.policy import Policy
 from demur.pools.splits import Rows, Texts
 from demur.pools.voted_pools import VotedPools
+from demur.shown.frames import frame_of
+from demur.shown.html import html_of_columns
 from demur.voting.votes import Votes
 
 CONSISTENT, MORE_THAN_USUAL, NOT_CONSISTENT = "consistent", "more than usual", "not consistent"
@@ -50,6 +52,8 @@ class Consistency:
     """P(at least so many errors) if the promise holds."""
     consistent: bool
     verdict: str
+    law: CountLaw | None = field(default=None, kw_only=True, repr=False, compare=False)
+    """The law of the errors, if the promise holds."""
 
     @staticmethod
     def of(
@@ -68,7 +72,7 @@ class Consistency:
         consistent = verdict_of(p_value, points) != NOT_CONSISTENT
         verdict = _verdict(rule, f"{n} {unit or rule.unit}s", errors / n, errors, p_value, consistent=consistent)
         limits = limit / n, (low / n, high / n)
-        return Consistency(rule, n, errors, errors / n, *limits, p_value, consistent, verdict)
+        return Consistency(rule, n, errors, errors / n, *limits, p_value, consistent, verdict, law=law)
 
     def document(self) -> dict[str, Any]:
         """As plain values."""
@@ -96,6 +100,18 @@ class Audit(Consistency):
     """Over all questions, where clusters are counted; else the rate itself. No promise is about it."""
     outlook: Outlook
     """What was to be expected of such an audit."""
+
+    def __repr__(self) -> str:
+        return f"Audit(alpha {self.rule.alpha:g}: {self.verdict})"
+
+    def _repr_html_(self) -> str:
+        return html_of_columns("Audit", {name: [value] for name, value in self.row().items()}, note=self.verdict)
+
+    def row(self) -> dict[str, Any]:
+        """What was promised, expected and found, by name."""
+        found = ("n", "errors", "confident_error", "expected_confident_error", "usual_at_most", "p_value", "answered")
+        known = {name: getattr(self, name) for name in (*found, "selective_accuracy", "false_abstention", "consistent")}
+        return {"alpha": self.rule.alpha, "guarantee": self.rule.guarantee.name, **known}
 
     def document(self) -> dict[str, Any]:
         """As plain values."""
@@ -128,6 +144,23 @@ class PolicyAudit:
     frontier: Frontier
     """Of the audited votes."""
     points: list[Audit]
+
+    def __repr__(self) -> str:
+        told = "; ".join(f"alpha {at.rule.alpha:g}: {at.errors} wrong, p = {at.p_value:.3g}" for at in self.points)
+        return f"PolicyAudit({self.n:,} {self.unit}s; {told})"
+
+    def _repr_html_(self) -> str:
+        note = " ".join(point.verdict for point in self.points)
+        return html_of_columns(f"Audit on {self.n:,} {self.unit}s", self.columns(), note=note)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """One entry per operating point, by name."""
+        rows = [point.row() for point in self.points]
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """One row per operating point, as a DataFrame of pandas, or of "polars" or "arrow"."""
+        return frame_of(self.columns(), library)
 
     def __getitem__(self, index: int) -> Audit:
         return self.points[index]

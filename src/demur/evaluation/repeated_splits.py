@@ -22,6 +22,8 @@ from demur.evidence.split_law import SplitLaw
 from demur.policy.calibrate import Alphas, Guarantees, as_guarantees
 from demur.pools.splits import Rows, repeated
 from demur.pools.voted_pools import VotedPools
+from demur.shown.frames import frame_of
+from demur.shown.html import html_of_columns
 from demur.voting.votes import Votes
 
 Cell = VotedPools | tuple[Votes, ArrayLike]
@@ -133,6 +135,29 @@ class Evaluation:
     frontier: Frontier
     points: list[SplitResult]
     warnings: list[str]
+
+    def __repr__(self) -> str:
+        told = "; ".join(f"alpha {at.alpha:g}: {at.confident_error.mean:.1%} wrong" for at in self.points)
+        return f"Evaluation({self.n:,} {self.unit}s, {self.splits} splits of {self.n_cal} to calibrate; {told})"
+
+    def _repr_html_(self) -> str:
+        title = f"{self.splits} random splits of {self.n:,} {self.unit}s, {self.n_cal} to calibrate"
+        accuracy = ", ".join(f"{name.replace('_', ' ')} {rate:.1%}" for name, rate in self.accuracy.items())
+        note = " ".join([f"Without abstention: {accuracy}.", *self.warnings])
+        return html_of_columns(title, self.columns(), note=note)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Means over splits and what was to be expected, one entry per operating point, by name."""
+        rates = ("confident_error", "answered", "selective_accuracy", "false_abstention")
+        means = {name: [getattr(point, name).mean for point in self.points] for name in rates}
+        expected = [point.expected_confident_error for point in self.points]
+        promised = [(point.alpha, point.guarantee.name) for point in self.points]
+        levels, names = (list(column) for column in zip(*promised, strict=True))
+        return {"alpha": levels, "guarantee": names, "expected_confident_error": expected, **means}
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """One row per operating point, as a DataFrame of pandas, or of "polars" or "arrow"."""
+        return frame_of(self.columns(), library)
 
 
 def evaluate(

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, Floats
+from demur.shown.frames import frame_of
+from demur.shown.html import MOST_ROWS, html_of_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +35,26 @@ class Frontier:
     """Area under the risk–coverage curve: the mean, over votes, of the error rate among votes at least as confident."""
     auroc: float
     """P(a right vote is more confident than a wrong one), ties counted half; NaN where a class is empty."""
+
+    def __repr__(self) -> str:
+        return f"Frontier({len(self.answered):,} points, AUC {self.auc:.4g}, AUROC {self.auroc:.4g})"
+
+    def _repr_html_(self) -> str:
+        step = max(1, len(self.answered) // MOST_ROWS)
+        columns = {name: column[::-1][::step][:MOST_ROWS] for name, column in self.columns().items()}
+        return html_of_columns(repr(self), columns)
+
+    def columns(self) -> dict[str, Any]:
+        """One entry per point, by name."""
+        return {
+            "threshold": self.threshold,
+            "answered": self.answered,
+            "selective_accuracy": self.selective_accuracy,
+        }
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """One row per point, as a DataFrame of pandas, or of "polars" or "arrow"."""
+        return frame_of(self.columns(), library)
 
     @classmethod
     def of(cls, evidence: Evidence) -> Self:

@@ -39,9 +39,8 @@ class Asked:
     """A decision on a question just asked, and what it rests on."""
 
     decision: Decision
+    """Its answers are written as most paths have them."""
     pool: Pool
-    written: dict[str, str]
-    """How the answer behind each key is written."""
 
 
 class Answerer:
@@ -104,7 +103,7 @@ class Answerer:
             id=pool.problem.id,
             question=pool.problem,
         )
-        return Asked(decision, pool, table.written[0])
+        return Asked(decision.written_as(table.written[0]), pool)
 
     def ask(self, question: str | Problem, *, alpha: Level | None = None, guarantee: str | None = None) -> Asked:
         """`ask_async`, waited for."""

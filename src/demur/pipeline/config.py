@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from demur.backends import Backend, Embedded, OpenAI, Settings, weights
+from demur.backends import Backend, Embedded, OpenAI, Settings, backend_named, weights
 from demur.backends.addresses import file_address
 from demur.errors import InvalidValue
 from demur.foreign_code import FromFile
@@ -83,6 +83,9 @@ class Config:
     normaliser: str | None = None
     weight: str | None = None
     tie_break: str | None = None
+    plugin: str | None = None
+    """A backend that another package brings. A flag alone may name it: no file may make demur run a plugin."""
+    plugin_settings: Mapping[str, str] = field(default_factory=dict)
     scorers: Mapping[str, ScorerSettings] = field(default_factory=dict)
     """Settings of scorers, by name: the sections [score.NAME]."""
 
@@ -97,6 +100,8 @@ class Config:
     @property
     def embedded(self) -> bool:
         """Whether the model runs in this process: a GGUF file, a packaged model, or nothing else to point at."""
+        if self.plugin is not None:
+            return False
         if self.model is not None and weights.is_embedded(self.model):
             return True
         return not (self.base_url or os.environ.get("OPENAI_BASE_URL"))
@@ -108,6 +113,8 @@ class Config:
 
     def backend(self, say: weights.Say = lambda _: None) -> Backend:
         """The model that is meant."""
+        if self.plugin is not None:
+            return backend_named(self.plugin, **self.plugin_settings, **_said({"model": self.model}))
         if self.concurrency is not None and self.concurrency < 1:
             raise InvalidValue(f"at least one request must be allowed at once, got {self.concurrency}")
         if self.answer_seconds is not None and not self.answer_seconds > 0:

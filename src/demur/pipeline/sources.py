@@ -1,42 +1,87 @@
-"""Pools to vote on, wherever they are: a pool file, or a run of a store."""
+"""Pools to vote on, wherever they are: a file, a run of a store, or a table in memory."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from demur.errors import InvalidValue, StoreError
-from demur.pools.jsonl import read_pools
+from demur.pools import delimited, jsonl
+from demur.pools.frames import pools_of_frame
 from demur.pools.source import PoolSource, Say
+from demur.records import Pool
 
 if TYPE_CHECKING:
     from demur.store import Run
 
 
-def open_pools(
-    place: str | os.PathLike[str],
+def read_pools(
+    source: Any,
     run: str | None = None,
     *,
+    columns: Mapping[str, str] | None = None,
     facts: bool = True,
     texts: bool = False,
     partial: bool = False,
     say: Say = lambda _: None,
 ) -> PoolSource:
-    """The pools of a file or a run; without `facts`, only its answers and scores.
+    """The pools of a file (JSON lines, CSV, Parquet), of a run, or of a table with one row per path.
 
-    A file's pools have their texts; a run's come if asked for. A run whose problems do not all have their paths is
-    refused, unless `partial` leaves those out.
+    A table is a DataFrame of pandas or Polars, anything else that has Arrow's C stream interface, a dictionary of
+    columns, or rows as dictionaries. `columns` says what a table's own names mean: {"response": "answer", "rm":
+    "score.rm"}; see `pools.frames` for the names that are known.
+
+    Without `facts`, only the answers and scores of a run are read, and its texts come if asked for with `texts`. A run
+    whose problems do not all have their paths is refused, unless `partial` leaves those out.
     """
-    named = os.fspath(place)
+    if not isinstance(source, (str, os.PathLike)):
+        _refuse_run(run, "this is a table")
+        return PoolSource(pools_of_frame(source, columns))
+    named = os.fspath(source)
     if not is_store(named):
-        if run is not None:
-            raise InvalidValue(f"{named} is a pool file, and only a store has runs", "leave {run} out")
-        return PoolSource(read_pools(named))
+        _refuse_run(run, f"{named} is a pool file")
+        return PoolSource(_pools_of_file(named, columns))
+    if columns:
+        raise InvalidValue(f"{named} is a store, whose runs have no columns of their own", "leave {columns} out")
     from demur.store import Store  # a pool file does not wait for a database library
 
     with Store(named) as store:
         return source_of_run(store.run(run), facts=facts, texts=texts, partial=partial, say=say)
+
+
+def write_pools(source: PoolSource, target: str | os.PathLike[str]) -> None:
+    """Write pools as JSON lines, CSV or Parquet, as the name ends; the file appears only when it is whole."""
+    name = os.fspath(target)
+    if name.endswith(".parquet"):
+        from demur.pools.parquet import write_parquet
+
+        write_parquet(source.pools, target)
+    elif name.endswith(delimited.ENDINGS):
+        delimited.write_csv(source.pools, target)
+    elif name.endswith((".jsonl", ".jsonl.gz")):
+        jsonl.write_pools(source.pools, target)
+    else:
+        raise InvalidValue(f"name a .jsonl, .jsonl.gz, .csv, .csv.gz or .parquet file to write, not {name}")
+
+
+def _pools_of_file(name: str, columns: Mapping[str, str] | None) -> Sequence[Pool]:
+    """The pools of a file: Parquet by how it begins, CSV by its name, and else JSON lines."""
+    if name.endswith(".parquet") or _begins(name, b"PAR1"):
+        from demur.pools.parquet import read_parquet
+
+        return read_parquet(name, columns)
+    if name.endswith(delimited.ENDINGS):
+        return delimited.read_csv(name, columns)
+    if columns:
+        raise InvalidValue(f"{name} is read as JSON lines, which have no columns", "leave {columns} out")
+    return jsonl.read_pools(name)
+
+
+def _refuse_run(run: str | None, told: str) -> None:
+    if run is not None:
+        raise InvalidValue(f"{told}, and only a store has runs", "leave {run} out")
 
 
 def source_of_run(
@@ -63,10 +108,15 @@ def is_store(place: str) -> bool:
     """Whether a place is a store rather than a pool file."""
     if "://" in place or Path(place).suffix in (".db", ".sqlite", ".sqlite3"):
         return True
+    return _begins(place, b"SQLite format 3\x00")
+
+
+def _begins(place: str, mark: bytes) -> bool:
+    """Whether a file begins so."""
     try:
         if not Path(place).is_file():
             return False  # a pipe can be read once only
         with open(place, "rb") as stream:
-            return stream.read(16) == b"SQLite format 3\x00"
+            return stream.read(len(mark)) == mark
     except (OSError, ValueError):
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 from demur.calibration.guarantee import Rule
 from demur.evidence.counts import Floats
 from demur.records import Decision, Vote
+from demur.shown.frames import frame_of
+from demur.shown.html import MOST_ROWS, html_of_columns
 from demur.voting.votes import Votes
 
 NOT_PROMISED = (
@@ -32,6 +35,28 @@ class Decisions:
 
     def __len__(self) -> int:
         return len(self.votes)
+
+    def __repr__(self) -> str:
+        rate = f"{self.answered.mean():.1%}" if len(self) else "none"
+        return f"Decisions({len(self):,} pools, {rate} answered at alpha {self.rule.alpha:g})"
+
+    def _repr_html_(self) -> str:
+        first = range(min(len(self), MOST_ROWS))
+        columns = {name: column[: len(first)] for name, column in self.columns().items()}
+        return html_of_columns(repr(self), columns, more=len(self) - len(first), note=self.rule.promise)
+
+    def columns(self) -> dict[str, Any]:
+        """One entry per pool, by name; the answer is None where the policy abstains."""
+        given, columns = self.votes.answer.astype(object), self.votes.columns()
+        given[~self.answered] = None
+        columns["answer"] = given
+        thresholds = [self.rule.threshold_of(size)[0] for size in self.votes.n_paths.tolist()]
+        own = {"answered": self.answered, "p_value": self.p_value, "threshold": np.array(thresholds, dtype=np.float64)}
+        return columns | own
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """One row per pool, as a DataFrame of pandas, or of "polars" or "arrow"."""
+        return frame_of(self.columns(), library)
 
     def __getitem__(self, row: int) -> Decision:
         vote, p_value, answered = self.votes[row], float(self.p_value[row]), bool(self.answered[row])

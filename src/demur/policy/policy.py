@@ -21,6 +21,8 @@ from demur.policy.document import PolicyParts, from_document, to_document, upgra
 from demur.policy.signature import Key
 from demur.pools.splits import Texts
 from demur.records import Decision, Problem, question_digest
+from demur.shown.frames import frame_of
+from demur.shown.html import html_of_columns
 from demur.voting.one_pool import vote_one
 from demur.voting.tie_breaks import Jitter
 from demur.voting.votes import Votes
@@ -40,6 +42,31 @@ class Policy(PolicyParts):
     `points` are its rules, the smallest alpha first; `evidence` the calibration votes as counts; `recipe` how votes
     are made; `sizes` how many pools of each size calibrated it; `seen` the problems that did.
     """
+
+    def __repr__(self) -> str:
+        score = "majority vote" if self.score is None else f"score {self.score!r}"
+        told = ", ".join(f"alpha {rule.alpha:g}: {_above(rule)}" for rule in self.points)
+        return f"Policy({self.n:,} {self.unit}s, {score}; {told})"
+
+    def _repr_html_(self) -> str:
+        note = " ".join(dict.fromkeys(rule.promise for rule in self.points))
+        title = f"Policy of {self.n:,} calibration {self.unit}s, vote accuracy {_show(self.evidence.vote_accuracy)}"
+        return html_of_columns(title, self.columns(), note=note)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """What each operating point promises and is expected to do, by name."""
+        expected = [forecast(self.strata, rule) for rule in self.points]
+        rates = ("answered", "selective_accuracy_corrected", "expected_confident_error", "false_abstention")
+        return {
+            "alpha": [rule.alpha for rule in self.points],
+            "guarantee": [rule.guarantee.name for rule in self.points],
+            "threshold": [rule.threshold for rule in self.points],
+            **{name: [getattr(one, name) for one in expected] for name in rates},
+        }
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """One row per operating point, as a DataFrame of pandas, or of "polars" or "arrow"."""
+        return frame_of(self.columns(), library)
 
     @property
     def n(self) -> int:
@@ -304,6 +331,10 @@ class Policy(PolicyParts):
             return cls(**vars(from_document(upgraded(document))))
         except ValueError as error:
             raise PolicyFileError(f"{path} is not a usable policy: {error}") from None
+
+
+def _above(rule: Rule) -> str:
+    return f"answers above {rule.threshold:.4g}" if rule.feasible else "abstains always"
 
 
 def _show(rate: float) -> str:

@@ -9,13 +9,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from demur.answers.kinds import counted
 from demur.answers.relations import Relation, as_written, relation_named, relation_of_spec
 from demur.descriptions import Description
 from demur.errors import InvalidValue, PipelineMismatch, PoolFileError
+from demur.pools.frame_table import Spellings, digests_of, keys_of, scores_of, surfaces_of
+from demur.pools.frames import FramePools
 from demur.pools.scores import ABSENT, as_unscored, field_of, refuse_label_name, scores_or_dropped
 from demur.records import Pool, Problem
-from demur.tasks import asked_by, by_task, is_known_relation, known_relations, relations_of, task_named, task_of
+from demur.tasks import asked_by, by_task, chosen, is_known_relation, known_relations, relations_of, task_named, task_of
+from demur.voting.codes import taken
 from demur.voting.recipe import Unscored
 
 _SUSPECT = re.compile(r"(?i)none|null|nan|n/?a|no[ _-]?answer[.!]?|unknown|\?+|_+|-+|\[?invalid\]?")
@@ -51,7 +56,7 @@ class FieldChoice:
             if relation.structure is not None:  # with its rules, whatever becomes of the file that they stand in
                 object.__setattr__(self, "relation", relation.spec)
         if self.task is not None:
-            task_named(self.task)
+            (task_named if self.in_use else chosen)(self.task)  # a policy is a file, which loads no plugin
 
     def relation_of(self, problem: Problem) -> Relation:
         """When two answers to this problem are the same."""
@@ -146,11 +151,11 @@ class PoolTable:
     """Of what is asked: see `records.question_digest`."""
     clusters: list[str | None]
     groups: list[str | None]
-    answers: list[list[str | None]]
+    answers: Sequence[list[str | None]]
     """Keys: equal for equal answers."""
-    written: list[dict[str, str]]
+    written: Sequence[dict[str, str]]
     """For each pool, how the answer behind a key is written: as most paths have it, then the shortest way."""
-    scores: list[list[float]] | None
+    scores: Sequence[list[float]] | None
     fields: FieldChoice = field(default_factory=FieldChoice)
     suspects: dict[str, int] = field(default_factory=dict)
     """Spellings that look like "no answer" but were not named as such, and how many paths have them."""
@@ -171,15 +176,17 @@ class PoolTable:
     def take(self, rows: Sequence[int]) -> PoolTable:
         """Some of the rows, in that order."""
         columns = ("ids", "questions", "digests", "clusters", "groups", "answers", "written", "scores")
-        kept: dict[str, Any] = {
-            name: None if (column := getattr(self, name)) is None else [column[row] for row in rows] for name in columns
-        }
+        kept: dict[str, Any] = {name: taken(getattr(self, name), np.asarray(rows, dtype=np.intp)) for name in columns}
         left_out = set(self.unscored)
         return replace(self, **kept, unscored=tuple(at for at, row in enumerate(rows) if row in left_out))
 
 
 def read_table(pools: Sequence[Pool], fields: FieldChoice) -> PoolTable:
     """Answers as keys and one score per path."""
+    if isinstance(pools, FramePools):
+        table = _read_columns(pools, fields)
+        if table is not None:
+            return table
     surfaces = _read_surfaces(pools, fields)
     counts = Counter(surface for pool in surfaces for surface in pool if surface is not None)
     named = {spelling.strip() for spelling in fields.missing}
@@ -204,6 +211,36 @@ def read_table(pools: Sequence[Pool], fields: FieldChoice) -> PoolTable:
     return PoolTable(*known, suspects, unused, relations, tuple(unscored))
 
 
+def _read_columns(pools: FramePools, fields: FieldChoice) -> PoolTable | None:
+    """The same from the columns of a table; None where it must be read path by path."""
+    problems = problems_of(pools)
+    if any(fields.relation_of(problem).structure is not None for problem in problems):
+        return None
+    surfaces = surfaces_of(pools, fields.answer_field)
+    scored = None if fields.score is None else scores_of(pools, fields.score, fields.unscored)
+    if surfaces is None or (fields.score is not None and scored is None):
+        return None
+    named = {spelling.strip() for spelling in fields.missing}
+    answers = keys_of(pools, surfaces, named, fields.key_of)
+    relations = Counter(fields.relation_of(problem).spec for problem in problems)
+    if pools.plain_problems:
+        relations = Counter({spec: len(pools) for spec in relations})
+    suspects = {text: n for text, n in surfaces.counts.items() if _SUSPECT.fullmatch(text) and text not in named}
+    unused = tuple(spelling for spelling in fields.missing if spelling.strip() not in surfaces.counts)
+    clusters, groups = (pools.names_of_problems(name) for name in ("cluster", "group"))
+    scores, unscored = (None, []) if scored is None else scored
+    known = (pools.ids, pools.of_problems("question"), digests_of(pools), clusters, groups, answers)
+    written = Spellings(answers, surfaces, _spellings)
+    return PoolTable(*known, written, scores, fields, suspects, unused, relations, tuple(unscored))
+
+
+def problems_of(pools: Sequence[Pool]) -> list[Problem]:
+    """The problems of pools; one for all, where a table says nothing that would tell how they are read."""
+    if isinstance(pools, FramePools) and pools.plain_problems:
+        return [Problem("")]
+    return [pool.problem for pool in pools]
+
+
 def _refuse_unmet_pointers(fields: FieldChoice, answers: Iterable[str]) -> None:
     """Raise where rules speak of parts that no answer of a file has; a policy's may lack them in a few new ones."""
     structure = None if fields.relation is None else relation_named(fields.relation).structure
@@ -218,8 +255,9 @@ def _refuse_unmet_pointers(fields: FieldChoice, answers: Iterable[str]) -> None:
 def named_sampling(pools: Sequence[Pool]) -> dict[str, Any]:
     """Model and temperature, as far as the file names them."""
     known = {}
+    problems = problems_of(pools)
     for name in ("model", "temperature"):
-        values = {repr(pool.problem.extra.get(name)): pool.problem.extra.get(name) for pool in pools}
+        values = {repr(problem.extra.get(name)): problem.extra.get(name) for problem in problems}
         named = sorted(text for text, value in values.items() if isinstance(value, (str, int, float)))
         if len(values) == 1 and named:
             known[name] = next(iter(values.values()))

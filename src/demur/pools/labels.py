@@ -53,7 +53,7 @@ class Labels:
 
     def of_votes(self, votes: Votes) -> NDArray[np.bool_]:
         """Whether each vote's winner is right."""
-        return self.of_answers(votes.answer.tolist())
+        return self.of_answers(votes.winners.tolist())
 
     def of_paths(self, table: PoolTable) -> list[list[bool]]:
         """Whether each path's answer is right."""

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from demur.errors import MissingExtra, PoolFileError
 from demur.files.atomic import atomic_file
-from demur.pools.frames import PATH, PROBLEM, SCORE, pools_of_rows, refuse_repeated
+from demur.pools.columns import refuse_repeated
+from demur.pools.frames import SCORE, FramePools, pools_of_frame, table_of
 from demur.records import Pool
 
 
 def write_parquet(pools: Sequence[Pool], target: str | os.PathLike[str]) -> None:
     """One row per path; problem fields repeat, scores are columns `score.NAME`."""
     arrow, parquet = _libraries()
-    names = sorted({name for pool in pools for path in pool.paths for name in path.scores})
-    columns: dict[str, list[Any]] = {name: [] for name in (*PROBLEM, *PATH, *(SCORE + name for name in names))}
-    for pool in pools:
-        problem, gold, extra = pool.problem, json.dumps(list(pool.problem.gold)), json.dumps(dict(pool.problem.extra))
-        shared = (problem.id, problem.question, gold, problem.cluster, problem.group, extra)
-        for position, path in enumerate(pool.paths):
-            answer = None if path.answer is None else str(path.answer)
-            own = (position, answer, path.has_answer_field, path.text, json.dumps(dict(path.extra)))
-            row = (*shared, *own, *map(path.scores.get, names))
-            for column, value in zip(columns.values(), row, strict=True):
-                column.append(value.encode("utf-8", "replace").decode() if isinstance(value, str) else value)
-    types = {"path": arrow.int32(), "has_answer": arrow.bool_(), **{SCORE + name: arrow.float64() for name in names}}
+    columns = table_of(pools)
+    names = [name for name in columns if name.startswith(SCORE)]
+    types = {"path": arrow.int32(), "has_answer": arrow.bool_(), **dict.fromkeys(names, arrow.float64())}
     schema = arrow.schema([(name, types.get(name, arrow.string())) for name in columns])
     try:
         with atomic_file(target) as unfinished:
@@ -37,17 +28,17 @@ def write_parquet(pools: Sequence[Pool], target: str | os.PathLike[str]) -> None
         raise PoolFileError(f"cannot write {target}: {error}") from None
 
 
-def read_parquet(source: str | os.PathLike[str]) -> list[Pool]:
+def read_parquet(source: str | os.PathLike[str], columns: Mapping[str, str] | None = None) -> FramePools:
     """Pools from a table of paths; `id` and `answer` are required, the rest may be missing."""
     arrow, parquet = _libraries()
     if Path(source).exists() and not Path(source).is_file():
         raise PoolFileError(f"{source} cannot be read as Parquet: it is not a file")
     try:
         refuse_repeated(parquet.read_schema(source).names, str(source))
-        rows = parquet.read_table(source).to_pylist()
+        table = parquet.read_table(source)
     except (OSError, arrow.ArrowException, ValueError, OverflowError) as error:
         raise PoolFileError(f"{source} cannot be read as Parquet: {' '.join(str(error).split())}") from None
-    return pools_of_rows(rows, str(source))
+    return pools_of_frame(table, columns, str(source))
 
 
 def _libraries() -> tuple[Any, Any]:

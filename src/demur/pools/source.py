@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from demur.answers.relations import as_written
 from demur.descriptions import Description
 from demur.errors import InvalidValue
-from demur.pools.fields import FieldChoice, PoolTable, named_sampling, read_table
-from demur.pools.frames import pools_of_frame
+from demur.pools.fields import FieldChoice, PoolTable, named_sampling, problems_of, read_table
+from demur.pools.frames import FramePools, table_of
 from demur.pools.label_rule import LabelRule
 from demur.pools.labels import read_labels, refuse_labels_as_score
 from demur.pools.scores import count_gaps, read_column
 from demur.pools.voted_pools import VotedPools
 from demur.records import Pool
-from demur.tasks import task_named
+from demur.shown.frames import frame_of
+from demur.shown.html import MOST_ROWS, html_of, shown
+from demur.tasks import chosen
 from demur.voting.normalisers import parse_normaliser
 from demur.voting.recipe import DROP, Recipe
 from demur.voting.tie_breaks import Column, parse_tie_break
@@ -39,16 +43,26 @@ class PoolSource:
     left_out: int = 0
     """Problems of a run that still lack paths, and are not among these pools."""
 
-    @classmethod
-    def of_frame(cls, frame: Any) -> PoolSource:
-        """The pools of a DataFrame (pandas, Polars), an Arrow table or rows, one row per path: see `pools.frames`."""
-        return cls(pools_of_frame(frame))
+    def __repr__(self) -> str:
+        return f"PoolSource({len(self.pools):,} pools; scores: {', '.join(self.score_names) or 'none'})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (pool.problem.id, pool.problem.question, len(pool.paths), _answers_of(pool))
+            for pool in self.pools[:MOST_ROWS]
+        ]
+        header = ("id", "question", "paths", "answers")
+        return html_of(repr(self), header, rows, more=len(self.pools) - len(rows))
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """One row per path, as a DataFrame of pandas, or of "polars" or "arrow"; `read_pools` reads it back."""
+        return frame_of(table_of(self.pools), library)
 
     def of_task(self, task: str | None) -> PoolSource:
         """The same, its problems all of one task, whatever they name; None: as they name it."""
         if task is None:
             return self
-        task_named(task)  # raises where nobody knows it
+        chosen(task)  # raises where nobody knows it
         named = [
             replace(pool, problem=replace(pool.problem, extra={**pool.problem.extra, "task": task}))
             for pool in self.pools
@@ -62,6 +76,8 @@ class PoolSource:
 
     @property
     def score_names(self) -> list[str]:
+        if isinstance(self.pools, FramePools):
+            return self.pools.score_names
         return sorted({name for pool in self.pools for path in pool.paths for name in path.scores})
 
     def description_with(self, fields: FieldChoice) -> Description:
@@ -69,7 +85,7 @@ class PoolSource:
         scorer = self.scorers.get(fields.score or "")
         score = fields.describe_score() | ({} if scorer is None else {"scorer": dict(scorer)})
         sampling = {**named_sampling(self.pools), **self.description.sampling}
-        answers = {**self.description.answers, **fields.describe(pool.problem for pool in self.pools)}
+        answers = {**self.description.answers, **fields.describe(problems_of(self.pools))}
         return replace(self.description, sampling=sampling, answers=answers, score=score)
 
     def recipe(
@@ -124,6 +140,7 @@ def vote_pools(
         upstream=upstream,
         fitted_on=fitted_on,
         unscored=table.unscored,
+        written=table.written,
     )
     if table.unscored:
         lacking = f"{len(table.unscored)} of {len(pools)} pools"
@@ -142,6 +159,12 @@ def vote_pools(
             say(note)
     flags = source.flags.get(fields.score or "", {})
     return VotedPools(votes, right, table.digests, table.clusters, table, labels, flags)
+
+
+def _answers_of(pool: Pool) -> str:
+    """A pool's answers, those that most paths have first."""
+    times = Counter(text for path in pool.paths if (text := as_written(path.answer)) is not None)
+    return ", ".join(f"{shown(text, 20)} ×{paths}" for text, paths in times.most_common(3))
 
 
 def _mention_spellings(table: PoolTable, say: Say) -> None:

@@ -1,7 +1,6 @@
 """Pools that have been voted on and, where asked for, labelled: what is calibrated, evaluated, audited and reported.
 
-    vote_pools(open_pools(place), …)       from the pools of a file or a run
-    vote_pools(PoolSource.of_frame(df), …) from a DataFrame, one row per path
+    vote_pools(read_pools(source), …)      from the pools of a file or a run, or from a DataFrame, one row per path
     VotedPools.of(votes, correct, …)       from arrays
 
 Rows that share a cluster or a question are one unit: they stay on one side of a split, and one of them counts. Problems
@@ -21,6 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from demur.errors import CalibrationLeak, InvalidValue
 from demur.pools.splits import Rows, Split, Texts, in_drawn_order, one_per_unit, split, units
 from demur.records import question_digest
+from demur.shown.frames import frame_of
+from demur.shown.html import MOST_ROWS, html_of_columns
 from demur.voting.baselines import best_of_m, oracle, single_path
 from demur.voting.codes import taken
 from demur.voting.guards import refuse_mask
@@ -87,6 +88,24 @@ class VotedPools:
 
     def __len__(self) -> int:
         return len(self.votes)
+
+    def __repr__(self) -> str:
+        right = "no labels" if self.correct is None or not len(self) else f"{self.correct.mean():.1%} right"
+        return f"VotedPools({right}, {self.votes!r})"
+
+    def _repr_html_(self) -> str:
+        some = self.take(np.arange(min(len(self), MOST_ROWS)))
+        return html_of_columns(repr(self), some.columns(), more=len(self) - len(some))
+
+    def columns(self) -> dict[str, Any]:
+        """One entry per problem, by name."""
+        columns = self.votes.columns()
+        columns |= {} if self.correct is None else {"correct": self.correct}
+        return columns | ({} if self.clusters is None or not any(self.clusters) else {"cluster": list(self.clusters)})
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """One row per problem, as a DataFrame of pandas, or of "polars" or "arrow"."""
+        return frame_of(self.columns(), library)
 
     @cached_property
     def ids(self) -> Sequence[str]:

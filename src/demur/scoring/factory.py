@@ -16,15 +16,15 @@ from weakref import WeakValueDictionary
 from demur.backends import weights
 from demur.backends.embedded import Embedded
 from demur.backends.endpoint import Endpoint
-from demur.errors import InvalidValue
-from demur.foreign_code import names_function
+from demur.errors import InvalidValue, PluginError
+from demur.foreign_code import SCORERS, Plugin, listed, names_function, plugin_named, summary
 from demur.prompts import Template, judge_prompt, read_template, template_of
 from demur.prompts.judging import prompt_identity
 from demur.scoring.judge.embedded import EmbeddedJudge
 from demur.scoring.judge.server import CHAT, SCORING, ChatJudge, ScoringJudge
 from demur.scoring.judge.server import ROUTES as JUDGE_ROUTES
 from demur.scoring.judge.transformers import TransformersJudge
-from demur.scoring.own import own_score
+from demur.scoring.own import OwnScore, own_score
 from demur.scoring.perplexity import recorded as perplexity
 from demur.scoring.perplexity.embedded import EmbeddedRescored
 from demur.scoring.perplexity.recorded import Perplexity
@@ -61,11 +61,31 @@ def make_scorer(
         return own_score(name)
     kind = settings.kind or base_name(name)
     if kind not in KINDS:
-        known = f"{', '.join(KINDS)}, or package.module:function"
+        plugin = None if settings.kind else plugin_named(SCORERS, name)
+        if plugin is not None:
+            _refuse_settings(name, settings)
+            return _of_plugin(plugin)
+        known = f"{', '.join(KINDS)}, or package.module:function{listed(SCORERS)}"
         raise InvalidValue(f"there is no score {kind!r}; expected one of {known}")
     scorer = ScorerFactory(name, kind, settings, template, say).scorer()
     scorer.name = name
     return scorer
+
+
+def _of_plugin(plugin: Plugin) -> Scorer:
+    """The scorer that a package brings: one that is made, a class of such, or a function of a pool."""
+    loaded = plugin.load()
+    if isinstance(loaded, type):
+        try:
+            loaded = loaded()
+        except (Exception, SystemExit) as error:  # the code of others
+            raise PluginError(plugin.told(f"cannot be made: {summary(error)}"), "mend or uninstall it") from error
+    if isinstance(loaded, Scorer):
+        loaded.name = plugin.name
+        return loaded
+    if not callable(loaded):
+        raise PluginError(plugin.told(f"is neither a scorer nor a function of a pool, but {loaded!r:.60}"))
+    return OwnScore(loaded, plugin.name)
 
 
 def scorer_of_identity(
@@ -77,6 +97,11 @@ def scorer_of_identity(
         raise InvalidValue(
             f"this policy's score is the function {identity.get('function')}; no file may make demur run a function",
             f"name it yourself: {{score={identity.get('function')}}}",
+        )
+    if kind not in KINDS and (plugin := plugin_named(SCORERS, name)) is not None:
+        raise InvalidValue(
+            plugin.told("is this policy's score, and no file may make demur run a plugin"),
+            f"name it yourself: {{score={name}}}",
         )
     if kind not in KINDS:
         raise InvalidValue(

@@ -27,8 +27,9 @@ from pathlib import Path
 from demur.backends.addresses import file_address
 from demur.calibration import exact_alpha
 from demur.errors import InvalidValue
-from demur.foreign_code import names_function, refuse_function
-from demur.scoring.settings import ScorerSettings
+from demur.foreign_code import SCORERS, names_function, plugin_named, refuse_function
+from demur.scoring.factory import KINDS
+from demur.scoring.settings import ScorerSettings, base_name
 from demur.typed_toml import read_toml, typed_fields
 from demur.voting.weights import parse_weight
 
@@ -149,8 +150,17 @@ def read_study(file: Path, *, compute: Sequence[str] = (), trust_address: Collec
         },
     )
     for name in [*described.compute, *(name for cell in described.cells for name in cell.compute or ())]:
-        if names_function(name) and name not in compute:
+        if name in compute:
+            continue
+        if names_function(name):
             refuse_function(name, f"{file}: a score to compute", "compute")
+        said_kind = name in described.scorers and described.scorers[name].kind is not None
+        built_in = said_kind or base_name(name) in KINDS
+        if not built_in and (plugin := plugin_named(SCORERS, name)) is not None:
+            raise InvalidValue(
+                plugin.told(f"is named by {file}, and no file may make demur run a plugin"),
+                f"name it yourself: {{compute={name}}}",
+            )
     described = replace(described, compute=list(dict.fromkeys([*described.compute, *compute])))
     _refuse_nonsense(described, str(file))
     return described

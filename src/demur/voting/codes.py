@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from demur.errors import InvalidValue
 from demur.voting.guards import refuse_mask
+from demur.voting.rows import KeyRows, ScoreRows, pad
 
 BLOCK_ENTRIES = 131_072  # entries of a table worked on at once: small enough to stay in a core's cache
 
@@ -64,6 +65,8 @@ class CodedAnswers:
         """The key behind each pool's winning code; None (or −1, where codes are keys) where there is no answer."""
         if self.pools is None:
             return winners
+        if isinstance(self.pools, KeyRows):
+            return np.asarray(self.pools.keys[winners])
         position = np.empty(len(self), dtype=np.intp)
         for rows, width in self.blocks():
             position[rows] = (self.codes[rows, :width] == winners[rows, None]).argmax(axis=1)
@@ -79,7 +82,10 @@ class CodedAnswers:
         """
         assert self.pools is not None
         pool_of, path_of = np.nonzero(candidates)
-        keys = list(map(getitem, map(self.pools.__getitem__, rows[pool_of].tolist()), path_of.tolist()))
+        if isinstance(self.pools, KeyRows):
+            keys = self.pools.keys[self.codes[rows[pool_of], path_of]].tolist()
+        else:
+            keys = list(map(getitem, map(self.pools.__getitem__, rows[pool_of].tolist()), path_of.tolist()))
         distinct = set(keys)
         strings = {key for key in distinct if isinstance(key, str)}
         place = {key: position for position, key in enumerate([*sorted(distinct - strings), *sorted(strings)])}
@@ -98,11 +104,15 @@ def taken(column: Any, rows: NDArray[np.intp]) -> Any:
     """Some entries of a column, be it an array or a sequence; None where there is no column."""
     if column is None or isinstance(column, np.ndarray):
         return None if column is None else column[rows]
+    if isinstance(column, (KeyRows, ScoreRows)):
+        return column.take(rows)
     return [column[row] for row in rows.tolist()]
 
 
 def code_answers(answers: Any) -> CodedAnswers:
     """Code a table of pools."""
+    if isinstance(answers, KeyRows):
+        return CodedAnswers(answers.padded(-1), None if answers.even else answers.sizes, answers)
     refuse_mask(answers, "answers")
     if answers is None or isinstance(answers, (str, bytes)) or not hasattr(answers, "__iter__"):
         raise InvalidValue(f"answers must be an integer array or a sequence of pools, got {answers!r:.60}")
@@ -128,14 +138,6 @@ def code_answers(answers: Any) -> CodedAnswers:
     if (sizes == width).all():
         return CodedAnswers(codes.reshape(-1, width), None, pools)
     return CodedAnswers(pad(codes, sizes, -1), sizes, pools)
-
-
-def pad(flat: NDArray[Any], sizes: NDArray[np.intp], filler: float) -> NDArray[Any]:
-    """Pools laid end to end, as rows of equal width."""
-    width = int(sizes.max())
-    table = np.full((len(sizes), width), filler, dtype=flat.dtype)
-    table[np.arange(width) < sizes[:, None]] = flat
-    return table
 
 
 def _as_pool(pool: Any, row: int) -> list[Any]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -26,14 +26,17 @@ from numpy.typing import ArrayLike, NDArray
 from demur.descriptions import Description
 from demur.errors import InvalidValue, NoJitterWarning
 from demur.records import Vote, question_digest
+from demur.shown.frames import frame_of
+from demur.shown.html import MOST_ROWS, html_of_columns
 from demur.voting import normalisers
 from demur.voting._exact_sums import Floats, grid, on_grid
 from demur.voting._tally import Outcome, compact, majority, weighted
-from demur.voting.codes import CodedAnswers, Rows, code_answers, pad, taken
+from demur.voting.codes import CodedAnswers, Rows, code_answers, taken
 from demur.voting.guards import refuse_booleans, refuse_mask
 from demur.voting.normalisers import Normaliser
 from demur.voting.one_pool import count, in_order
 from demur.voting.recipe import Recipe, where
+from demur.voting.rows import ScoreRows, pad
 from demur.voting.tie_breaks import Column, Jitter, MeanScore, Sources, TieBreak, sources_of
 from demur.voting.weights import Exponential, Uniform, Weight
 
@@ -50,7 +53,7 @@ class Votes:
     The table of answers and scores is kept by reference, for tallies; it is not copied.
     """
 
-    answer: NDArray[Any]
+    winners: NDArray[Any]
     """ŷ: keys, None where a pool has no answer at all (codes and −1, where the table was coded)."""
     confidence: Floats
     unanimous: NDArray[np.bool_]
@@ -67,9 +70,32 @@ class Votes:
     """Digests of what was asked, where that is known."""
     unscored: NDArray[np.bool_] | None = field(default=None, repr=False)
     """Pools that cast no vote because a path of theirs has no score; None where there are none."""
+    written: Sequence[Mapping[Any, str]] | None = field(default=None, repr=False)
+    """For each pool, how the answer behind a key is written; None where answers are their own keys."""
 
     def __len__(self) -> int:
         return len(self.confidence)
+
+    def __repr__(self) -> str:
+        fewest, most = (int(edge(self.n_paths)) for edge in (np.min, np.max)) if len(self) else (0, 0)
+        sizes = f"{most}" if fewest == most else f"{fewest} to {most}"
+        mean = f", mean confidence {self.confidence.mean():.3g}" if len(self) else ""
+        return f"Votes({len(self):,} pools of {sizes} paths, {self.recipe.weight.spec}{mean})"
+
+    def _repr_html_(self) -> str:
+        some = self.take(np.arange(min(len(self), MOST_ROWS)))
+        return html_of_columns(repr(self), some.columns(), more=len(self) - len(some))
+
+    def columns(self) -> dict[str, Any]:
+        """One entry per vote, by name."""
+        columns: dict[str, Any] = {} if self.ids is None else {"id": list(self.ids)}
+        columns |= {"answer": self.answer, "confidence": self.confidence, "unanimous": self.unanimous}
+        columns |= {} if self.secondary is None else {"secondary": self.secondary}
+        return columns | {"n_paths": np.asarray(self.n_paths)}
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """One row per vote, as a DataFrame of pandas, or of "polars" or "arrow"."""
+        return frame_of(self.columns(), library)
 
     def __getitem__(self, row: int) -> Vote:
         if not -len(self) <= row < len(self):
@@ -92,6 +118,17 @@ class Votes:
 
     def __iter__(self) -> Iterator[Vote]:
         return (self[row] for row in range(len(self)))
+
+    @cached_property
+    def answer(self) -> NDArray[Any]:
+        """ŷ as it is written, None where a pool has no answer at all (codes and −1, where the table was coded)."""
+        if self.written is None:
+            return self.winners
+        answers = np.empty(len(self), dtype=object)
+        answers[:] = [
+            None if key is None else spelled[key] for key, spelled in zip(self.winners, self.written, strict=True)
+        ]
+        return answers
 
     @cached_property
     def description(self) -> Description:
@@ -129,8 +166,8 @@ class Votes:
     def has_answer(self) -> NDArray[np.bool_]:
         """Whether a pool has an answer at all."""
         if self.recipe.coded:
-            return np.asarray(self.answer >= 0)
-        return np.array([answer is not None for answer in self.answer], dtype=np.bool_)
+            return np.asarray(self.winners >= 0)
+        return np.array([key is not None for key in self.winners], dtype=np.bool_)
 
     def weights(self, row: int) -> list[float]:
         """The weight of each path of one pool, the pool's largest being 1."""
@@ -152,7 +189,7 @@ class Votes:
         for row in np.flatnonzero(self.has_answer).tolist():
             width = int(self.n_paths[row])
             pool = self._answers.codes[row, :width] if self._answers.pools is None else self._answers.pools[row]
-            won = [score for key, score in zip(pool, scores[row, :width], strict=True) if key == self.answer[row]]
+            won = [score for key, score in zip(pool, scores[row, :width], strict=True) if key == self.winners[row]]
             by_label[bool(labels[row])].update(map(float, won))
         return len(by_label[True]) == len(by_label[False]) == 1 and by_label[True] != by_label[False]
 
@@ -160,7 +197,9 @@ class Votes:
         """The votes of some rows, in that order."""
         index = np.asarray(rows)
         index = np.flatnonzero(index) if index.dtype == np.bool_ else index.astype(np.intp)
-        columns = ("answer", "confidence", "unanimous", "secondary", "ids", "_scores", "questions", "unscored")
+        columns = (
+            "winners", "confidence", "unanimous", "secondary", "ids", "_scores", "questions", "unscored", "written",
+        )  # fmt: skip
         kept: dict[str, Any] = {name: taken(getattr(self, name), index) for name in columns}
         return replace(self, _answers=self._answers.take(index), **kept)
 
@@ -171,7 +210,10 @@ class Votes:
         whole = on_grid(np.array([self.weights(row)]))[0]
         pool = codes if self._answers.pools is None else self._answers.pools[row]
         keys = [key if code >= 0 else None for key, code in zip(pool, codes, strict=True)]
-        counted = in_order(*count(keys, whole.tolist()), self.answer[row], width)
+        counted = in_order(*count(keys, whole.tolist()), self.winners[row], width)
+        if self.written is not None:
+            spelled = self.written[row]
+            counted = {name: {spelled[key]: n for key, n in part.items()} for name, part in counted.items()}
         return counted, float(whole.sum() / grid(width))
 
 
@@ -234,10 +276,11 @@ def vote_again(
     upstream: Description = Description(),  # noqa: B008 - frozen
     fitted_on: Iterable[Any] = (),
     unscored: Sequence[int] = (),
+    written: Sequence[Mapping[Any, str]] | None = None,
 ) -> Votes:
     """The vote of other pools, made the way `recipe` says; `questions` are digests, which jitter is drawn from.
 
-    The pools of the rows `unscored` cast no vote: a path of theirs has no score.
+    The pools of the rows `unscored` cast no vote: a path of theirs has no score. `written` says how keys are written.
     """
     if len(unscored):
         left_out = set(unscored)
@@ -248,7 +291,7 @@ def vote_again(
         recipe = replace(recipe, coded=table.pools is None)
     votes = _hold(table, None if scores is None else as_scores(scores, table), ids, recipe, upstream, questions)
     mask = np.isin(np.arange(len(votes)), unscored) if len(unscored) else None
-    return replace(votes, _fitted_on=_as_ids(fitted_on), unscored=mask)
+    return replace(votes, _fitted_on=_as_ids(fitted_on), unscored=mask, written=written)
 
 
 def _as_ids(names: Iterable[Any]) -> frozenset[str]:
@@ -310,6 +353,9 @@ def settle(table: CodedAnswers, rows: Rows, outcome: Outcome) -> NDArray[np.int6
 
 
 def as_scores(scores: Any, table: CodedAnswers) -> Floats:
+    """One number per path, in the shape of the table."""
+    if isinstance(scores, ScoreRows) and np.array_equal(scores.sizes, table.n_paths):
+        return scores.padded(0.0)
     refuse_mask(scores, "scores")
     if not isinstance(scores, Sized) and hasattr(scores, "__iter__"):
         scores = list(scores)

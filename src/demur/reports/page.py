@@ -16,7 +16,7 @@ from typing import Any
 from demur.policy.policy import Policy
 from demur.pools.source import PoolSource
 from demur.pools.voted_pools import VotedPools
-from demur.report.facts import report_facts
+from demur.reports.facts import report_facts
 
 _SCRIPT = ("rule.js", "text.js", "page.js", "plot.js", "charts.js", "scores.js", "labels.js", "question.js", "table.js")
 """The parts of the page's one script, in the order in which they define what the later ones use."""
@@ -52,7 +52,7 @@ def _hash(content: str) -> str:
 
 
 def _part(name: str) -> str:
-    return resources.files("demur.report").joinpath(name).read_text(encoding="utf-8")
+    return resources.files("demur.reports").joinpath(name).read_text(encoding="utf-8")
 
 
 def _script_safe(text: str) -> str:

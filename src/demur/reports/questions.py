@@ -38,7 +38,7 @@ def question_facts(pools: Sequence[Pool], voted: VotedPools, policy: Policy, see
         "question": [_cut(question, 2000) for question in table.questions],
         "group": table.groups,
         "calibrated": seen.astype(int).tolist(),
-        "answer": [_spelled(voted, row, key) for row, key in enumerate(votes.answer.tolist())],
+        "answer": votes.answer.tolist(),
         "confidence": votes.confidence.tolist(),
         "secondary": None if votes.secondary is None else [_finite(value) for value in votes.secondary.tolist()],
         "n_paths": votes.n_paths.tolist(),

@@ -22,8 +22,8 @@ from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Separabili
 from demur.policy.policy import Policy
 from demur.pools.source import PoolSource
 from demur.pools.voted_pools import VotedPools
-from demur.report.questions import path_facts, question_facts
-from demur.report.verdicts import label_facts
+from demur.reports.questions import path_facts, question_facts
+from demur.reports.verdicts import label_facts
 from demur.version import __version__
 
 GRID = tuple(step / 200 for step in range(1, 101))

@@ -8,10 +8,10 @@ import pytest
 
 import demur as dm
 from demur.records import Path, Pool, Problem
-from demur.report import questions as module
-from demur.report.facts import report_facts
-from demur.report.page import page_of
-from demur.report.questions import how_read
+from demur.reports import questions as module
+from demur.reports.facts import report_facts
+from demur.reports.page import page_of
+from demur.reports.questions import how_read
 
 
 def facts_of(pools, *, texts=True, correct=None, **fields):

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import demur.report
+import demur.reports
 from demur.calibration import Marginal, Rule
 from demur.evidence.counts import Evidence, above_all, answer_all, exceeds
-from demur.report.facts import _by_size
-from demur.report.page import page_of
+from demur.reports.facts import _by_size
+from demur.reports.page import page_of
 
-RULE = Path(demur.report.__file__).with_name("rule.js")
+RULE = Path(demur.reports.__file__).with_name("rule.js")
 CASES, KEYS = 1000, 20
 CONFIDENCES = [0.0, 0.1 + 0.2, 0.3, 0.5, 2 / 3, 1.0]
 SECONDARIES = [-math.inf, -1.5, -0.0, 0.0, 0.25, 1e-300]

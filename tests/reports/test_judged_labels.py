@@ -12,9 +12,9 @@ from demur.evidence import Interval
 from demur.pools.label_rule import LabelRule
 from demur.pools.verdicts import Verdict, Verdicts
 from demur.records import Path, Pool, Problem
-from demur.report.facts import report_facts
-from demur.report.page import page_of
-from report.test_facts import NASTY
+from demur.reports.facts import report_facts
+from demur.reports.page import page_of
+from reports.test_facts import NASTY
 
 SAID = ["Paris", "city of light", "Rome", "Lutetia"]
 

@@ -16,8 +16,8 @@ from demur.pools.fields import FieldChoice
 from demur.pools.simulated import simulate_pools
 from demur.pools.source import PoolSource, vote_pools
 from demur.records import Path, Pool, Problem
-from demur.report.facts import report_facts
-from demur.report.page import page_of
+from demur.reports.facts import report_facts
+from demur.reports.page import page_of
 
 NASTY = "</script><script>window.hacked=1</script><img src=x onerror=window.hacked=1>\u202e\u2028&amp;"
 
@@ -92,7 +92,8 @@ def test_each_path_has_its_share_of_the_weight(case):
         vote = voted.votes[row]
         shares = facts["paths"][row]["share"]
         assert sum(shares) == pytest.approx(1, abs=1e-3)
-        winner = sum(s for s, key in zip(shares, voted.table.answers[row], strict=True) if key == vote.answer)
+        keys, won = voted.table.answers[row], voted.votes.winners[row]
+        winner = sum(share for share, key in zip(shares, keys, strict=True) if key == won)
         assert winner == pytest.approx(vote.confidence, abs=1e-3)
 
 
@@ -161,7 +162,7 @@ def test_the_page_is_assembled_before_its_data_are_put_in():
 
 
 def test_long_texts_are_cut_to_a_budget(monkeypatch):
-    from demur.report import questions as module
+    from demur.reports import questions as module
 
     monkeypatch.setattr(module, "TEXT_BUDGET", 240 * 6 * 100)
     source, voted, policy = made()

@@ -1,0 +1,102 @@
+"""Pools as CSV: one row per path under a header, the columns being those of `pools.frames`.
+
+A CSV has no types. Blank cells are nothing; ids, answers, questions and gold stay the texts that they are; any other
+column is numbers, or true and false, where all of its cells are written so.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from demur.errors import PoolFileError
+from demur.files.atomic import atomic_file
+from demur.files.inputs import text_of
+from demur.pools.columns import ListColumns, refuse_repeated
+from demur.pools.frames import OF_PROBLEM, PROBLEM, SCORE, FramePools, renamed, table_of
+from demur.records import Pool
+
+ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+_TEXTS = {*PROBLEM, *OF_PROBLEM, "answer", "text", "path_extra"} - {"temperature"}
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,300})(\.[0-9]{1,300})?([eE][+-]?[0-9]{1,3})?")
+_NOTHING = ("", "nan", "NaN")
+
+
+def read_csv(source: str | os.PathLike[str], columns: Mapping[str, str] | None = None) -> FramePools:
+    """The pools of a file; `columns` says what its own names mean."""
+    path = Path(source)
+    separator = "\t" if ".tsv" in path.suffixes else ","
+    text = text_of(path, PoolFileError)
+    with _long_cells():
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+        try:
+            header = next(reader, [])
+            refuse_repeated(header, str(path))
+            rows = []
+            for row in reader:
+                if row and len(row) != len(header):
+                    raise PoolFileError(
+                        f"{path}, line {reader.line_num}: {len(row)} cells under a header of {len(header)}",
+                        "put quotes around cells that hold a separator",
+                    )
+                rows += [row] if row else []
+        except csv.Error as error:
+            raise PoolFileError(f"{path}, line {reader.line_num}: {error}") from None
+    cells = {name: [row[at] for row in rows] for at, name in enumerate(header)}
+    named = renamed(ListColumns(cells), columns or {}, str(path))
+    return FramePools(ListColumns({name: _typed(name, named.cells(name), path) for name in named.names}), str(path))
+
+
+def write_csv(pools: Sequence[Pool], target: str | os.PathLike[str]) -> None:
+    """One row per path; the file appears only when it is whole."""
+    columns, path = table_of(pools), Path(target)
+    opened: Any = gzip.open if path.suffix == ".gz" else open
+    try:
+        with atomic_file(path) as unfinished, opened(unfinished, "wt", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream, delimiter="\t" if ".tsv" in path.suffixes else ",")
+            writer.writerow(columns)
+            writer.writerows(zip(*columns.values(), strict=True))
+    except OSError as error:
+        raise PoolFileError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _typed(name: str, cells: Sequence[str], path: Path) -> list[Any]:
+    """A column's values, read alike in all of its cells."""
+    if name in _TEXTS:
+        return [cell if cell.strip() else None for cell in cells]
+    said = {cell.strip() for cell in cells} - set(_NOTHING)
+    read: Callable[[str], Any] = str
+    if all(_NUMBER.fullmatch(cell) for cell in said):
+        read = _number
+    elif {cell.lower() for cell in said} <= {"true", "false"}:
+        read = _is_true
+    elif name.startswith(SCORE):
+        odd = next(row for row, cell in enumerate(cells) if not _NUMBER.fullmatch(cell.strip() or "0"))
+        raise PoolFileError(f"{path}, row {odd}: {name!r} must be a number, got {cells[odd]!r:.40}")
+    return [None if cell.strip() in _NOTHING else read(cell.strip()) for cell in cells]
+
+
+def _number(cell: str) -> int | float:
+    return int(cell) if cell.removeprefix("-").isdigit() else float(cell)
+
+
+def _is_true(cell: str) -> bool:
+    return cell.lower() == "true"
+
+
+@contextmanager
+def _long_cells() -> Iterator[None]:
+    """Texts of paths are longer than what Python takes for a cell."""
+    before = csv.field_size_limit(sys.maxsize)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)

@@ -1,0 +1,1 @@
+"""How results come out of Python: as small tables in a notebook, and as DataFrames."""

@@ -1,0 +1,84 @@
+"""Pools that lie end to end in a column, as tables have them: sequences of lists to whoever reads them one by one.
+
+The vote takes the columns themselves, so that a table of paths costs it no object per path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def pad(flat: NDArray[Any], sizes: NDArray[np.intp], filler: float) -> NDArray[Any]:
+    """Pools laid end to end, as rows of equal width."""
+    width = int(sizes.max())
+    table = np.full((len(sizes), width), filler, dtype=flat.dtype)
+    table[np.arange(width) < sizes[:, None]] = flat
+    return table
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows(Sequence[Any]):
+    flat: NDArray[Any]
+    sizes: NDArray[np.intp]
+    """Paths per pool, at least one each."""
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __getitem__(self, row: Any) -> Any:
+        if isinstance(row, slice):
+            return [self[at] for at in range(*row.indices(len(self)))]
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"pool {row} of {len(self)}")
+        row %= len(self)
+        return self._listed(self.flat[self._starts[row] : self._starts[row + 1]])
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        whole, starts = self._listed(self.flat), self._starts.tolist()
+        return (whole[start:end] for start, end in pairwise(starts))
+
+    @cached_property
+    def _starts(self) -> NDArray[np.intp]:
+        return np.concatenate([[0], np.cumsum(self.sizes)])
+
+    @property
+    def even(self) -> bool:
+        """Whether all pools have as many paths."""
+        return bool((self.sizes == self.sizes[0]).all())
+
+    def padded(self, filler: float) -> NDArray[Any]:
+        """One row per pool, as wide as the largest."""
+        if self.even:
+            return self.flat.reshape(len(self), -1)
+        return pad(self.flat, self.sizes, filler)
+
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        """Some of the pools, in that order."""
+        sizes = self.sizes[rows]
+        first = np.repeat(self._starts[rows] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
+        return replace(self, flat=self.flat[first + np.arange(len(first))], sizes=sizes)
+
+    def _listed(self, part: NDArray[Any]) -> list[Any]:
+        return part.tolist()  # type: ignore[no-any-return]
+
+
+class ScoreRows(_Rows):
+    """The scores of pools."""
+
+
+@dataclass(frozen=True, eq=False)
+class KeyRows(_Rows):
+    """The answers of pools, as codes."""
+
+    keys: NDArray[Any]
+    """The key behind each code, and None at the end, where the code −1 finds it."""
+
+    def _listed(self, part: NDArray[Any]) -> list[Any]:
+        return self.keys[part].tolist()  # type: ignore[no-any-return]
