@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import ne
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +14,7 @@ import typer
 import demur
 from demur.cli import options, output
 from demur.cli.options import AnswerField, Json, Relation, Text, option
-from demur.cli.replacing import POOLS, refuse_overwriting
+from demur.cli.replacing import refuse_overwriting, written_as
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def run(
         raise InvalidValue(
             f"the copy is a pool file, and {out} is named like a run", "name it .jsonl, and `demur import` it"
         )
-    refuse_overwriting(out, given[0], by=POOLS)
+    refuse_overwriting(out, given[0], by=written_as(out))
     source = demur.open_pools(given[0], run_name, texts=True, partial=True, say=output.mention)
     reader = _reader(fields, extract, from_texts)
     if explain:
@@ -194,7 +194,7 @@ def _words(read: PathRead) -> str:
 def _class_file(
     source: demur.PoolSource, reader: AnswerReader, out: Path | None, store: Path | None, *, json: bool
 ) -> None:
-    from demur.pools.jsonl import write_pools
+    from demur.pools.files import write_source
 
     tally = _Classes()
     with nullcontext() if store is None else demur.answers.SlowPath(store=store) as slow:
@@ -208,7 +208,8 @@ def _class_file(
             f"the rules for answers name {unmet[0]!r}, and no answer has that", "correct it or leave it out"
         )
     if out is not None:
-        write_pools(pools, out)
+        # Sampled and scored as they were; how their answers were read is this command's doing.
+        write_source(replace(source, pools=pools, description=replace(source.description, answers={})), out)
     counts = {name: getattr(tally, name) for name in ("spellings", "classes", "as_text", "winners_changed")}
     facts: dict[str, Any] = {"file": None if out is None else str(out), "problems": len(pools), **counts}
     facts |= {"methods": dict(reader.methods), "without_answer": reader.without, "kinds": dict(tally.kinds)}
@@ -255,8 +256,6 @@ class _Classes:
 
     def classed(self, pool: demur.Pool, reader: AnswerReader, slow: demur.answers.SlowPath | None) -> demur.Pool:
         """A pool whose paths have their answers, and the rules and classes of those."""
-        from dataclasses import replace
-
         from demur.answers.kinds import counted
         from demur.pools.reading import with_answers
         from demur.pools.respelled import accepting_spellings

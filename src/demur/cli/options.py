@@ -43,7 +43,8 @@ def argument(metavar: str, text: str) -> Any:
 
 
 Pools = Annotated[
-    str, argument("POOLS", "Pool file (JSON lines, plain or .gz), or a run: a .db file or postgresql:// address.")
+    str,
+    argument("POOLS", "Pool file (.jsonl, .jsonl.gz, .parquet, .csv), or a run: a .db file or postgresql:// address."),
 ]
 Config = Annotated[Path | None, option("--config", "FILE", "Configuration to use.  [default: demur.toml, if there]")]
 StorePlace = Annotated[str, argument("STORE", "A .db file, or a postgresql:// address.")]
@@ -183,11 +184,13 @@ def label_rule(
 def read_ids(file: Path) -> list[str]:
     """Ids of problems, one per line; of a pool or question file, its ids."""
     from demur.files import strict_json
+    from demur.files.headers import is_header
     from demur.files.inputs import text_of
 
     lines = [line.strip() for line in text_of(file, InvalidValue).splitlines() if line.strip()]
     try:
-        return [str(strict_json.parse(line)["id"]) if line.startswith("{") else line for line in lines]
+        records = [strict_json.parse(line) if line.startswith("{") else {"id": line} for line in lines]
+        return [str(record["id"]) for record in records if not is_header(record)]
     except (ValueError, KeyError) as error:
         raise InvalidValue(f"cannot read ids of problems from {file}: {error}") from None
 

@@ -10,7 +10,7 @@ import typer
 import demur
 from demur.cli import output
 from demur.cli.options import Json, Seed, option
-from demur.cli.replacing import POOLS, refuse_overwriting
+from demur.cli.replacing import refuse_overwriting, written_as
 
 NAME = "simulate"
 HELP = """Write simulated pools with a known truth, to try everything without a model.
@@ -20,7 +20,7 @@ Example: `demur simulate -o pools.jsonl --problems 1000 && demur calibrate pools
 
 
 def run(
-    out: Annotated[Path, option("--out", "FILE", "Where to write (.jsonl or .jsonl.gz).", "-o")],
+    out: Annotated[Path, option("--out", "FILE", "A .jsonl, .jsonl.gz or .parquet file.", "-o")],
     problems: Annotated[int, typer.Option("--problems", "-n", help="How many problems.")] = 1000,
     paths: Annotated[int, typer.Option("--paths", "-m", help="Paths per problem.")] = 16,
     separation: Annotated[float, typer.Option(help="How much higher right paths score, in standard deviations.")] = 0.7,
@@ -28,12 +28,12 @@ def run(
     seed: Seed = None,
     json: Json = False,
 ) -> None:
-    from demur.pools.jsonl import write_pools
+    from demur.pools.files import write_source
     from demur.pools.simulated import SCORE
 
-    refuse_overwriting(out, by=POOLS)
+    refuse_overwriting(out, by=written_as(out))
     drawn = demur.simulate_pools(problems, n_paths=paths, seed=seed or 0, separation=separation, missing=missing)
-    write_pools(drawn.pools(), out)
+    write_source(demur.PoolSource(drawn.pools()), out)
     right = (drawn.answers == drawn.gold[:, None]).tolist()
     single_path, oracle = demur.baselines.single_path(right), demur.baselines.oracle(right)
     if json:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from demur.errors import InvalidValue, StoreError
-from demur.pools.jsonl import read_pools
+from demur.pools.files import source_of_file
 from demur.pools.source import PoolSource, Say
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def open_pools(
     if not is_store(named):
         if run is not None:
             raise InvalidValue(f"{named} is a pool file, and only a store has runs", "leave {run} out")
-        return PoolSource(read_pools(named))
+        return source_of_file(named)
     from demur.store import Store  # a pool file does not wait for a database library
 
     with Store(named) as store:
@@ -56,7 +56,7 @@ def source_of_run(
                 "sample the rest by running the same `demur sample` command again, or leave it out with {partial=True}",
             )
         say(f"note: {told} and are left out; {biased}")
-    return PoolSource(pools, run.description, run.scorers(), run.flags(), left_out=lacking)
+    return PoolSource(pools, run.description, run.known_scorers(), run.flags(), left_out=lacking)
 
 
 def is_store(place: str) -> bool:
