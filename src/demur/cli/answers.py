@@ -229,11 +229,12 @@ def _class_file(
         output.say(_SLOW_TALE.format(**facts["slow"]))
     output.say(*("  the same: " + ", ".join(map(output.visible, same)) for same in tally.merged[:5]))
     read_as = ", ".join(f"{many:,} {kind}" for kind, many in tally.kinds.most_common())
-    output.say(f"Answers are compared by {' and '.join(sorted(tally.relations))}: {read_as or 'none'}.")
+    none = f"; {reader.without:,} of {reader.paths:,} paths have none" if reader.without else ""
+    output.say(f"Answers are compared by {' and '.join(sorted(tally.relations))}: {read_as or 'none'}{none}.")
     columns: output.Columns = {
         "found by": lambda method: method[0],
         "paths": lambda method: f"{method[1]:,}",
-        "such as": lambda method: "   ".join(output.visible(found, 30) for found in reader.examples[method[0]]),
+        "such as": lambda method: " · ".join(output.visible(found, 30) for found in reader.examples[method[0]]),
     }
     output.table_of("How answers were found", reader.methods.most_common(), columns)
     _warn(reader)

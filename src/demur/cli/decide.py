@@ -50,11 +50,11 @@ def run(
         counts |= {"of_rare_size": int(decided.of_rare_size.sum()), "unscored": int(decided.unscored.sum())}
         output.emit({**how, "promise": rule.promise, **counts, "decisions": lines})
         return
-    title = f"Decisions at alpha {rule.alpha:g}, answering above {rule.threshold:.4f}"
+    title = f"Decisions at alpha {rule.alpha:g}, which {rule.told}"
     if rule.by_size:
         title += " (more for some numbers of paths)"
     secondary: output.Columns = {}
-    if len(rule.threshold_key) > 1:
+    if len(rule.threshold_key) > 1 and rule.threshold > 0 and not rule.never_answers:
         title += f" or, at that confidence, above {rule.threshold_key[1]:.4g} in the secondary key"
         secondary = {"secondary": lambda line: output.number(line["secondary"])}
     columns: output.Columns = {
@@ -63,9 +63,7 @@ def run(
         "confidence": lambda line: f"{line['confidence']:.4f}",
         **secondary,
         "p-value": lambda line: f"{line['p_value']:.4f}",
-        "paths per answer": lambda line: ", ".join(
-            f"{output.visible(key, 20)} ×{paths}" for key, paths in list(line["support"].items())[:4]
-        ),
+        "paths per answer": _votes,
     }
     output.table_of(title, lines[:_SHOWN], columns)
     if len(lines) > _SHOWN:
@@ -74,6 +72,14 @@ def run(
     output.say(f"Answered {n_answered} of {len(lines)} ({share}), abstained on the rest.", rule.promise)
     output.warn(decided.notes())
     output.wrote(out)
+
+
+def _votes(line: dict[str, Any]) -> str:
+    """How many paths gave each answer, and how many none."""
+    shown, hidden = list(line["support"].items())[:4], list(line["support"].items())[4:]
+    votes = [f"{output.visible(key, 20)} ×{paths}" for key, paths in shown]
+    votes += [f"others ×{sum(paths for _, paths in hidden)}"] if hidden else []
+    return ", ".join([*votes, *([f"no answer ×{line['without_answer']}"] if line["without_answer"] else [])])
 
 
 def decision_line(decision: demur.Decision, spelling: dict[str, str]) -> dict[str, Any]:
@@ -86,6 +92,8 @@ def decision_line(decision: demur.Decision, spelling: dict[str, str]) -> dict[st
         "key": decision.answer,
         **{name: getattr(decision, name) for name in compared},
         "support": {spelling[key]: paths for key, paths in decision.support.items()},
+        "n_paths": decision.n_paths,
+        "without_answer": decision.without_answer,
         "shares": {spelling[key]: share for key, share in decision.shares.items()},
         **({} if decision.secondary is None else {"secondary": decision.secondary}),
         "explanation": decision.explanation,

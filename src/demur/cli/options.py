@@ -14,6 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import demur
+from demur.cli.completion import (
+    GUARANTEES,
+    NORMALISERS,
+    RELATIONS,
+    TASKS,
+    TIE_BREAKS,
+    WEIGHTS,
+    among,
+    score_names,
+)
 from demur.cli.output import mention as mention
 from demur.cli.output import say_in_the_end
 from demur.errors import InvalidValue
@@ -25,9 +35,9 @@ Text = str | None
 _LEVEL = re.compile(r"[0-9]{0,18}\.?[0-9]{1,18}(e-?[0-9]{1,2})?|[0-9]{1,18}/[0-9]{1,18}")
 
 
-def option(flag: str, metavar: str, text: str, *more: str, parser: Any = None) -> Any:
-    """An option that takes a value; `more` are other names of its flag."""
-    return typer.Option(flag, *more, metavar=metavar, help=text, parser=parser)
+def option(flag: str, metavar: str, text: str, *more: str, parser: Any = None, offers: Any = None) -> Any:
+    """An option that takes a value; `more` are other names of its flag, `offers` says what Tab completes it to."""
+    return typer.Option(flag, *more, metavar=metavar, help=text, parser=parser, autocompletion=offers)
 
 
 def level(text: str) -> str:
@@ -37,9 +47,9 @@ def level(text: str) -> str:
     return text
 
 
-def argument(metavar: str, text: str) -> Any:
+def argument(metavar: str, text: str, offers: Any = None) -> Any:
     """An argument that must be given."""
-    return typer.Argument(metavar=metavar, help=text, show_default=False)
+    return typer.Argument(metavar=metavar, help=text, show_default=False, autocompletion=offers)
 
 
 Pools = Annotated[
@@ -56,27 +66,28 @@ _RELATIONS = (
     "When two answers are the same: mathematics, text, choice, auto, plain, json or tool-calls; `json:RULES.json` and "
     "`tool-calls:RULES.json` by the schema and rules of a file.  [default: by each problem's task]"
 )
-Relation = Annotated[Text, option("--relation", "NAME", _RELATIONS)]
+Relation = Annotated[Text, option("--relation", "NAME", _RELATIONS, offers=among(RELATIONS))]
 _TASKS = (
     "The task of all problems, whatever they name: math, qa, mc, plain, or a data set's name (gsm8k, hotpotqa, mmlu).  "
     "[default: as each problem says, else auto]"
 )
-Task = Annotated[Text, option("--task", "NAME", _TASKS)]
+Task = Annotated[Text, option("--task", "NAME", _TASKS, offers=among(TASKS))]
 _LABEL_SET = "Labels that are chosen, where options have no letters: `--labels True,False,Uncertain`."
 LabelSet = Annotated[Text, option("--labels", "NAMES", _LABEL_SET)]
 _SCORES = (
     "Score of the paths, `scores[NAME]`; a dotted name (`.logprob`, `meta.judge`) is another field of the path. "
     "Without it: the majority vote."
 )
-Score = Annotated[Text, option("--score", "NAME", _SCORES)]
+Score = Annotated[Text, option("--score", "NAME", _SCORES, offers=score_names)]
 _NORMALISERS = (
     "none, pool_z, pool_minmax, rank, fixed_affine:CENTER,SCALE or fixed_sigmoid:CENTER,SCALE.  "
     "[default: the score's own, or none]"
 )
-Normaliser = Annotated[Text, option("--normaliser", "SPEC", _NORMALISERS)]
+Normaliser = Annotated[Text, option("--normaliser", "SPEC", _NORMALISERS, offers=among(NORMALISERS))]
 _WEIGHTS = "uniform, linear or exponential:BETA.  [default: exponential:1 with a score, else uniform]"
-Weight = Annotated[Text, option("--weight", "SPEC", _WEIGHTS)]
-TieBreak = Annotated[Text, option("--tie-break", "SPEC", "Secondary key: mean_score, jitter:SEED or column:FIELD.")]
+Weight = Annotated[Text, option("--weight", "SPEC", _WEIGHTS, offers=among(WEIGHTS))]
+_TIES = "Secondary key: mean_score, jitter:SEED or column:FIELD."
+TieBreak = Annotated[Text, option("--tie-break", "SPEC", _TIES, offers=among(TIE_BREAKS))]
 DropUnscored = Annotated[
     bool, typer.Option("--drop-unscored", help="Leave out pools with a path that has no score; in use they abstain.")
 ]
@@ -105,7 +116,7 @@ Partial = Annotated[bool, typer.Option("--partial", help=_PARTIAL)]
 _KEYS = "Sign and check policies with the key in this file: at least 32 bytes, such as `openssl rand -hex 32` gives."
 KeyFile = Annotated[Path | None, option("--key-file", "FILE", _KEYS)]
 _WHICH = "Which guarantee, where a policy holds several for one alpha."
-GuaranteeName = Annotated[Text, option("--guarantee", "NAME", _WHICH)]
+GuaranteeName = Annotated[Text, option("--guarantee", "NAME", _WHICH, offers=among(GUARANTEES))]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of every random draw.  [default: 0]")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
@@ -247,6 +258,11 @@ def tell_comparison(voted: demur.VotedPools) -> None:
         raise InvalidValue("no verdict is about an answer in this file", "ask for them with `demur judge-labels`")
     if voted.table is not None:
         say_in_the_end(voted.table.comparison())
+
+
+def tie_breaks(score: str | None, tie_break: str | None) -> str:
+    """What to try against ties, in terms of flags."""
+    return "--tie-break mean_score" if score is not None and tie_break is None else "--tie-break jitter:0"
 
 
 def _needs_facts(fields: demur.FieldChoice) -> bool:

@@ -98,10 +98,13 @@ def run(
         raise InvalidValue(f"cannot write {out}: {error.strerror or error}") from None
     told = {"report": str(out), "questions": len(voted), "n": loaded.n, "n_test": facts["n_test"]}
     told |= {"bytes": len(page.encode()), "warnings": facts["warnings"]}
+    told["tie_notes"] = [note for rule in loaded.points if (note := loaded.tie_note(rule))]
     if json:
         output.emit(told)
         return
     output.warn(facts["warnings"])
+    remedy = options.tie_breaks(loaded.score, loaded.pipeline["vote"]["tie_break"])
+    output.say(*(f"{note} Try {remedy}." for note in told["tie_notes"]))
     output.say(
         f"Wrote {out}: {len(voted)} questions, calibrated on {loaded.n}, "
         + (f"shown on {facts['n_test']} others." if facts["n_test"] else "with no labelled others to show it on.")

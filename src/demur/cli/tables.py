@@ -1,0 +1,223 @@
+"""Tables that fit their width: wrapped at blanks and nowhere else, long names shortened with a legend.
+
+What is tried, in this order, until a table fits: titles wrap; texts wrap; long words are shortened in the middle and
+named in full beneath; the columns go into several blocks, each with the first column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+_GAP = "  "
+_SHORTEST = 12
+"""Words up to this length are never shortened."""
+_BETWEEN_WORDS = re.compile(r"(?<!±)\s+(?![%±])")
+"""A figure stays in one line with its sign and its spread."""
+_FIGURE = re.compile(r"[-–+−×]?|[-–+−]?[0-9][0-9.,e+−-]*( ?%)?( ± [0-9.]+)?|(always|never) answers")
+
+Row = Sequence[str]
+
+
+@dataclass
+class Layout:
+    """The lines of a table, and the names that were shortened in it."""
+
+    blocks: list[list[str]] = field(default_factory=list)
+    legend: dict[str, str] = field(default_factory=dict)
+    """Full names by the short ones."""
+
+
+def laid_out(header: Row, rows: Sequence[Row], width: int) -> Layout:
+    """A table within so many columns of letters."""
+    columns = [_Column([name, *(row[at] for row in rows)]) for at, name in enumerate(header)]
+    layout = Layout()
+    for fit in (_natural, _wrapped_titles, _wrapped):
+        if _total(widths := [fit(column) for column in columns]) <= width:
+            layout.blocks.append(_lines(columns, _stretched(columns, widths, width, fit)))
+            return layout
+    columns, layout.legend = _shortened(columns, width)
+    for block in _blocks(columns, width):
+        widths = [_wrapped(column) for column in block]
+        layout.blocks.append(_lines(block, _stretched(block, widths, width, _wrapped)))
+    return layout
+
+
+class _Column:
+    """The cells of a column as words, its title first."""
+
+    def __init__(self, cells: Iterable[str]) -> None:
+        self.cells = [_BETWEEN_WORDS.split(cell.strip()) for cell in cells]
+        self.is_figures = all(_FIGURE.fullmatch(" ".join(words)) for words in self.cells[1:])
+
+    @property
+    def longest_title_word(self) -> int:
+        return max(map(_width, self.cells[0]))
+
+    @property
+    def longest_word(self) -> int:
+        return max(_width(word) for words in self.cells for word in words)
+
+    @property
+    def longest_cell(self) -> int:
+        return max((_width(" ".join(words)) for words in self.cells[1:]), default=0)
+
+    def with_words(self, short: Callable[[str], str]) -> _Column:
+        column = _Column([])
+        column.cells = [self.cells[0], *([short(word) for word in words] for words in self.cells[1:])]
+        column.is_figures = self.is_figures
+        return column
+
+
+def _natural(column: _Column) -> int:
+    return max(_width(" ".join(words)) for words in column.cells)
+
+
+def _wrapped_titles(column: _Column) -> int:
+    return max(column.longest_title_word, column.longest_cell)
+
+
+def _wrapped(column: _Column) -> int:
+    return column.longest_cell if column.is_figures and _fits_title(column) else column.longest_word
+
+
+def _fits_title(column: _Column) -> bool:
+    return column.longest_cell >= column.longest_title_word
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (len(widths) - 1)
+
+
+def _stretched(columns: Sequence[_Column], widths: list[int], width: int, fit: Callable[[_Column], int]) -> list[int]:
+    """The room that is left, given where it saves most lines: to the columns with the highest cells."""
+    if fit is _natural:
+        return widths
+    most = [_natural(column) for column in columns]
+    for _ in range(width - _total(widths)):
+        heights = [
+            max(len(_wrap(words, room)) for words in column.cells) if room < limit else 0
+            for column, room, limit in zip(columns, widths, most, strict=True)
+        ]
+        if not any(heights):
+            break
+        widths[heights.index(max(heights))] += 1
+    return [_tightened(column, room) for column, room in zip(columns, widths, strict=True)]
+
+
+def _tightened(column: _Column, room: int) -> int:
+    """No wider than its lines are."""
+    return max(_width(line) for words in column.cells for line in _wrap(words, room))
+
+
+def _shortened(columns: Sequence[_Column], width: int) -> tuple[list[_Column], dict[str, str]]:
+    """Columns whose long words are cut in the middle, as far as it takes; short names, and what they stand for."""
+    caps = [column.longest_word for column in columns]
+    while _total([min(_wrapped(column), cap) for column, cap in zip(columns, caps, strict=True)]) > width:
+        widest = max(range(len(caps)), key=lambda at: (not columns[at].is_figures, caps[at]))
+        if caps[widest] <= max(_SHORTEST, columns[widest].longest_title_word):
+            break
+        caps[widest] -= 1
+    legend: dict[str, str] = {}
+    taken: dict[str, str] = {}
+
+    def short(cap: int) -> Callable[[str], str]:
+        def cut(word: str) -> str:
+            if _width(word) <= cap:
+                return word
+            if word not in taken:
+                taken[word] = _cut(word, cap, legend)
+                legend[taken[word]] = word
+            return taken[word]
+
+        return cut
+
+    return [column.with_words(short(cap)) for column, cap in zip(columns, caps, strict=True)], legend
+
+
+def _cut(word: str, most: int, others: Iterable[str]) -> str:
+    """A word with its middle left out, unlike those that were cut before."""
+    known = set(others)
+    for number in range(1, len(known) + 2):
+        mark = "…" if number == 1 else f"…{number}…"
+        head = (most - len(mark) + 1) // 2
+        tail = most - len(mark) - head
+        short = f"{_taken(word, head)}{mark}{_taken(word[::-1], tail)[::-1]}"
+        if short not in known:
+            return short
+    return word
+
+
+def _taken(word: str, room: int) -> str:
+    """As many letters as there is room for; some take two."""
+    taken = ""
+    for letter in word:
+        if _width(taken + letter) > room:
+            break
+        taken += letter
+    return taken
+
+
+def _blocks(columns: Sequence[_Column], width: int) -> list[list[_Column]]:
+    """Columns in groups that fit, the first column in each of them; in as few groups as it takes, of like size."""
+    first = max(_wrapped(columns[0]), min(_natural(columns[0]), width // 3))
+
+    def grouped(most: int) -> list[list[_Column]]:
+        blocks = [[columns[0]]]
+        for column in columns[1:]:
+            total = _total([first, *map(_wrapped, blocks[-1][1:]), _wrapped(column)])
+            if len(blocks[-1]) > 1 and (total > width or len(blocks[-1]) > most):
+                blocks.append([columns[0]])
+            blocks[-1].append(column)
+        return blocks
+
+    fewest = len(grouped(len(columns)))
+    return next(blocks for most in range(1, len(columns) + 1) if len(blocks := grouped(most)) == fewest)
+
+
+def _lines(columns: Sequence[_Column], widths: Sequence[int]) -> list[str]:
+    """Title lines, a rule, and a line or more per row."""
+    lines = _row([column.cells[0] for column in columns], columns, widths, at_the_foot=True)
+    lines.append("─" * _total(widths))
+    for number in range(1, len(columns[0].cells)):
+        lines += _row([column.cells[number] for column in columns], columns, widths)
+    return lines
+
+
+def _row(
+    cells: Sequence[Sequence[str]], columns: Sequence[_Column], widths: Sequence[int], *, at_the_foot: bool = False
+) -> list[str]:
+    wrapped = [_wrap(words, width) for words, width in zip(cells, widths, strict=True)]
+    height = max(map(len, wrapped))
+    lines = []
+    for line in range(height):
+        shown = []
+        for at, texts in enumerate(wrapped):
+            place = line - (height - len(texts)) if at_the_foot else line
+            text = texts[place] if 0 <= place < len(texts) else ""
+            blank = " " * (widths[at] - _width(text))
+            shown.append(blank + text if at and columns[at].is_figures else text + blank)
+        lines.append(_GAP.join(shown).rstrip())
+    return lines
+
+
+def _wrap(words: Sequence[str], width: int) -> list[str]:
+    """Words in lines of at most this width, as far as words go."""
+    lines = [""]
+    for word in words:
+        joined = f"{lines[-1]} {word}" if lines[-1] else word
+        if _width(joined) <= width or not lines[-1]:
+            lines[-1] = joined
+        else:
+            lines.append(word)
+    return lines
+
+
+def _width(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
