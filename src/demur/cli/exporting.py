@@ -10,7 +10,7 @@ import typer
 
 import demur
 from demur.cli import output
-from demur.cli.options import Json, RunName, StorePlace, option
+from demur.cli.options import Json, RunName, StorePlace, Texts, option
 from demur.cli.replacing import refuse_overwriting, written_as
 from demur.errors import InvalidValue, StoreError
 
@@ -35,8 +35,8 @@ def run(
     store: StorePlace,
     out: Annotated[Path, option("--out", "FILE", "A .jsonl, .jsonl.gz or .parquet file.", "-o")],
     run_name: RunName = None,
-    texts: Annotated[bool, typer.Option("--texts/--no-texts", help="With the texts of the paths.")] = True,
-    partial: Annotated[bool, typer.Option("--partial", help="Pools that still lack paths, too.")] = False,
+    texts: Texts = True,
+    unfinished: Annotated[bool, typer.Option("--unfinished", help="Pools that still lack paths, too.")] = False,
     json: Json = False,
 ) -> None:
     from demur.pools.files import WRITTEN, write_source
@@ -47,7 +47,7 @@ def run(
     with demur.Store(store) as opened:
         chosen = opened.run(run_name)
         source = demur.PoolSource(
-            _pools(chosen, texts=texts, partial=partial), chosen.description, chosen.known_scorers()
+            _pools(chosen, texts=texts, unfinished=unfinished), chosen.description, chosen.known_scorers()
         )
     if not source.pools:
         raise StoreError(f"the run {chosen.name!r} holds no whole pool yet")
@@ -59,13 +59,13 @@ def run(
         output.say(f"Wrote {len(source.pools)} problems to {out}; scores: {', '.join(source.score_names) or 'none'}.")
 
 
-def _pools(run: Run, *, texts: bool, partial: bool) -> list[demur.Pool]:
+def _pools(run: Run, *, texts: bool, unfinished: bool) -> list[demur.Pool]:
     """The pools of a run; problems name model and temperature, and paths the flags of their scores."""
     from demur.pools.files import FLAGS
 
     named = {name: v for name, v in run.description.sampling.items() if name in ("model", "temperature")}
     flagged, pools = run.flagged(), []
-    for pool in run.pools(with_texts=texts, complete=not partial):
+    for pool in run.pools(with_texts=texts, complete=not unfinished):
         problem = replace(pool.problem, extra={**named, **pool.problem.extra})
         paths = [
             path

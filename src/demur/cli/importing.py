@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import demur
 from demur.cli import output
-from demur.cli.options import Json, RunPlace, argument, option
+from demur.cli.options import Json, NewRun, RunPlace, argument
 from demur.errors import PoolFileError, StoreError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _BATCH = 8000
 def run(
     file: Annotated[Path, argument("FILE", "Pool file: JSON lines, .parquet or .csv.")],
     out: RunPlace,
-    run_name: Annotated[str, option("--run", "NAME", "Name of the run.")] = "run",
+    run_name: NewRun = "run",
     json: Json = False,
 ) -> None:
     from demur.pools.fields import named_sampling

@@ -60,6 +60,8 @@ Config = Annotated[Path | None, option("--config", "FILE", "Configuration to use
 StorePlace = Annotated[str, argument("STORE", "A .db file, or a postgresql:// address.")]
 RunPlace = Annotated[str, option("--out", "RUN", "A .db file, or a postgresql:// address.", "-o")]
 RunName = Annotated[Text, option("--run", "NAME", "Which run of the store.  [default: the only one]")]
+NewRun = Annotated[str, option("--run", "NAME", "Name of the run.")]
+Texts = Annotated[bool, typer.Option("--texts/--no-texts", help="With the texts of the paths.")]
 AnswerField = Annotated[Text, option("--answer-field", "NAME", "Path field that holds the answer.  [default: answer]")]
 Missing = Annotated[list[str] | None, option("--missing", "VALUE", "A spelling of 'no answer'; repeatable.")]
 _RELATIONS = (
@@ -108,7 +110,9 @@ _SHARE = "Promise alpha for all but this share of calibration sets."
 Delta = Annotated[Any, option("--delta", "D", _SHARE, parser=level)]
 _SMOOTHED = "Spend alpha exactly, with one random draw of the rank (fresh, or from --seed)."
 Smoothed = Annotated[bool, typer.Option("--smoothed", help=_SMOOTHED)]
-PolicyFile = Annotated[Path, option("--policy", "POLICY", "A file that `calibrate` wrote.")]
+_POLICY = "A file that `calibrate` wrote."
+PolicyFile = Annotated[Path, option("--policy", "POLICY", _POLICY)]
+MaybePolicyFile = Annotated[Path | None, option("--policy", "POLICY", _POLICY)]
 _POINT = "Which operating point.  [default: the smallest alpha]"
 OneAlpha = Annotated[Any, option("--alpha", "A", _POINT, parser=level)]
 _PARTIAL = "Leave out the problems of a run that still lack paths, which may not be a random part of them."

@@ -12,7 +12,19 @@ import typer
 import demur
 from demur.cli import output, sampling_options
 from demur.cli.completion import DATASETS, TASKS, among
-from demur.cli.options import Config, Json, LabelSet, RunPlace, Text, argument, label_names, mention, option
+from demur.cli.options import (
+    Config,
+    Json,
+    LabelSet,
+    NewRun,
+    RunPlace,
+    Seed,
+    Text,
+    argument,
+    label_names,
+    mention,
+    option,
+)
 from demur.cli.progress import Meter, duration, stop_on_sigterm
 from demur.errors import InvalidValue
 
@@ -41,7 +53,7 @@ _TASK = "math, qa, mc or a data set's name, where the questions do not say."
 def run(
     dataset: Annotated[str, argument("DATASET", _DATASETS, offers=among(DATASETS))],
     out: RunPlace,
-    run_name: Annotated[str, option("--run", "NAME", "Name of the run in the store.")] = "run",
+    run_name: NewRun = "run",
     model: sampling_options.Model = None,
     base_url: sampling_options.BaseUrl = None,
     trust_address: sampling_options.TrustAddress = None,
@@ -60,7 +72,7 @@ def run(
     level: Annotated[int | None, typer.Option("--level", help="One level of MATH.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most so many problems.")] = None,
     shuffle: Annotated[int | None, option("--shuffle", "SEED", "In a random order.")] = None,
-    seed: sampling_options.PathSeed = None,
+    seed: Seed = None,
     concurrency: sampling_options.Concurrency = None,
     patience: sampling_options.Patience = None,
     answer_seconds: sampling_options.AnswerSeconds = None,

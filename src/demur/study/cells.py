@@ -21,6 +21,7 @@ from demur.evaluation.comparison import JITTERED, MAJORITY
 from demur.pipeline.config import Config
 from demur.pipeline.sources import source_of_run
 from demur.pipeline.verdicts import read_verdicts
+from demur.pools.field_names import there_is
 from demur.pools.fields import FieldChoice, PoolTable
 from demur.pools.files import source_of_file
 from demur.pools.label_rule import LabelRule, exact_tolerance
@@ -185,7 +186,7 @@ def _scores(described: CellDescription, source: PoolSource, voted: VotedPools) -
     table, labels = _labelled(voted)
     for name in wanted:
         if "." not in name and name not in known:
-            raise InvalidValue(f"no path has the score {name!r}; there is: {', '.join(known) or 'none'}")
+            raise InvalidValue(f"no path has the score {name!r}; {there_is(name, known)}")
     if described.m is not None and described.m > min(len(pool.paths) for pool in source.pools):
         raise InvalidValue(f"some pools have fewer than m = {described.m} paths")
     for name in wanted:
