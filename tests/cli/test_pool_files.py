@@ -1,4 +1,4 @@
-"""Every verb that takes pools takes them from any kind of file, and a score stays what it is on its way through them."""
+"""Every verb that takes pools takes them from any kind of file, and a score stays what it is on its way."""
 
 from __future__ import annotations
 

@@ -147,9 +147,9 @@ def test_an_alpha_that_is_never_met_does_not_silence_the_others():
     with pytest.warns(InfeasibleWarning):
         policy = dm.calibrate(votes, [True] * 15 + [False] * 15, guarantee=wanted)
     told = policy.summary().split("\n")
-    assert told[2] == "  abstains always: needs 99 calibration questions"
+    assert told[2] == "  never answers: needs 99 calibration questions"
     assert told[3].startswith("alpha 0.02 (high probability): For all but a share 0.1")
-    assert told[4] == "  abstains always: needs 114 calibration questions"
+    assert told[4] == "  never answers: needs 114 calibration questions"
     # All votes tie, and half of them are wrong: nothing is above the threshold, and no accuracy can be told.
     assert told[6] == (
         "  answers above 1: expect 0.0 % answered, – of those right (at least – with 95 % confidence), 0.0 % of all "

@@ -81,7 +81,7 @@ def test_files_of_one_run_may_be_put_one_behind_the_other(tmp_path):
 def test_a_header_that_is_none_is_refused_by_name(tmp_path, odd, told):
     lines = [{**HEADER, **odd}, {"id": "q", "paths": [{"answer": "1"}]}]
     (tmp_path / "odd.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    with pytest.raises(PoolFileError, match="odd.jsonl") as raised:
+    with pytest.raises(PoolFileError, match=r"odd\.jsonl") as raised:
         source_of_file(tmp_path / "odd.jsonl")
     assert told in str(raised.value)
 

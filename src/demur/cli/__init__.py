@@ -54,7 +54,7 @@ def main() -> None:
             warnings.simplefilter("always", InfeasibleWarning)
             warnings.showwarning = _show_warning
             output.end(well=False)
-            code = app(standalone_mode=False)
+            code = app(standalone_mode=False, prog_name="demur")
         output.end(well=True)
         sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)

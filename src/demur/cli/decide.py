@@ -58,7 +58,7 @@ def run(
         title += f" or, at that confidence, above {rule.threshold_key[1]:.4g} in the secondary key"
         secondary = {"secondary": lambda line: output.number(line["secondary"])}
     columns: output.Columns = {
-        "problem": lambda line: output.visible(line["id"]),
+        "problem": lambda line: output.visible(line["id"], 80),
         "answer": lambda line: output.DASH if line["answer"] is None else output.visible(line["answer"]),
         "confidence": lambda line: f"{line['confidence']:.4f}",
         **secondary,
