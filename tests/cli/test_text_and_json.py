@@ -68,7 +68,13 @@ EVALUATED = {
     "answered": mean_sd("answered"),
     "of those right": mean_sd("selective_accuracy"),
     "right, withheld": mean_sd("false_abstention"),
-    "threshold": lambda point: f"{point['threshold']['mean']:.4f}" if point["answered"]["mean"] else "never answers",
+    "threshold": lambda point: (
+        "never answers"
+        if not point["answered"]["mean"]
+        else f"{point['threshold']['mean']:.4f}"
+        if point["threshold"]["mean"]
+        else "always answers"
+    ),
     "splits without answers": lambda point: str(point["empty_splits"]),
 }
 CALIBRATED = {

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 _GAP = "  "
 _SHORTEST = 12
 """Words up to this length are never shortened."""
+_COMFORTABLE = 20
+"""Words are shortened to this length before other texts become narrower than it."""
 _BETWEEN_WORDS = re.compile(r"(?<!±)\s+(?![%±])")
 """A figure stays in one line with its sign and its spread."""
 _FIGURE = re.compile(r"[-–+−×]?|[-–+−]?[0-9][0-9.,e+−-]*( ?%)?( ± [0-9.]+)?|(always|never) answers")
@@ -82,6 +84,11 @@ def _wrapped(column: _Column) -> int:
     return column.longest_cell if column.is_figures and _fits_title(column) else column.longest_word
 
 
+def _comfortable(column: _Column) -> int:
+    """With lines of some length, where words would fit into shorter ones."""
+    return max(_wrapped(column), min(column.longest_cell, _COMFORTABLE))
+
+
 def _fits_title(column: _Column) -> bool:
     return column.longest_cell >= column.longest_title_word
 
@@ -114,11 +121,12 @@ def _tightened(column: _Column, room: int) -> int:
 def _shortened(columns: Sequence[_Column], width: int) -> tuple[list[_Column], dict[str, str]]:
     """Columns whose long words are cut in the middle, as far as it takes; short names, and what they stand for."""
     caps = [column.longest_word for column in columns]
-    while _total([min(_wrapped(column), cap) for column, cap in zip(columns, caps, strict=True)]) > width:
-        widest = max(range(len(caps)), key=lambda at: (not columns[at].is_figures, caps[at]))
-        if caps[widest] <= max(_SHORTEST, columns[widest].longest_title_word):
-            break
-        caps[widest] -= 1
+    for fit, shortest in ((_comfortable, _COMFORTABLE), (_wrapped, _SHORTEST)):
+        while _total([_capped(column, cap, fit) for column, cap in zip(columns, caps, strict=True)]) > width:
+            widest = max(range(len(caps)), key=lambda at: (not columns[at].is_figures, caps[at]))
+            if caps[widest] <= max(shortest, columns[widest].longest_title_word):
+                break
+            caps[widest] -= 1
     legend: dict[str, str] = {}
     taken: dict[str, str] = {}
 
@@ -134,6 +142,11 @@ def _shortened(columns: Sequence[_Column], width: int) -> tuple[list[_Column], d
         return cut
 
     return [column.with_words(short(cap)) for column, cap in zip(columns, caps, strict=True)], legend
+
+
+def _capped(column: _Column, cap: int, fit: Callable[[_Column], int]) -> int:
+    """The width of a column whose words are cut to so many letters."""
+    return fit(column) if cap >= column.longest_word else max(cap, column.longest_title_word)
 
 
 def _cut(word: str, most: int, others: Iterable[str]) -> str:

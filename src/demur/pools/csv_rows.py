@@ -18,13 +18,14 @@ from typing import Any
 from demur.errors import PoolFileError
 from demur.files.inputs import lines_of
 from demur.files.strict_json import NotJson, parse
-from demur.pools.frames import PATH, PROBLEM, SCORE, pools_of_rows, refuse_repeated
+from demur.pools.frames import OF_PROBLEM, PATH, PROBLEM, SCORE, pools_of_rows, refuse_repeated
 from demur.pools.provenance import PoolFile
 from demur.records import ASKED_WITH
 
 _LONGEST = 2**31 - 1
 _NUMBER = re.compile(r"[+-]?([0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})([eE][+-]?[0-9]{1,4})?")
-_NAMES = ("task", "dataset", "model", "aliases")
+_NAMES = tuple(name for name in OF_PROBLEM if name not in (*ASKED_WITH, "temperature"))
+"""Columns that are text whatever they look like."""
 _TRUTH = {"true": True, "false": False}
 Rows = list[dict[str, Any]]
 

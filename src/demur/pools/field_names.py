@@ -32,7 +32,8 @@ def score_fields(pools: Sequence[Pool], is_number: Callable[[Any], bool]) -> lis
 def answer_fields(pools: Sequence[Pool]) -> list[str]:
     """Fields of paths that may hold answers: texts and numbers, those that are named like answers first."""
     paths = _paths(pools)
-    names = {name for path in paths for name, value in path.extra.items() if isinstance(value, (str, int, float))}
+    given = ((name, value) for path in paths for name, value in path.extra.items())
+    names = {name for name, value in given if isinstance(value, (str, int, float)) and not isinstance(value, bool)}
     names |= {"answer"} if any(path.has_answer_field for path in paths) else set()
     kept = [name for name in names if not names_labels(name)]
     return sorted(kept, key=lambda name: (not name.startswith("answer"), name))
