@@ -47,11 +47,11 @@ def number(value: float) -> str:
     return DASH if not math.isfinite(value) else f"{value:.4g}"
 
 
-def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table that fits the terminal; columns of figures are set to the right."""
+def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, keys: int = 1) -> None:
+    """Print a table that fits the terminal; columns of figures are set to the right, the first `keys` name the rows."""
     from demur.cli.tables import laid_out
 
-    shown = laid_out(list(map(harmless, header)), [list(map(harmless, row)) for row in rows], width())
+    shown = laid_out(list(map(harmless, header)), [list(map(harmless, row)) for row in rows], width(), keys=keys)
     if title:
         typer.echo("\n" + typer.style(harmless(title), bold=True))
     for block in shown.blocks:

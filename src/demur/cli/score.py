@@ -259,7 +259,7 @@ def _flags(summary: ScoreSummary) -> str:
 
 
 _COLUMNS: output.Columns = {
-    "score": lambda one: output.visible(one.title),
+    "score": lambda one: output.visible(one.title, 80),
     "paths": lambda one: output.DASH if one.name is None else str(one.paths),
     "lowest": lambda one: output.number(one.low),
     "highest": lambda one: output.number(one.high),

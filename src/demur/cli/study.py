@@ -76,8 +76,10 @@ def run(
     else:
         for table in results.tables:
             if table.name == "grid" or table.name.startswith("main-"):
-                rows = [[output.visible(shown(value), 60) for value in row] for row in table.rows]
-                output.table(table.title, table.header, rows)
+                rows = [[output.visible(shown(value), 80) for value in row] for row in table.rows]
+                said = [at for at in range(len(table.header)) if any(row[at] for row in rows)]
+                header = [table.header[at] for at in said]
+                output.table(table.title, header, [[row[at] for at in said] for row in rows], keys=2)
         output.say(*(f"note: {note}" for note in results.notes))
         for name, reason in results.failed.items():
             output.say(f"failed: {output.visible(name, 80)}: {output.visible(reason, 300)}")

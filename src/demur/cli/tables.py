@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 _GAP = "  "
 _SHORTEST = 12
 """Words up to this length are never shortened."""
-_COMFORTABLE = 20
+_COMFORTABLE = 18
 """Words are shortened to this length before other texts become narrower than it."""
 _BETWEEN_WORDS = re.compile(r"(?<!±)\s+(?![%±])")
 """A figure stays in one line with its sign and its spread."""
@@ -31,16 +31,22 @@ class Layout:
     """Full names by the short ones."""
 
 
-def laid_out(header: Row, rows: Sequence[Row], width: int) -> Layout:
-    """A table within so many columns of letters."""
+def laid_out(header: Row, rows: Sequence[Row], width: int, *, keys: int = 1) -> Layout:
+    """A table within so many columns of letters; the first `keys` columns name its rows."""
     columns = [_Column([name, *(row[at] for row in rows)]) for at, name in enumerate(header)]
     layout = Layout()
     for fit in (_natural, _wrapped_titles, _wrapped):
         if _total(widths := [fit(column) for column in columns]) <= width:
             layout.blocks.append(_lines(columns, _stretched(columns, widths, width, fit)))
             return layout
-    columns, layout.legend = _shortened(columns, width)
-    for block in _blocks(columns, width):
+    for fit, shortest in ((_comfortable, _COMFORTABLE), (_wrapped, _SHORTEST)):
+        caps = _caps(columns, width, shortest, fit)
+        if _total([_capped(column, cap, _wrapped) for column, cap in zip(columns, caps, strict=True)]) <= width:
+            break
+    else:  # names as long as is comfortable, for there will be several blocks anyway
+        caps = _caps(columns, 0, max(_SHORTEST, min(_COMFORTABLE, width // (keys + 1) - len(_GAP))), _wrapped)
+    columns, layout.legend = _shortened(columns, caps)
+    for block in _blocks(columns, width, keys):
         widths = [_wrapped(column) for column in block]
         layout.blocks.append(_lines(block, _stretched(block, widths, width, _wrapped)))
     return layout
@@ -118,30 +124,35 @@ def _tightened(column: _Column, room: int) -> int:
     return max(_width(line) for words in column.cells for line in _wrap(words, room))
 
 
-def _shortened(columns: Sequence[_Column], width: int) -> tuple[list[_Column], dict[str, str]]:
-    """Columns whose long words are cut in the middle, as far as it takes; short names, and what they stand for."""
+def _caps(columns: Sequence[_Column], width: int, shortest: int, fit: Callable[[_Column], int]) -> list[int]:
+    """How long the words of each column may be, for all to fit; no shorter than asked for, be it too long."""
     caps = [column.longest_word for column in columns]
-    for fit, shortest in ((_comfortable, _COMFORTABLE), (_wrapped, _SHORTEST)):
-        while _total([_capped(column, cap, fit) for column, cap in zip(columns, caps, strict=True)]) > width:
-            widest = max(range(len(caps)), key=lambda at: (not columns[at].is_figures, caps[at]))
-            if caps[widest] <= max(shortest, columns[widest].longest_title_word):
-                break
-            caps[widest] -= 1
+    while _total([_capped(column, cap, fit) for column, cap in zip(columns, caps, strict=True)]) > width:
+        widest = max(range(len(caps)), key=lambda at: (not columns[at].is_figures, caps[at]))
+        if caps[widest] <= max(shortest, columns[widest].longest_title_word):
+            break
+        caps[widest] -= 1
+    return caps
+
+
+def _shortened(columns: Sequence[_Column], caps: Sequence[int]) -> tuple[list[_Column], dict[str, str]]:
+    """Columns whose long words are cut in the middle; the short names, and what they stand for."""
+    cut = [cap for column, cap in zip(columns, caps, strict=True) if cap < column.longest_word]
+    most = min(cut, default=0) - 1  # one name is cut one way everywhere, with room for a comma behind it
     legend: dict[str, str] = {}
     taken: dict[str, str] = {}
 
-    def short(cap: int) -> Callable[[str], str]:
-        def cut(word: str) -> str:
-            if _width(word) <= cap:
-                return word
-            if word not in taken:
-                taken[word] = _cut(word, cap, legend)
-                legend[taken[word]] = word
-            return taken[word]
+    def short(word: str) -> str:
+        name = word.rstrip(",;:")
+        if name not in taken:
+            taken[name] = _cut(name, most, legend)
+            legend[taken[name]] = name
+        return taken[name] + word[len(name) :]
 
-        return cut
-
-    return [column.with_words(short(cap)) for column, cap in zip(columns, caps, strict=True)], legend
+    return [
+        column.with_words(lambda word, cap=cap: short(word) if _width(word) > cap else word)  # type: ignore[misc]
+        for column, cap in zip(columns, caps, strict=True)
+    ], legend
 
 
 def _capped(column: _Column, cap: int, fit: Callable[[_Column], int]) -> int:
@@ -172,16 +183,19 @@ def _taken(word: str, room: int) -> str:
     return taken
 
 
-def _blocks(columns: Sequence[_Column], width: int) -> list[list[_Column]]:
-    """Columns in groups that fit, the first column in each of them; in as few groups as it takes, of like size."""
-    first = max(_wrapped(columns[0]), min(_natural(columns[0]), width // 3))
+def _blocks(columns: Sequence[_Column], width: int, keys: int) -> list[list[_Column]]:
+    """Columns in groups that fit, the first ones in each of them; in as few groups as it takes, of like size."""
+    if _total([_wrapped(column) for column in columns]) <= width:
+        return [list(columns)]
+    first = list(columns[:keys])
+    room = max(_total(list(map(_wrapped, first))), min(_total(list(map(_natural, first))), width // 3))
 
     def grouped(most: int) -> list[list[_Column]]:
-        blocks = [[columns[0]]]
-        for column in columns[1:]:
-            total = _total([first, *map(_wrapped, blocks[-1][1:]), _wrapped(column)])
-            if len(blocks[-1]) > 1 and (total > width or len(blocks[-1]) > most):
-                blocks.append([columns[0]])
+        blocks = [list(first)]
+        for column in columns[keys:]:
+            total = _total([room, *map(_wrapped, blocks[-1][keys:]), _wrapped(column)])
+            if len(blocks[-1]) > keys and (total > width or len(blocks[-1]) >= keys + most):
+                blocks.append(list(first))
             blocks[-1].append(column)
         return blocks
 
