@@ -129,10 +129,10 @@ def test_a_mistyped_field_lists_the_fields_there_are(demur, pools, tmp_path, fla
 
 
 def test_a_mistyped_problem_names_the_nearest(demur, pools):
-    ran = demur("answers", pools, "--explain", "--problem", "sim-0O1")
-    assert (ran.code, "did you mean 'sim-" in ran.err) == (2, True)
-    explained = demur("answers", pools, "--explain", "--problem", "sim-001", "--json").json
-    assert [way["id"] for way in explained["ways"]] == ["sim-001"] * 8
+    ran = demur("answers", pools, "--explain", "--problem", "sim-3-0O1")
+    assert (ran.code, "did you mean 'sim-3-" in ran.err) == (2, True)
+    explained = demur("answers", pools, "--explain", "--problem", "sim-3-001", "--json").json
+    assert [way["id"] for way in explained["ways"]] == ["sim-3-001"] * 8
 
 
 def test_forgetting_a_score_speaks_json(demur, pools):
