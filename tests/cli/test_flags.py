@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from typer.main import get_command
 
+import demur
 from demur.cli import app
 
 COMMANDS = get_command(app).commands
@@ -95,3 +96,26 @@ def test_the_tab_key_completes(demur, pools, monkeypatch, typed, offered):
 def test_a_shell_can_be_told_to_complete():
     root = {flag for parameter in get_command(app).params for flag in parameter.opts}
     assert {"--install-completion", "--show-completion"} <= root
+
+
+def test_what_tab_offers_is_taken():
+    from demur.answers.relations import relation_named
+    from demur.cli import completion
+    from demur.tasks import task_named
+    from demur.voting.normalisers import parse_normaliser
+    from demur.voting.tie_breaks import parse_tie_break
+    from demur.voting.weights import parse_weight
+
+    parsers = {
+        relation_named: completion.RELATIONS,
+        task_named: completion.TASKS,
+        parse_weight: completion.WEIGHTS,
+        lambda text: parse_normaliser(f"{text}0,1" if text.endswith(":") else text): completion.NORMALISERS,
+        lambda text: parse_tie_break(f"{text}x" if text.endswith(":") else text): completion.TIE_BREAKS,
+    }
+    for parse, values in parsers.items():
+        for value in values:
+            assert parse(value) is not None
+    kinds = (demur.Marginal, demur.Smoothed, demur.HighProbability)
+    assert {kind.name for kind in kinds} == set(completion.GUARANTEES)
+    assert all(name in COMMANDS["sample"].params[0].help for name in completion.DATASETS)

@@ -15,7 +15,7 @@ _SHORTEST = 12
 """Words up to this length are never shortened."""
 _COMFORTABLE = 18
 """Words are shortened to this length before other texts become narrower than it."""
-_BETWEEN_WORDS = re.compile(r"(?<!±)\s+(?![%±])")
+_BETWEEN_WORDS = re.compile(r"(?<!±)\s+(?![%±×])")
 """A figure stays in one line with its sign and its spread."""
 _FIGURE = re.compile(r"[-–+−×]?|[-–+−]?[0-9][0-9.,e+−-]*( ?%)?( ± [0-9.]+)?|(always|never) answers")
 
