@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from demur.pipeline.answerer import Answerer
     from demur.pipeline.from_policy import pipeline_of_policy
     from demur.pipeline.pipeline import Pipeline
-    from demur.pipeline.sources import read_pools, write_pools
+    from demur.pipeline.sources import read_pools
     from demur.pipeline.verdicts import read_verdicts
     from demur.policy.calibrate import calibrate
     from demur.policy.policy import Policy
     from demur.policy.signature import read_key
     from demur.pools.fields import FieldChoice
+    from demur.pools.files import write_pools
     from demur.pools.label_rule import LabelRule
     from demur.pools.simulated import simulate_pools
     from demur.pools.source import PoolSource, vote_pools
@@ -48,12 +49,13 @@ _HOME = {
     "pipeline.answerer": ("Answerer",),
     "pipeline.from_policy": ("pipeline_of_policy",),
     "pipeline.pipeline": ("Pipeline",),
-    "pipeline.sources": ("read_pools", "write_pools"),
+    "pipeline.sources": ("read_pools",),
     "pipeline.verdicts": ("read_verdicts",),
     "policy.calibrate": ("calibrate",),
     "policy.policy": ("Policy",),
     "policy.signature": ("read_key",),
     "pools.fields": ("FieldChoice",),
+    "pools.files": ("write_pools",),
     "pools.label_rule": ("LabelRule",),
     "pools.simulated": ("simulate_pools",),
     "pools.source": ("PoolSource", "vote_pools"),

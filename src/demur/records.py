@@ -160,6 +160,12 @@ class Decision:
     threshold_key: tuple[float, ...] = ()
     secondary: float | None = None
     id: str | None = None
+    n_paths: int = 0
+
+    @property
+    def without_answer(self) -> int:
+        """How many paths have no answer; they keep their weight."""
+        return max(0, self.n_paths - sum(self.support.values()))
 
     @property
     def abstained(self) -> bool:

@@ -22,6 +22,12 @@ class Ran:
         return json.loads(self.out)
 
 
+@pytest.fixture(autouse=True)
+def _no_width(monkeypatch):
+    """Whatever terminal the tests run in, tables are as wide as pipes have them."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def demur(capsys, monkeypatch, tmp_path):
     """Run `demur …` in an empty folder."""

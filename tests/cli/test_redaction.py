@@ -134,7 +134,7 @@ def test_no_verb_shows_or_stores_what_a_server_echoes(demur, server, monkeypatch
     told = [demur("sample", "builtin:addition", "-m", 1, "--limit", 1, "-o", "run.db", *flags, *more)
             for more in ([], ["--json"])]  # fmt: skip
     told += [demur("doctor", *flags[:-2])] if how == "as it is" else []
-    told.append(demur("export", "run.db", "-o", "pools.jsonl", "--partial"))
+    told.append(demur("export", "run.db", "-o", "pools.jsonl", "--unfinished"))
     shown = "".join(ran.out + ran.err for ran in told)
     kept = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     long = re.findall(r"[\w+/%=-]{9,}", said) or [said]

@@ -226,7 +226,7 @@ def test_an_exported_run_is_decided_by_the_policy_of_the_run(demur, sampled):
     ran = demur("decide", "out.jsonl", "--policy", "p.json", "--json")
     assert ran.code == 0, ran.err
     assert ran.json["problems"] == 120
-    assert "text" not in json.loads(Path("out.jsonl").read_text().splitlines()[0])["paths"][0]
+    assert "text" not in json.loads(Path("out.jsonl").read_text().splitlines()[1])["paths"][0]
 
 
 def test_a_description_file_says_it_all_and_flags_override(demur, server, tmp_path):

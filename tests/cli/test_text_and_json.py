@@ -68,15 +68,21 @@ EVALUATED = {
     "answered": mean_sd("answered"),
     "of those right": mean_sd("selective_accuracy"),
     "right, withheld": mean_sd("false_abstention"),
-    "threshold": lambda point: f"{point['threshold']['mean']:.4f}",
+    "threshold": lambda point: (
+        "never answers"
+        if not point["answered"]["mean"]
+        else f"{point['threshold']['mean']:.4f}"
+        if point["threshold"]["mean"]
+        else "always answers"
+    ),
     "splits without answers": lambda point: str(point["empty_splits"]),
 }
 CALIBRATED = {
     "alpha": lambda point: f"{point['alpha']:g}",
-    "answer above": lambda point: (
+    "answers above": lambda point: (
         " / ".join(f"{bound:.4f}" for bound in point["threshold_key"] if bound is not None)
-        if point["feasible"]
-        else "abstains always"
+        if point["told"].startswith("answers above")
+        else point["told"]
     ),
     "answered": lambda point: percent(point["forecast"]["answered"]),
     "of those right": lambda point: percent(point["forecast"]["selective_accuracy_corrected"]),
@@ -139,7 +145,10 @@ def test_evaluate(demur, pools, flags, guarantee):
     how = [*flags, *GUARANTEES[guarantee], "--n-cal", 150, "--splits", 15]
     text, facts = (demur("evaluate", pools, *how, *more) for more in ((), ("--json",)))
     text, facts = text.out, facts.json
-    assert rows_of(text, "With abstention") == shown(facts["points"], EVALUATED)
+    said = dict(EVALUATED)
+    if not any(point["empty_splits"] for point in facts["points"]):
+        del said["splits without answers"]
+    assert rows_of(text, "With abstention") == shown(facts["points"], said)
     accuracies = {name.replace("_", " "): percent(rate) for name, rate in facts["accuracy"].items()}
     assert rows_of(text, "Accuracy without abstaining") == [accuracies]
     tested = facts["n"] - facts["n_cal"]

@@ -136,7 +136,7 @@ def test_too_few_problems_warn_and_abstain_and_strict_fails(demur, tmp_path):
     ran = demur("calibrate", "few.jsonl", "-o", "policy.json")
     assert ran.code == 0
     assert "warning: 5 calibration questions are too few for alpha = 0.05" in ran.err
-    assert "abstains always" in ran.out
+    assert "never answers" in ran.out
     assert demur("decide", "few.jsonl", "--policy", "policy.json", "--json").json["answered"] == 0
     strict = demur("calibrate", "few.jsonl", "--strict", "-o", "strict.json")
     assert (strict.code, strict.out) == (2, "")

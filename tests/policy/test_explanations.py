@@ -119,6 +119,8 @@ def test_the_summary_word_for_word(ten):
         f"  answers above 0.7: expect 90.0 % answered, {100 * expected.selective_accuracy_corrected:.1f} % of those "
         f"right (at least {100 * expected.accuracy_at_least:.1f} % with 95 % confidence), 7.3 % of all questions "
         "answered wrongly, 0.0 % right but withheld",
+        "Ties leave 2.4 % of the 10.0 % that alpha = 0.1 allows unspent: 2 calibration votes share the confidence 0.7, "
+        "and are answered together or not at all; a tie-break would tell them apart.",
     ]
     assert ten.size_note() == ""
     assert ten.size_warnings() == []
@@ -147,12 +149,12 @@ def test_an_alpha_that_is_never_met_does_not_silence_the_others():
     with pytest.warns(InfeasibleWarning):
         policy = dm.calibrate(votes, [True] * 15 + [False] * 15, guarantee=wanted)
     told = policy.summary().split("\n")
-    assert told[2] == "  abstains always: needs 99 calibration questions"
+    assert told[2] == "  never answers: needs 99 calibration questions"
     assert told[3].startswith("alpha 0.02 (high probability): For all but a share 0.1")
-    assert told[4] == "  abstains always: needs 114 calibration questions"
+    assert told[4] == "  never answers: needs 114 calibration questions"
     # All votes tie, and half of them are wrong: nothing is above the threshold, and no accuracy can be told.
     assert told[6] == (
-        "  answers above 1: expect 0.0 % answered, – of those right (at least – with 95 % confidence), 0.0 % of all "
+        "  never answers: expect 0.0 % answered, – of those right (at least – with 95 % confidence), 0.0 % of all "
         "questions answered wrongly, 50.0 % right but withheld"
     )
     assert policy.size_warnings() == []

@@ -36,7 +36,7 @@ def test_another_answer_field_is_read_and_an_absent_one_refused_with_what_there_
     pools = [pool("q", Path(extra={"answer_x": "5"}, **bare), Path(**bare))]
     assert read_table(pools, FieldChoice("answer_x")).answers == [["n:5", None]]
     with pytest.raises(
-        PoolFileError, match="no path in the file has an answer in the field 'answer'; the file has 'answer_x'"
+        PoolFileError, match=r"in the field 'answer'; did you mean 'answer_x'\? there is: answer_x; name one as"
     ):
         read_table(pools, FieldChoice())
     with pytest.raises(PoolFileError, match="in the field 'other'"):

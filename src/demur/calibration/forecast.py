@@ -31,6 +31,9 @@ class Forecast:
     ties, and an estimate where there are."""
     false_abstention: float
     """Share of calibration questions that the vote had right and the policy withholds."""
+    unspent_by_ties: float = 0.0
+    """Share of questions that might be answered wrongly besides, and is not spent because votes tie at the threshold:
+    a tie-break would tell them apart."""
 
 
 def forecast(evidence: Evidence | Strata, rule: Rule, *, delta: float = 0.05) -> Forecast:
@@ -51,7 +54,15 @@ def forecast(evidence: Evidence | Strata, rule: Rule, *, delta: float = 0.05) ->
         confident_error=wrong / n,
         expected_confident_error=expected,
         false_abstention=(evidence.n_right - right) / n,
+        unspent_by_ties=_unspent(evidence if isinstance(evidence, Evidence) else evidence.pooled, rule),
     )
+
+
+def _unspent(evidence: Evidence, rule: Rule) -> float:
+    """Of k − 1 errors that may lie above the threshold, the share that do not because others tie with it."""
+    if not rule.feasible or rule.threshold == 0:
+        return 0.0
+    return max(0, rule.law.k - 1 - evidence.above(rule.threshold_key)[1]) / (evidence.n + 1)
 
 
 def _expected(evidence: Evidence | Strata, rule: Rule) -> float:

@@ -113,6 +113,20 @@ class Rule:
             f"which needs {self.guarantee.n_needed()}{apart}"
         )
 
+    @property
+    def never_answers(self) -> bool:
+        """Too few votes, or a threshold that no confidence exceeds."""
+        return not self.feasible or (len(self.threshold_key) == 1 and self.threshold >= 1)
+
+    @property
+    def told(self) -> str:
+        """What is answered, in words."""
+        if self.never_answers:
+            return "never answers"
+        if self.threshold == 0 and not self.by_size:
+            return "always answers"
+        return f"answers above {self.threshold:.4g}"
+
     def threshold_of(self, size: int) -> ThresholdKey:
         """The key that a pool of this size must exceed."""
         return self.by_size.get(size, self.threshold_key) if self.takes(size) else above_all(len(self.threshold_key))

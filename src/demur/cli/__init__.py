@@ -20,8 +20,7 @@ UsageProblem: type[Any] = next(kind for kind in typer.BadParameter.__mro__ if ki
 
 app = typer.Typer(
     name="demur",
-    no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     help="Know when not to answer: a calibrated vote over sampled reasoning paths, with a guarantee.",
@@ -34,10 +33,15 @@ _LONGEST_ERROR = 2000
 
 
 @app.callback(invoke_without_command=True)
-def root(version: bool = typer.Option(False, "--version", help="Show the version and exit.", is_eager=True)) -> None:
+def root(
+    ctx: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Show the version and exit.", is_eager=True),
+) -> None:
     if version:
         typer.echo(f"demur {__version__}")
         raise typer.Exit
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
 
 
 def main() -> None:
@@ -50,7 +54,7 @@ def main() -> None:
             warnings.simplefilter("always", InfeasibleWarning)
             warnings.showwarning = _show_warning
             output.end(well=False)
-            code = app(standalone_mode=False)
+            code = app(standalone_mode=False, prog_name="demur")
         output.end(well=True)
         sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)

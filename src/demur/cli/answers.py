@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import ne
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import demur
-from demur.cli import options, output
+from demur.cli import options, output, sampling_options
 from demur.cli.options import AnswerField, Json, Relation, Text, option
-from demur.cli.replacing import POOLS, refuse_overwriting
+from demur.cli.replacing import refuse_overwriting, written_as
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ _SLOW_TALE = (
     "The slow path asked math-verify {asked} times and gave {respelled} answers the spelling they are equal to; "
     "{disputed} pairs of one value stay apart, {killed} questions ran into a limit, {restarted} children ended."
 )
-_READ_BY = "Read texts by package.module:function, or a regular expression."
-_MARKER = "Words behind which texts have their answer, where the prompt asked for them; repeatable."
 _FEW_WORDS = 4
 
 
@@ -61,8 +59,8 @@ def run(
     from_texts: Annotated[
         bool, typer.Option("--from-texts", help="Read texts, whatever answers their paths have.")
     ] = False,
-    extract: Annotated[Text, option("--extract", "SPEC", _READ_BY)] = None,
-    answer_marker: Annotated[list[str] | None, option("--answer-marker", "TEXT", _MARKER)] = None,
+    extract: sampling_options.Extract = None,
+    answer_marker: sampling_options.AnswerMarker = None,
     slow: Annotated[Path | None, option("--slow", "VERDICTS", _SLOW)] = None,
     relation: Relation = None,
     task: options.Task = None,
@@ -85,19 +83,17 @@ def run(
         raise InvalidValue("give one pool file or run, or --explain and texts")
     if problem is not None and not explain:
         raise InvalidValue("--problem goes with --explain")
-    if explain and (json or out is not None):
-        raise InvalidValue(
-            "--explain shows the way of texts to people; for machines, -o writes methods, places and keys"
-        )
+    if explain and out is not None:
+        raise InvalidValue("--explain shows the way of texts; without it, -o writes methods, places and keys")
     if out is not None and out.suffix in (".db", ".sqlite"):
         raise InvalidValue(
             f"the copy is a pool file, and {out} is named like a run", "name it .jsonl, and `demur import` it"
         )
-    refuse_overwriting(out, given[0], by=POOLS)
+    refuse_overwriting(out, given[0], by=written_as(out))
     source = demur.read_pools(given[0], run_name, texts=True, partial=True, say=output.mention)
     reader = _reader(fields, extract, from_texts)
     if explain:
-        _explain_file(source, reader, problem)
+        _explain_file(source, reader, problem, json=json)
         return
     _class_file(source, reader, out, slow, json=json)
 
@@ -152,30 +148,36 @@ def _is_text(text: str, found: demur.answers.Extraction) -> bool:
     return not few
 
 
-def _explain_file(source: demur.PoolSource, reader: AnswerReader, problem: str | None) -> None:
+def _explain_file(source: demur.PoolSource, reader: AnswerReader, problem: str | None, *, json: bool) -> None:
     """The way of every path of a problem; without one, of a path per method."""
     from demur.answers.kinds import reading
+    from demur.pools.field_names import there_is
 
     pools = [pool for pool in source.pools if problem is None or pool.problem.id == problem]
     if not pools:
-        raise InvalidValue(f"no problem has the id {problem!r}", "see those there are: `demur answers FILE -o COPY`")
+        ids = there_is(str(problem), [pool.problem.id for pool in source.pools])
+        raise InvalidValue(f"no problem has the id {problem!r}; {ids}")
+    ways: list[dict[str, Any]] = []
     shown: Counter[str] = Counter()
     for pool in pools:
         for place, each in enumerate(reader.read(pool)):
             shown[each.found.method] += 1
             if problem is None and shown[each.found.method] > 1:
                 continue
-            where = f"{output.visible(pool.problem.id)}, path {place}"
-            output.say(f"{where}: found by {each.found.method}, by {reader.fields.relation_of(pool.problem).spec}")
-            output.say(f"  text    {output.visible(_words(each), 200)}")
-            output.say(
-                f"  answer  {output.DASH if each.found.answer is None else output.visible(each.found.answer, 200)}"
-            )
-            output.say(
-                f"  key     {output.visible(each.key or output.DASH, 120)}: {output.visible(reading(each.key), 120)}"
-            )
+            how = {"id": pool.problem.id, "path": place, "method": each.found.method, "span": each.found.span}
+            told = {"relation": reader.fields.relation_of(pool.problem).spec, "text": _words(each)}
+            ways.append({**how, **told, "answer": each.found.answer, "key": each.key, "read_as": reading(each.key)})
     reader.refuse_unused_marker()
     _mention_unread_markers(reader)
+    if json:
+        output.emit({"ways": ways, "without_answer": reader.without, "warnings": reader.warnings()})
+        return
+    for way in ways:
+        where = f"{output.visible(way['id'])}, path {way['path']}"
+        answer = output.DASH if way["answer"] is None else output.visible(way["answer"], 200)
+        output.say(f"{where}: found by {way['method']}, by {way['relation']}")
+        output.say(f"  text    {output.visible(way['text'], 200)}", f"  answer  {answer}")
+        output.say(f"  key     {output.visible(way['key'] or output.DASH, 120)}: {output.visible(way['read_as'], 120)}")
     _warn(reader)
 
 
@@ -202,7 +204,7 @@ def _words(read: PathRead) -> str:
 def _class_file(
     source: demur.PoolSource, reader: AnswerReader, out: Path | None, store: Path | None, *, json: bool
 ) -> None:
-    from demur.pools.jsonl import write_pools
+    from demur.pools.files import write_pools
 
     tally = _Classes()
     with nullcontext() if store is None else demur.answers.SlowPath(store=store) as slow:
@@ -216,7 +218,8 @@ def _class_file(
         named = ", ".join(map(repr, unmet[:5]))
         raise InvalidValue(f"the rules for answers name {named}, and no answer has that", "correct it or leave it out")
     if out is not None:
-        write_pools(pools, out)
+        # Sampled and scored as they were; how their answers were read is this command's doing.
+        write_pools(replace(source, pools=pools, description=replace(source.description, answers={})), out)
     counts = {name: getattr(tally, name) for name in ("spellings", "classes", "as_text", "winners_changed")}
     facts: dict[str, Any] = {"file": None if out is None else str(out), "problems": len(pools), **counts}
     facts |= {"methods": dict(reader.methods), "without_answer": reader.without, "kinds": dict(tally.kinds)}
@@ -236,11 +239,12 @@ def _class_file(
         output.say(_SLOW_TALE.format(**facts["slow"]))
     output.say(*("  the same: " + ", ".join(map(output.visible, same)) for same in tally.merged[:5]))
     read_as = ", ".join(f"{many:,} {kind}" for kind, many in tally.kinds.most_common())
-    output.say(f"Answers are compared by {' and '.join(sorted(tally.relations))}: {read_as or 'none'}.")
+    none = f"; {reader.without:,} of {reader.paths:,} paths have none" if reader.without else ""
+    output.say(f"Answers are compared by {' and '.join(sorted(tally.relations))}: {read_as or 'none'}{none}.")
     columns: output.Columns = {
         "found by": lambda method: method[0],
         "paths": lambda method: f"{method[1]:,}",
-        "such as": lambda method: "   ".join(output.visible(found, 30) for found in reader.examples[method[0]]),
+        "such as": lambda method: " · ".join(output.visible(found, 30) for found in reader.examples[method[0]]),
     }
     output.table_of("How answers were found", reader.methods.most_common(), columns)
     _warn(reader)
@@ -263,8 +267,6 @@ class _Classes:
 
     def classed(self, pool: demur.Pool, reader: AnswerReader, slow: demur.answers.SlowPath | None) -> demur.Pool:
         """A pool whose paths have their answers, and the rules and classes of those."""
-        from dataclasses import replace
-
         from demur.answers.kinds import counted
         from demur.pools.reading import with_answers
         from demur.pools.respelled import accepting_spellings

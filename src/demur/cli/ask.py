@@ -16,6 +16,7 @@ from demur.cli.options import (
     KeyFile,
     OneAlpha,
     PolicyFile,
+    Seed,
     Text,
     load_policy,
     mention,
@@ -28,7 +29,6 @@ from demur.cli.sampling_options import (
     BaseUrl,
     Concurrency,
     Model,
-    PathSeed,
     Patience,
     ScorerSet,
     TrustAddress,
@@ -65,7 +65,7 @@ def run(
     backend: BackendName = None,
     backend_set: BackendSet = None,
     trust_address: TrustAddress = None,
-    seed: PathSeed = None,
+    seed: Seed = None,
     concurrency: Concurrency = None,
     patience: Patience = None,
     answer_seconds: AnswerSeconds = None,
@@ -124,15 +124,19 @@ def show(line: dict[str, Any]) -> None:
     output.say("I would rather not answer." if abstained else output.visible(line["answer"], 200))
     beyond = "not above" if abstained else "above"
     reason = f"confidence {line['confidence']:.3f} is {beyond} the threshold {line['threshold']:.3f}"
-    all_paths = sum(line["support"].values())
-    votes = ", ".join(
+    if line["threshold"] == 0 and not abstained:
+        reason = f"confidence {line['confidence']:.3f}, and the policy always answers"
+    all_paths = line["n_paths"]
+    votes = [
         f"{output.visible(answer, 30)} by {paths} of {all_paths} paths ({output.percent(line['shares'][answer])})"
         for answer, paths in list(line["support"].items())[:5]
-    )
+    ]
+    if votes and line["without_answer"]:
+        votes.append(f"no answer by {line['without_answer']}")
     output.say(f"  {reason} (alpha {line['alpha']:g}, p-value {line['p_value']:.3f})")
     if line["threshold"] >= 1:
         output.say(f"  {line['explanation']}")
-    output.say(f"  {votes or 'no path gave an answer'}")
+    output.say(f"  {', '.join(votes) or f'none of {all_paths} paths gave an answer'}")
 
 
 def _path(path: Any) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +17,7 @@ from demur.cli.options import (
     Json,
     KeyFile,
     LabelVerdicts,
+    MaybePolicyFile,
     OneAlpha,
     Partial,
     RunName,
@@ -25,7 +25,6 @@ from demur.cli.options import (
     argument,
     label_rule,
     load_policy,
-    option,
     vote_by_policy,
 )
 from demur.cli.plot import plot_frontier, plot_outlook
@@ -53,7 +52,7 @@ _DRAWN = 2
 
 def run(
     file: Annotated[str, argument("POOLS|POLICY", "Labelled pools; with --errors, the policy.")],
-    policy: Annotated[Path | None, option("--policy", "POLICY", "A file that `calibrate` wrote.")] = None,
+    policy: MaybePolicyFile = None,
     key_file: KeyFile = None,
     errors: Annotated[int | None, typer.Option("--errors", min=0, help="Questions answered wrongly.")] = None,
     of: Annotated[int | None, typer.Option("--of", min=1, help="Questions asked, the unanswered ones too.")] = None,

@@ -140,6 +140,7 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
         every = policy.forecast_per_question(rule.alpha, rule.guarantee.name)
         if every is not None:
             promised["per_question"] = {"answered": every.answered, "confident_error": every.confident_error}
+        promised |= {"told": rule.told, "tie_note": policy.tie_note(rule)}
         points.append(rule.document() | {"alpha": rule.alpha} | known | promised)
     return {
         "n": policy.n,
@@ -168,8 +169,8 @@ def _by(score: dict[str, Any]) -> str:
 
 def _bound(point: dict[str, Any]) -> str:
     """What must be exceeded: the confidence, and behind it the secondary key where there is one."""
-    if not point["feasible"]:
-        return "abstains always"
+    if not point["told"].startswith("answers above"):
+        return str(point["told"])
     bound = " / ".join(f"{bound:.4f}" for bound in point["threshold_key"] if math.isfinite(bound))
     return f"{bound} or more, by paths" if "by_size" in point else bound
 
@@ -191,7 +192,7 @@ def _show(facts: dict[str, Any]) -> None:
 
     columns: output.Columns = {
         "alpha": lambda point: f"{point['alpha']:g}",
-        "answer above": _bound,
+        "answers above": _bound,
         "answered": forecast("answered"),
         "of those right": forecast("selective_accuracy_corrected"),
         "at least (95 %)": forecast("accuracy_at_least"),
@@ -217,6 +218,8 @@ def _show(facts: dict[str, Any]) -> None:
                 f"At full confidence {output.percent(facts['confident_and_wrong'])} of all votes are wrong, too many "
                 f"for alpha = {point['alpha']:g}: no threshold on this confidence can answer. Try {remedy}."
             )
+        elif point["tie_note"]:
+            output.say(f"{point['tie_note']} Try {options.tie_breaks(score['name'], vote['tie_break'])}.")
     output.warn(facts["warnings"])
     output.say(*([facts["size_note"]] if facts["size_note"] else []), *(point["promise"] for point in facts["points"]))
     output.say(

@@ -49,22 +49,20 @@ def run(
         counts |= {"of_rare_size": int(decided.of_rare_size.sum()), "unscored": int(decided.unscored.sum())}
         output.emit({**how, "promise": rule.promise, **counts, "decisions": lines})
         return
-    title = f"Decisions at alpha {rule.alpha:g}, answering above {rule.threshold:.4f}"
+    title = f"Decisions at alpha {rule.alpha:g}, which {rule.told}"
     if rule.by_size:
         title += " (more for some numbers of paths)"
     secondary: output.Columns = {}
-    if len(rule.threshold_key) > 1:
+    if len(rule.threshold_key) > 1 and rule.threshold > 0 and not rule.never_answers:
         title += f" or, at that confidence, above {rule.threshold_key[1]:.4g} in the secondary key"
         secondary = {"secondary": lambda line: output.number(line["secondary"])}
     columns: output.Columns = {
-        "problem": lambda line: output.visible(line["id"]),
+        "problem": lambda line: output.visible(line["id"], 80),
         "answer": lambda line: output.DASH if line["answer"] is None else output.visible(line["answer"]),
         "confidence": lambda line: f"{line['confidence']:.4f}",
         **secondary,
         "p-value": lambda line: f"{line['p_value']:.4f}",
-        "paths per answer": lambda line: ", ".join(
-            f"{output.visible(key, 20)} ×{paths}" for key, paths in list(line["support"].items())[:4]
-        ),
+        "paths per answer": _votes,
     }
     output.table_of(title, lines[:_SHOWN], columns)
     if len(lines) > _SHOWN:
@@ -73,6 +71,14 @@ def run(
     output.say(f"Answered {n_answered} of {len(lines)} ({share}), abstained on the rest.", rule.promise)
     output.warn(decided.notes())
     output.wrote(out)
+
+
+def _votes(line: dict[str, Any]) -> str:
+    """How many paths gave each answer, and how many none."""
+    shown, hidden = list(line["support"].items())[:4], list(line["support"].items())[4:]
+    votes = [f"{output.visible(key, 20)} ×{paths}" for key, paths in shown]
+    votes += [f"others ×{sum(paths for _, paths in hidden)}"] if hidden else []
+    return ", ".join([*votes, *([f"no answer ×{line['without_answer']}"] if line["without_answer"] else [])])
 
 
 def decision_line(decision: demur.Decision) -> dict[str, Any]:
@@ -84,6 +90,8 @@ def decision_line(decision: demur.Decision) -> dict[str, Any]:
         "answer": decision.answer,
         **{name: getattr(decision, name) for name in compared},
         "support": dict(decision.support),
+        "n_paths": decision.n_paths,
+        "without_answer": decision.without_answer,
         "shares": dict(decision.shares),
         **({} if decision.secondary is None else {"secondary": decision.secondary}),
         "explanation": decision.explanation,

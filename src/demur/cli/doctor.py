@@ -58,7 +58,7 @@ def run(
         output.say(f"It cannot be sampled from: {output.visible(why, 400)}")
     else:
         rows = [[name.replace("_", " "), "yes" if p["works"] else "no", p["means"]] for name, p in probes.items()]
-        title = f"{endpoint}, model {output.visible(backend.model)}"
+        title = f"{endpoint}, model {output.visible(backend.model, 80)}"
         output.table(title, ["probe", "works", "what it means"], rows)
         output.say("It can be sampled from." if works else "It cannot be sampled from.")
     if not works:

@@ -26,6 +26,9 @@ Examples:
 """
 
 
+_MUCH_UNSPENT = 0.1
+
+
 def run(
     file: options.Pools,
     alpha: options.Alpha = None,
@@ -97,6 +100,14 @@ def run(
         _show(facts, rule)
 
 
+def _threshold(point: dict[str, Any]) -> str:
+    """The mean over splits; in words where it says nothing."""
+    if not point["feasible"] or point["answered"]["mean"] == 0:
+        return "never answers"
+    mean, sd = point["threshold"]["mean"], point["threshold"]["sd"]
+    return "always answers" if mean == 0 and not sd > 0 else f"{mean:.4f}"
+
+
 def _show(facts: dict[str, Any], rule: demur.LabelRule) -> None:
     again = facts["duplicates"]
     output.say(
@@ -117,13 +128,13 @@ def _show(facts: dict[str, Any], rule: demur.LabelRule) -> None:
         "answered": mean_sd("answered"),
         "of those right": mean_sd("selective_accuracy"),
         "right, withheld": mean_sd("false_abstention"),
-        "threshold": lambda point: f"{point['threshold']['mean']:.4f}",
+        "threshold": _threshold,
         "splits without answers": lambda point: str(point["empty_splits"]),
     }
     if facts["unit"] == "cluster":
         columns = {**columns, "of all questions wrongly": mean_sd("confident_error_per_question")}
     points = facts["points"]
-    output.table_of("With abstention", points, columns)
+    output.table_of("With abstention", points, columns, only_if_said=["splits without answers"])
     means = [(point["alpha"], point["answered"]["mean"], point["selective_accuracy"]["mean"]) for point in points]
     plot_frontier(facts["frontier"], means)
     output.warn(facts["warnings"])
@@ -133,6 +144,15 @@ def _show(facts: dict[str, Any], rule: demur.LabelRule) -> None:
         output.say(
             f"alpha {alpha:g}: {facts['n_cal']} calibration {facts['unit']}s are too few, so it abstains always."
         )
+    vote, score = facts["pipeline"]["vote"], facts["pipeline"].get("score", {}).get("name")
+    for point in points:
+        if point["unspent_by_ties"] >= _MUCH_UNSPENT * point["alpha"]:
+            output.say(
+                f"Ties leave {output.percent(point['unspent_by_ties'])} of the {output.percent(point['alpha'])} that "
+                f"alpha = {point['alpha']:g} allows unspent: votes of one confidence are answered together or not at "
+                "all, and a tie-break would tell them apart. "
+                f"Try {options.tie_breaks(score, vote.get('tie_break'))}."
+            )
     output.say(
         f"Confidence ranks a right vote above a wrong one {output.percent(facts['auroc'])} of the time; frontier AUC "
         f"{output.number(facts['frontier_auc'])} ({output.number(facts['frontier_auc_normalised'])} over its width), "

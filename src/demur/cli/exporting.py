@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import demur
 from demur.cli import output
-from demur.cli.options import Json, RunName, StorePlace, option
-from demur.cli.replacing import PARQUET, POOLS, refuse_overwriting
+from demur.cli.options import Json, RunName, StorePlace, Texts, option
+from demur.cli.replacing import refuse_overwriting, written_as
 from demur.errors import InvalidValue, StoreError
+
+if TYPE_CHECKING:
+    from demur.store import Run
 
 NAME = "export"
 HELP = """Write the pools of a run as JSON lines (plain or .gz), or as Parquet with one row per path.
+
+The file says what the run knows of itself: how paths were sampled and read, and what each score is. Whatever takes
+pools takes it in the run's place.
 
 Examples:
 
@@ -29,27 +35,43 @@ def run(
     store: StorePlace,
     out: Annotated[Path, option("--out", "FILE", "A .jsonl, .jsonl.gz or .parquet file.", "-o")],
     run_name: RunName = None,
-    texts: Annotated[bool, typer.Option("--texts/--no-texts", help="With the texts of the paths.")] = True,
-    partial: Annotated[bool, typer.Option("--partial", help="Pools that still lack paths, too.")] = False,
+    texts: Texts = True,
+    unfinished: Annotated[bool, typer.Option("--unfinished", help="Pools that still lack paths, too.")] = False,
     json: Json = False,
 ) -> None:
-    from demur.pools.jsonl import write_pools
-    from demur.pools.parquet import write_parquet
+    from demur.pools.files import WRITTEN, write_pools
 
-    refuse_overwriting(out, store, by=PARQUET if out.suffix == ".parquet" else POOLS)
-    if not out.name.endswith((".jsonl", ".jsonl.gz", ".parquet")):
+    refuse_overwriting(out, store, by=written_as(out))
+    if not out.name.endswith(WRITTEN):
         raise InvalidValue(f"name a .jsonl, .jsonl.gz or .parquet file to write, not {out}")
     with demur.Store(store) as opened:
         chosen = opened.run(run_name)
-        named = {name: v for name, v in chosen.description.sampling.items() if name in ("model", "temperature")}
-        pools = [
-            replace(pool, problem=replace(pool.problem, extra={**named, **pool.problem.extra}))
-            for pool in chosen.pools(with_texts=texts, complete=not partial)
-        ]
-    if not pools:
+        source = demur.PoolSource(
+            _pools(chosen, texts=texts, unfinished=unfinished), chosen.description, chosen.known_scorers()
+        )
+    if not source.pools:
         raise StoreError(f"the run {chosen.name!r} holds no whole pool yet")
-    (write_parquet if out.suffix == ".parquet" else write_pools)(pools, out)
+    write_pools(source, out)
+    facts = {"run": chosen.name, "problems": len(source.pools), "scores": source.score_names, "file": str(out)}
     if json:
-        output.emit({"run": chosen.name, "problems": len(pools), "file": str(out)})
+        output.emit(facts)
     else:
-        output.say(f"Wrote {len(pools)} problems to {out}.")
+        output.say(f"Wrote {len(source.pools)} problems to {out}; scores: {', '.join(source.score_names) or 'none'}.")
+
+
+def _pools(run: Run, *, texts: bool, unfinished: bool) -> list[demur.Pool]:
+    """The pools of a run; problems name model and temperature, and paths the flags of their scores."""
+    from demur.pools.files import FLAGS
+
+    named = {name: v for name, v in run.description.sampling.items() if name in ("model", "temperature")}
+    flagged, pools = run.flagged(), []
+    for pool in run.pools(with_texts=texts, complete=not unfinished):
+        problem = replace(pool.problem, extra={**named, **pool.problem.extra})
+        paths = [
+            path
+            if (flags := flagged.get((problem.id, place))) is None
+            else replace(path, extra={**path.extra, FLAGS: flags})
+            for place, path in enumerate(pool.paths)
+        ]
+        pools.append(demur.Pool(problem, tuple(paths)))
+    return pools

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import demur
 from demur.cli import output
-from demur.cli.options import Json, RunPlace, argument, option
+from demur.cli.options import Json, NewRun, RunPlace, argument
 from demur.errors import PoolFileError, StoreError
 
 if TYPE_CHECKING:
     from demur.store import PlacedPath
 
 NAME = "import"
-HELP = """Put recorded pools into a run: from JSON lines (plain or .gz) or Parquet.
+HELP = """Put recorded pools into a run: from JSON lines (plain or .gz), Parquet, or CSV with one row per path.
 
-Importing the same file again adds nothing; importing another adds its problems.
+What the file says of itself, as one that `demur export` wrote does, the run says too. Importing the same file again
+adds nothing; importing another adds its problems.
 
 Example: `demur import pools.jsonl -o runs/recorded.db`
 """
@@ -25,21 +27,22 @@ _BATCH = 8000
 
 
 def run(
-    file: Annotated[Path, argument("FILE", "Pool file or .parquet.")],
+    file: Annotated[Path, argument("FILE", "Pool file: JSON lines, .parquet or .csv.")],
     out: RunPlace,
-    run_name: Annotated[str, option("--run", "NAME", "Name of the run.")] = "run",
+    run_name: NewRun = "run",
     json: Json = False,
 ) -> None:
-    from demur.descriptions import Description
     from demur.pools.fields import named_sampling
-    from demur.pools.jsonl import read_pools
-    from demur.pools.parquet import read_parquet
+    from demur.pools.files import flag_of, source_of_file
     from demur.store import PathScore, PlacedPath
+    from demur.store.scores import IMPORTED
 
-    pools = read_parquet(file) if file.suffix == ".parquet" else read_pools(file)
+    source = source_of_file(file)
+    pools, known = source.pools, source.description
     _refuse_other_scores(pools)  # before anything is written
     with demur.Store(out, create=True) as store:
-        chosen = store.open_run(run_name, Description(sampling=named_sampling(pools)), None)
+        described = replace(known, sampling={**named_sampling(pools), **known.sampling})
+        chosen = store.open_run(run_name, described, None)
         before = chosen.summary()["paths"]
         _refuse_other_paths(pools, chosen.pools(with_texts=True, complete=False), run_name)
         chosen.add_problems([pool.problem for pool in pools])
@@ -47,18 +50,31 @@ def run(
         placed = [
             PlacedPath(numbers[pool.problem.id], place, path) for pool in pools for place, path in enumerate(pool.paths)
         ]
-        for batch in _batches(placed):
+        for batch in _batches([_without_flags(path) for path in placed]):
             chosen.save(batch)
-        for name in sorted({name for pool in pools for path in pool.paths for name in path.scores}):
-            scored = [(number, place, path.scores[name]) for number, place, path in placed if name in path.scores]
-            scores = [PathScore(number, place, float(value)) for number, place, value in scored]
-            chosen.save_scores(name, {"scorer": "imported"}, scores)
+        for name in source.score_names:
+            scores = [
+                PathScore(number, place, float(path.scores[name]), flag_of(path.extra, name))
+                for number, place, path in placed
+                if name in path.scores
+            ]
+            chosen.save_scores(name, source.scorers.get(name, IMPORTED), scores)
         after = chosen.summary()
     new, names = after["paths"] - before, sorted(after["scores"])
     if json:
         output.emit({"run": run_name, "problems": len(pools), "new_paths": new, "scores": names})
     else:
         output.say(f"{len(pools)} problems, {new} new paths; scores: {', '.join(names) or 'none'}.")
+
+
+def _without_flags(placed: PlacedPath) -> PlacedPath:
+    """A path whose flags stand with its scores, as a run has them."""
+    from demur.pools.files import FLAGS, flag_of
+
+    if not any(flag_of(placed.path.extra, name) for name in placed.path.scores):
+        return placed
+    kept = {name: value for name, value in placed.path.extra.items() if name != FLAGS}
+    return placed._replace(path=replace(placed.path, extra=kept))
 
 
 def _batches(placed: Sequence[PlacedPath]) -> Iterator[Sequence[PlacedPath]]:

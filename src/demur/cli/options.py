@@ -14,6 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import demur
+from demur.cli.completion import (
+    GUARANTEES,
+    NORMALISERS,
+    RELATIONS,
+    TASKS,
+    TIE_BREAKS,
+    WEIGHTS,
+    among,
+    score_names,
+)
 from demur.cli.output import mention as mention
 from demur.cli.output import say_in_the_end
 from demur.errors import InvalidValue
@@ -25,9 +35,9 @@ Text = str | None
 _LEVEL = re.compile(r"[0-9]{0,18}\.?[0-9]{1,18}(e-?[0-9]{1,2})?|[0-9]{1,18}/[0-9]{1,18}")
 
 
-def option(flag: str, metavar: str, text: str, *more: str, parser: Any = None) -> Any:
-    """An option that takes a value; `more` are other names of its flag."""
-    return typer.Option(flag, *more, metavar=metavar, help=text, parser=parser)
+def option(flag: str, metavar: str, text: str, *more: str, parser: Any = None, offers: Any = None) -> Any:
+    """An option that takes a value; `more` are other names of its flag, `offers` says what Tab completes it to."""
+    return typer.Option(flag, *more, metavar=metavar, help=text, parser=parser, autocompletion=offers)
 
 
 def level(text: str) -> str:
@@ -43,45 +53,49 @@ def tolerance(text: str) -> str:
     return text
 
 
-def argument(metavar: str, text: str) -> Any:
+def argument(metavar: str, text: str, offers: Any = None) -> Any:
     """An argument that must be given."""
-    return typer.Argument(metavar=metavar, help=text, show_default=False)
+    return typer.Argument(metavar=metavar, help=text, show_default=False, autocompletion=offers)
 
 
 Pools = Annotated[
-    str, argument("POOLS", "Pool file (JSON lines, plain or .gz), or a run: a .db file or postgresql:// address.")
+    str,
+    argument("POOLS", "Pool file (.jsonl, .jsonl.gz, .parquet, .csv), or a run: a .db file or postgresql:// address."),
 ]
 Config = Annotated[Path | None, option("--config", "FILE", "Configuration to use.  [default: demur.toml, if there]")]
 StorePlace = Annotated[str, argument("STORE", "A .db file, or a postgresql:// address.")]
 RunPlace = Annotated[str, option("--out", "RUN", "A .db file, or a postgresql:// address.", "-o")]
 RunName = Annotated[Text, option("--run", "NAME", "Which run of the store.  [default: the only one]")]
+NewRun = Annotated[str, option("--run", "NAME", "Name of the run.")]
+Texts = Annotated[bool, typer.Option("--texts/--no-texts", help="With the texts of the paths.")]
 AnswerField = Annotated[Text, option("--answer-field", "NAME", "Path field that holds the answer.  [default: answer]")]
 Missing = Annotated[list[str] | None, option("--missing", "VALUE", "A spelling of 'no answer'; repeatable.")]
 _RELATIONS = (
     "When two answers are the same: mathematics, text, choice, auto, plain, json or tool-calls; `json:RULES.json` and "
     "`tool-calls:RULES.json` by the schema and rules of a file.  [default: by each problem's task]"
 )
-Relation = Annotated[Text, option("--relation", "NAME", _RELATIONS)]
+Relation = Annotated[Text, option("--relation", "NAME", _RELATIONS, offers=among(RELATIONS))]
 _TASKS = (
     "The task of all problems, whatever they name: math, qa, mc, plain, or a data set's name (gsm8k, hotpotqa, mmlu).  "
     "[default: as each problem says, else auto]"
 )
-Task = Annotated[Text, option("--task", "NAME", _TASKS)]
+Task = Annotated[Text, option("--task", "NAME", _TASKS, offers=among(TASKS))]
 _LABEL_SET = "Labels that are chosen, where options have no letters: `--labels True,False,Uncertain`."
 LabelSet = Annotated[Text, option("--labels", "NAMES", _LABEL_SET)]
 _SCORES = (
     "Score of the paths, `scores[NAME]`; a dotted name (`.logprob`, `meta.judge`) is another field of the path. "
     "Without it: the majority vote."
 )
-Score = Annotated[Text, option("--score", "NAME", _SCORES)]
+Score = Annotated[Text, option("--score", "NAME", _SCORES, offers=score_names)]
 _NORMALISERS = (
     "none, pool_z, pool_minmax, rank, fixed_affine:CENTER,SCALE or fixed_sigmoid:CENTER,SCALE.  "
     "[default: the score's own, or none]"
 )
-Normaliser = Annotated[Text, option("--normaliser", "SPEC", _NORMALISERS)]
+Normaliser = Annotated[Text, option("--normaliser", "SPEC", _NORMALISERS, offers=among(NORMALISERS))]
 _WEIGHTS = "uniform, linear or exponential:BETA.  [default: exponential:1 with a score, else uniform]"
-Weight = Annotated[Text, option("--weight", "SPEC", _WEIGHTS)]
-TieBreak = Annotated[Text, option("--tie-break", "SPEC", "Secondary key: mean_score, jitter:SEED or column:FIELD.")]
+Weight = Annotated[Text, option("--weight", "SPEC", _WEIGHTS, offers=among(WEIGHTS))]
+_TIES = "Secondary key: mean_score, jitter:SEED or column:FIELD."
+TieBreak = Annotated[Text, option("--tie-break", "SPEC", _TIES, offers=among(TIE_BREAKS))]
 DropUnscored = Annotated[
     bool, typer.Option("--drop-unscored", help="Leave out pools with a path that has no score; in use they abstain.")
 ]
@@ -102,7 +116,9 @@ _SHARE = "Promise alpha for all but this share of calibration sets."
 Delta = Annotated[Any, option("--delta", "D", _SHARE, parser=level)]
 _SMOOTHED = "Spend alpha exactly, with one random draw of the rank (fresh, or from --seed)."
 Smoothed = Annotated[bool, typer.Option("--smoothed", help=_SMOOTHED)]
-PolicyFile = Annotated[Path, option("--policy", "POLICY", "A file that `calibrate` wrote.")]
+_POLICY = "A file that `calibrate` wrote."
+PolicyFile = Annotated[Path, option("--policy", "POLICY", _POLICY)]
+MaybePolicyFile = Annotated[Path | None, option("--policy", "POLICY", _POLICY)]
 _POINT = "Which operating point.  [default: the smallest alpha]"
 OneAlpha = Annotated[Any, option("--alpha", "A", _POINT, parser=level)]
 _PARTIAL = "Leave out the problems of a run that still lack paths, which may not be a random part of them."
@@ -110,7 +126,7 @@ Partial = Annotated[bool, typer.Option("--partial", help=_PARTIAL)]
 _KEYS = "Sign and check policies with the key in this file: at least 32 bytes, such as `openssl rand -hex 32` gives."
 KeyFile = Annotated[Path | None, option("--key-file", "FILE", _KEYS)]
 _WHICH = "Which guarantee, where a policy holds several for one alpha."
-GuaranteeName = Annotated[Text, option("--guarantee", "NAME", _WHICH)]
+GuaranteeName = Annotated[Text, option("--guarantee", "NAME", _WHICH, offers=among(GUARANTEES))]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of every random draw.  [default: 0]")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
@@ -189,11 +205,13 @@ def label_rule(
 def read_ids(file: Path) -> list[str]:
     """Ids of problems, one per line; of a pool or question file, its ids."""
     from demur.files import strict_json
+    from demur.files.headers import is_header
     from demur.files.inputs import text_of
 
     lines = [line.strip() for line in text_of(file, InvalidValue).splitlines() if line.strip()]
     try:
-        return [str(strict_json.parse(line)["id"]) if line.startswith("{") else line for line in lines]
+        records = [strict_json.parse(line) if line.startswith("{") else {"id": line} for line in lines]
+        return [str(record["id"]) for record in records if not is_header(record)]
     except (ValueError, KeyError) as error:
         raise InvalidValue(f"cannot read ids of problems from {file}: {error}") from None
 
@@ -252,6 +270,11 @@ def tell_comparison(voted: demur.VotedPools) -> None:
         raise InvalidValue("no verdict is about an answer in this file", "ask for them with `demur judge-labels`")
     if voted.table is not None:
         say_in_the_end(voted.table.comparison())
+
+
+def tie_breaks(score: str | None, tie_break: str | None) -> str:
+    """What to try against ties, in terms of flags."""
+    return "--tie-break mean_score" if score is not None and tie_break is None else "--tie-break jitter:0"
 
 
 def _needs_facts(fields: demur.FieldChoice) -> bool:

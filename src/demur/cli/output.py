@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import shutil
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +15,7 @@ import typer
 from demur.errors import DemurError
 
 DASH = "–"
+_NARROWEST, _OF_PIPES = 40, 160
 Columns = Mapping[str, Callable[[Any], str]]
 """Of a table: titles, and what each shows of an item."""
 
@@ -43,27 +47,36 @@ def number(value: float) -> str:
     return DASH if not math.isfinite(value) else f"{value:.4g}"
 
 
-def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; the first column is text, the others are figures."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, keys: int = 1) -> None:
+    """Print a table that fits the terminal; columns of figures are set to the right, the first `keys` name the rows."""
+    from demur.cli.tables import laid_out
 
-    grid = Table(title=Text(harmless(title), style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for position, name in enumerate(header):
-        grid.add_column(Text(harmless(name)), justify="left" if position == 0 else "right", overflow="fold")
-    for row in rows:
-        grid.add_row(*(Text(harmless(cell)) for cell in row))
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 160  # a pipe has no width to fit into; folded figures would be harder to read
-    console.print(grid)
+    shown = laid_out(list(map(harmless, header)), [list(map(harmless, row)) for row in rows], width(), keys=keys)
+    if title:
+        typer.echo("\n" + typer.style(harmless(title), bold=True))
+    for block in shown.blocks:
+        typer.echo("\n" + "\n".join(block))
+    if shown.legend:
+        say("", *(f"{short} is {name}" for short, name in shown.legend.items()))
+    typer.echo()
 
 
-def table_of(title: str, items: Iterable[Any], columns: Columns) -> None:
-    """Print a table with one row per item."""
-    table(title, list(columns), [[shown(item) for shown in columns.values()] for item in items])
+def width() -> int:
+    """How wide text may be: as the terminal is, or as COLUMNS says. A pipe has no width to fit into."""
+    said = os.environ.get("COLUMNS", "")
+    if said.isdigit() and int(said) > 0:
+        return max(int(said), _NARROWEST)
+    return max(shutil.get_terminal_size().columns, _NARROWEST) if sys.stdout.isatty() else _OF_PIPES
+
+
+def table_of(title: str, items: Iterable[Any], columns: Columns, *, only_if_said: Sequence[str] = ()) -> None:
+    """Print a table with one row per item; columns that are only there if they say something are left out if not."""
+    cells = [[shown(item) for shown in columns.values()] for item in items]
+    mute = {
+        at for at, name in enumerate(columns) if name in only_if_said and all(row[at] in (DASH, "0") for row in cells)
+    }
+    kept = [at for at in range(len(columns)) if at not in mute]
+    table(title, [list(columns)[at] for at in kept], [[row[at] for at in kept] for row in cells])
 
 
 _FLAGS = {

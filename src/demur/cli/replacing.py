@@ -29,6 +29,11 @@ def refuse_overwriting(out: Path | None, *inputs: str | Path | None, by: str) ->
         )
 
 
+def written_as(out: Path | None) -> str:
+    """The kind of a file that pools go to, by its name."""
+    return PARQUET if out is not None and out.suffix == ".parquet" else POOLS
+
+
 def refuse_foreign(place: Path) -> None:
     """Raise where a table or figure would take the place of a store, a policy or pools."""
     there = kind_of(place) if place.is_file() else None
@@ -58,5 +63,6 @@ def kind_of(path: Path) -> str | None:
     if text.startswith("{") and '"format": "demur-policy"' in text[:200]:
         return POLICY
     if line.startswith('{"'):
-        return POOLS if '"paths":' in line or '"question":' in line else LINES
+        named = '"paths":', '"question":', '"format": "demur-pools"'
+        return POOLS if any(name in line for name in named) else LINES
     return _OTHER

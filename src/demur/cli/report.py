@@ -15,8 +15,8 @@ from demur.files.atomic import atomic_file
 NAME = "report"
 HELP = """Write one self-contained HTML page: what the score is worth, what to expect at each alpha, and every question.
 
-With `--policy` the page is about that policy; without, one is calibrated (for alpha 0.05 and 0.1, unless told) on half
-of the problems and shown on the other half. It needs no network and no server: mail it, print it, open it on a phone.
+With `--policy` the page is about that policy; without, one is calibrated on half of the problems and shown on
+the other half. It needs no network and no server: mail it, print it, open it on a phone.
 
 Examples:
 
@@ -29,7 +29,7 @@ Examples:
 def run(
     file: options.Pools,
     out: Annotated[Path, options.option("--out", "FILE", "The page.", "-o")] = Path("report.html"),
-    policy: Annotated[Path | None, options.option("--policy", "POLICY", "Report on this policy.")] = None,
+    policy: options.MaybePolicyFile = None,
     key_file: options.KeyFile = None,
     alpha: options.Alpha = None,
     delta: options.Delta = None,
@@ -54,7 +54,7 @@ def run(
     config: options.Config = None,
     hold_out: Annotated[float, typer.Option(metavar="SHARE", help="Share to show results on.")] = 0.5,
     title: Annotated[str | None, typer.Option("--title", help="Title of the page.  [default: the file's name]")] = None,
-    texts: Annotated[bool, typer.Option("--texts/--no-texts", help="Show the texts of paths.")] = True,
+    texts: options.Texts = True,
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     seed: options.Seed = None,
     json: options.Json = False,
@@ -90,7 +90,7 @@ def run(
         kept = (drop_unscored, fill_unscored, fitted_on, task, labels)
         flags = options.VoteFlags(score, normaliser, weight, tie_break, answer_field, missing, relation, *kept)
         source, voted = flags.vote(file, run_name, config, rule, texts=texts, partial=partial)
-        guarantees = options.guarantees_of(alpha or [0.05, 0.1], delta, False, seed)
+        guarantees = options.guarantees_of(alpha, delta, False, seed)
         loaded = demur.calibrate(voted, guarantee=guarantees, hold_out=hold_out, seed=seed or 0)
     facts = report_facts(source, voted, loaded, title=title or Path(file).name, texts=texts)
     page = page_of(facts)
@@ -101,12 +101,15 @@ def run(
         raise InvalidValue(f"cannot write {out}: {error.strerror or error}") from None
     told = {"report": str(out), "questions": len(voted), "n": loaded.n, "n_test": facts["n_test"]}
     told |= {"bytes": len(page.encode()), "warnings": facts["warnings"]}
+    told["tie_notes"] = [note for rule in loaded.points if (note := loaded.tie_note(rule))]
     if show:
         _open_in_browser(out)
     if json:
         output.emit(told)
         return
     output.warn(facts["warnings"])
+    remedy = options.tie_breaks(loaded.score, loaded.pipeline["vote"]["tie_break"])
+    output.say(*(f"{note} Try {remedy}." for note in told["tie_notes"]))
     output.say(
         f"Wrote {out}: {len(voted)} questions, calibrated on {loaded.n}, "
         + (f"shown on {facts['n_test']} others." if facts["n_test"] else "with no labelled others to show it on.")

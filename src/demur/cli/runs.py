@@ -42,5 +42,5 @@ def run(store: StorePlace, run_name: RunName = None, json: Json = False) -> None
 def _row(summary: dict[str, Any]) -> list[str]:
     known, counts = summary["pipeline"], ("problems", "pools", "paths", "with_answer", "with_logprobs", "tokens")
     model, task = known.get("sampling", {}).get("model", output.DASH), known.get("answers", {}).get("task", output.DASH)
-    shown = [output.visible(text) for text in (summary["run"], model, task)]
+    shown = [output.visible(text, 80) for text in (summary["run"], model, task)]
     return [*shown, *(str(summary[name]) for name in counts), ", ".join(summary["scores"]) or output.DASH]

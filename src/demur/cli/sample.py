@@ -11,7 +11,20 @@ import typer
 
 import demur
 from demur.cli import output, sampling_options
-from demur.cli.options import Config, Json, LabelSet, RunPlace, Text, argument, label_names, mention, option
+from demur.cli.completion import DATASETS, TASKS, among
+from demur.cli.options import (
+    Config,
+    Json,
+    LabelSet,
+    NewRun,
+    RunPlace,
+    Seed,
+    Text,
+    argument,
+    label_names,
+    mention,
+    option,
+)
 from demur.cli.progress import Meter, duration, stop_on_sigterm
 from demur.errors import InvalidValue
 
@@ -34,12 +47,13 @@ _DATASETS = (
     "gsm8k, math, math-hard, hotpotqa, mmlu, mmlu-pro; builtin:addition, builtin:capitals, builtin:word-problems; or a "
     "file of questions."
 )
+_TASK = "math, qa, mc or a data set's name, where the questions do not say."
 
 
 def run(
-    dataset: Annotated[str, argument("DATASET", _DATASETS)],
+    dataset: Annotated[str, argument("DATASET", _DATASETS, offers=among(DATASETS))],
     out: RunPlace,
-    run_name: Annotated[str, option("--run", "NAME", "Name of the run in the store.")] = "run",
+    run_name: NewRun = "run",
     model: sampling_options.Model = None,
     base_url: sampling_options.BaseUrl = None,
     backend: sampling_options.BackendName = None,
@@ -55,14 +69,12 @@ def run(
     answer_marker: sampling_options.AnswerMarker = None,
     labels: LabelSet = None,
     logprobs: sampling_options.Logprobs = None,
-    task: Annotated[
-        Text, option("--task", "NAME", "math, qa, mc or a data set's name, where the questions do not say.")
-    ] = None,
+    task: Annotated[Text, option("--task", "NAME", _TASK, offers=among(TASKS))] = None,
     split: Annotated[Text, typer.Option("--split", help="Split of a dataset from the hub.")] = None,
     level: Annotated[int | None, typer.Option("--level", help="One level of MATH.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="At most so many problems.")] = None,
     shuffle: Annotated[int | None, option("--shuffle", "SEED", "In a random order.")] = None,
-    seed: sampling_options.PathSeed = None,
+    seed: Seed = None,
     concurrency: sampling_options.Concurrency = None,
     patience: sampling_options.Patience = None,
     answer_seconds: sampling_options.AnswerSeconds = None,

@@ -17,7 +17,6 @@ Model = Annotated[Text, option("--model", "NAME", "Model of the endpoint, or a G
 _BACKEND = "Sample by a backend that an installed package brings; `demur doctor --plugins` lists them."
 BackendName = Annotated[Text, option("--backend", "NAME", _BACKEND)]
 BackendSet = Annotated[list[str] | None, option("--backend-set", "KEY=VALUE", "A setting of that backend; repeatable.")]
-PathSeed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of the paths.  [default: 0]")]
 Paths = Annotated[int | None, typer.Option("--paths", "-m", help="Paths per problem.  [default: 16]")]
 Temperature = Annotated[float | None, typer.Option("--temperature", help="[default: 0.8]")]
 TopP = Annotated[float | None, typer.Option("--top-p", help="Cut the distribution's tail.  [default: 1, nothing cut]")]
@@ -25,9 +24,9 @@ _LONGEST = "Longest path.  [default: 1024; 48 for a model in this process]"
 MaxTokens = Annotated[int | None, typer.Option("--max-tokens", help=_LONGEST)]
 Stop = Annotated[list[str] | None, typer.Option("--stop", help="End a path at this text; repeatable.")]
 PromptName = Annotated[Text, option("--prompt", "NAME|FILE", "Prompt by name, or a TOML file.  [default: the task's]")]
-_READ = "Read answers by package.module:function or a regular expression."
+_READ = "Read texts by package.module:function, or a regular expression."
 Extract = Annotated[Text, option("--extract", "SPEC", _READ)]
-_MARKER = "Words behind which the prompt asks for the answer; repeatable."
+_MARKER = "Words behind which texts have their answer, where the prompt asks for them; repeatable."
 AnswerMarker = Annotated[list[str] | None, option("--answer-marker", "TEXT", _MARKER)]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Most requests at once.  [default: 32]")]
 _AWAY = "How long nothing may come from the endpoint.  [default: 300; 5 where nothing ever answered]"

@@ -10,6 +10,7 @@ import typer
 
 import demur
 from demur.cli import options, output
+from demur.cli.completion import SCORES, among
 from demur.cli.progress import Meter, duration, stop_on_sigterm
 from demur.cli.sampling_options import ScorerSet, TrustAddress, scorer_flags
 from demur.errors import DemurError, InvalidValue, ScoringError, StoreError
@@ -45,7 +46,9 @@ _MANY_FLOORS = 0.2
 
 def run(
     store: Annotated[str, options.argument("RUN", "A .db file or postgresql:// address; with --list, or a pool file.")],
-    score: Annotated[list[str] | None, options.option("--score", "NAME", "A score; repeatable.")] = None,
+    score: Annotated[
+        list[str] | None, options.option("--score", "NAME", "A score; repeatable.", offers=among(SCORES))
+    ] = None,
     settings: ScorerSet = None,
     trust_address: TrustAddress = None,
     listing: Annotated[
@@ -81,7 +84,10 @@ def run(
     if forget is not None:
         with demur.Store(store) as opened:
             dropped = opened.run(run_name).forget_score(forget)
-        output.say(f"Dropped the score {output.visible(forget)} of {dropped} paths.")
+        if json:
+            output.emit({"forgotten": forget, "paths": dropped})
+        else:
+            output.say(f"Dropped the score {output.visible(forget)} of {dropped} paths.")
         return
     if not score:
         raise InvalidValue("name what to score with --score, or see what is there with --list")
@@ -211,9 +217,13 @@ def _list(
     partial: bool,
     json: bool,
 ) -> None:
+    from demur.pools.fields import read_table
+
     facts = choice.answer_field != "answer"
     source = demur.read_pools(place, run_name, facts=facts, partial=partial, say=options.mention)
     summaries = demur.compare_scores(source, choice, normaliser=normaliser)
+    if any(one.name is None for one in summaries):  # votes were held, so it is said how answers were compared
+        output.say_in_the_end(read_table(source.pools, source.as_read(choice)).comparison())
     if json:
         rows = []
         for one in summaries:
@@ -222,7 +232,9 @@ def _list(
         output.emit({"pools": len(source.pools), "scores": rows})
         return
     n_paths = sum(len(pool.paths) for pool in source.pools)
-    output.table_of(f"Scores of {len(source.pools)} pools, {n_paths} paths", summaries, _COLUMNS)
+    output.table_of(
+        f"Scores of {len(source.pools)} pools, {n_paths} paths", summaries, _COLUMNS, only_if_said=["flagged"]
+    )
     for one in summaries:
         output.warn(one.warnings)
         if one.missing:
@@ -250,7 +262,7 @@ def _flags(summary: ScoreSummary) -> str:
 
 
 _COLUMNS: output.Columns = {
-    "score": lambda one: output.visible(one.title),
+    "score": lambda one: output.visible(one.title, 80),
     "paths": lambda one: output.DASH if one.name is None else str(one.paths),
     "lowest": lambda one: output.number(one.low),
     "highest": lambda one: output.number(one.high),

@@ -10,38 +10,43 @@ import typer
 import demur
 from demur.cli import output
 from demur.cli.options import Json, Seed, option
-from demur.cli.replacing import POOLS, refuse_overwriting
+from demur.cli.replacing import refuse_overwriting, written_as
+from demur.cli.sampling_options import Paths
 
 NAME = "simulate"
 HELP = """Write simulated pools with a known truth, to try everything without a model.
 
 Example: `demur simulate -o pools.jsonl && demur calibrate pools.jsonl --score simulated`
 """
+_PATHS = 16
 
 
 def run(
-    out: Annotated[Path, option("--out", "FILE", "Where to write (.jsonl or .jsonl.gz).", "-o")],
+    out: Annotated[Path, option("--out", "FILE", "A .jsonl, .jsonl.gz or .parquet file.", "-o")],
     problems: Annotated[int, typer.Option("--problems", "-n", help="How many problems.")] = 4000,
-    paths: Annotated[int, typer.Option("--paths", "-m", help="Paths per problem.")] = 16,
+    paths: Paths = None,
     separation: Annotated[float, typer.Option(help="How much higher right paths score, in standard deviations.")] = 0.7,
-    missing: Annotated[float, typer.Option(help="Share of paths without an answer.")] = 0.02,
+    without_answer: Annotated[float, typer.Option(help="Share of paths without an answer.")] = 0.02,
     seed: Seed = None,
     json: Json = False,
 ) -> None:
-    from demur.pools.jsonl import write_pools
+    from demur.pools.files import write_pools
     from demur.pools.simulated import SCORE
 
-    refuse_overwriting(out, by=POOLS)
-    drawn = demur.simulate_pools(problems, n_paths=paths, seed=seed or 0, separation=separation, missing=missing)
-    write_pools(drawn.pools(), out)
+    refuse_overwriting(out, by=written_as(out))
+    n_paths = _PATHS if paths is None else paths
+    drawn = demur.simulate_pools(
+        problems, n_paths=n_paths, seed=seed or 0, separation=separation, missing=without_answer
+    )
+    write_pools(demur.PoolSource(drawn.pools()), out)
     right = (drawn.answers == drawn.gold[:, None]).tolist()
     single_path, oracle = demur.baselines.single_path(right), demur.baselines.oracle(right)
     if json:
-        facts = {"file": str(out), "problems": problems, "paths": paths, "score": SCORE, "seed": seed or 0}
+        facts = {"file": str(out), "problems": problems, "paths": n_paths, "score": SCORE, "seed": seed or 0}
         output.emit({**facts, "single_path": single_path, "oracle": oracle})
         return
     output.say(
-        f"Wrote {problems} problems with {paths} paths each to {out}; the score is called {SCORE!r}.\n"
+        f"Wrote {problems} problems with {n_paths} paths each to {out}; the score is called {SCORE!r}.\n"
         f"A single path is right {output.percent(single_path)} of the time; "
         f"in {output.percent(oracle)} of the problems some path is."
     )

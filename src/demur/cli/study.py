@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from demur.cli import output, replacing
+from demur.cli.completion import FIGURES, among
 from demur.cli.options import Json, Partial, argument, mention, option
 from demur.cli.progress import Meter, stop_on_sigterm
 from demur.cli.sampling_options import TrustAddress
@@ -27,7 +28,6 @@ Examples:
 
 `demur study study.toml -o results/mine --format png --format pdf --json`
 """
-_KINDS = ("svg", "png", "pdf")
 
 
 def run(
@@ -38,7 +38,9 @@ def run(
         option("--compute", "NAME", "A score that runs get besides; functions are named here; repeatable."),
     ] = None,
     trust_address: TrustAddress = None,
-    formats: Annotated[list[str] | None, option("--format", "KIND", "Figures as svg, png or pdf; repeatable.")] = None,
+    formats: Annotated[
+        list[str] | None, option("--format", "KIND", "Figures as svg, png or pdf; repeatable.", offers=among(FIGURES))
+    ] = None,
     figures: Annotated[bool, typer.Option("--figures/--no-figures", help="Draw figures.")] = True,
     partial: Partial = False,
     json: Json = False,
@@ -47,9 +49,9 @@ def run(
     from demur.study.tables import shown
 
     kinds = tuple(dict.fromkeys(["svg", *(formats or ())])) if figures else ()
-    unknown = [kind for kind in kinds if kind not in _KINDS]
+    unknown = [kind for kind in kinds if kind not in FIGURES]
     if unknown:
-        raise InvalidValue(f"figures come as {', '.join(_KINDS)}, not {unknown[0]!r}")
+        raise InvalidValue(f"figures come as {', '.join(FIGURES)}, not {unknown[0]!r}")
     study = read_study(file, compute=compute or (), trust_address=trust_address or ())
     if partial:
         study = replace(study, cells=[replace(cell, partial=True) for cell in study.cells])
@@ -74,8 +76,10 @@ def run(
     else:
         for table in results.tables:
             if table.name == "grid" or table.name.startswith("main-"):
-                rows = [[output.visible(shown(value), 60) for value in row] for row in table.rows]
-                output.table(table.title, table.header, rows)
+                rows = [[output.visible(shown(value), 80) for value in row] for row in table.rows]
+                said = [at for at in range(len(table.header)) if any(row[at] for row in rows)]
+                header = [table.header[at] for at in said]
+                output.table(table.title, header, [[row[at] for at in said] for row in rows], keys=2)
         output.say(*(f"note: {note}" for note in results.notes))
         for name, reason in results.failed.items():
             output.say(f"failed: {output.visible(name, 80)}: {output.visible(reason, 300)}")

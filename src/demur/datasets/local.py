@@ -10,6 +10,7 @@ from typing import Any
 
 from demur.datasets import formats
 from demur.errors import DatasetError
+from demur.files.headers import is_header
 from demur.files.inputs import text_of
 from demur.files.strict_json import NotJson, RepeatedKey, parse
 from demur.records import Problem
@@ -35,7 +36,8 @@ def _kind(path: Path) -> str | None:
 
 def _read(path: Path, stem: str) -> list[Problem]:
     text = text_of(path, DatasetError)
-    records = list(_csv(text, path) if _kind(path) == ".csv" else _json(text, path))
+    placed = _csv(text, path) if _kind(path) == ".csv" else _json(text, path)
+    records = [(where, record) for where, record in placed if not is_header(record)]
     if not records:
         raise DatasetError(f"{path} holds no records")
     for where, record in records:

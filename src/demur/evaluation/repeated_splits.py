@@ -83,6 +83,11 @@ class SplitResult:
         return self.law.mean
 
     @property
+    def unspent_by_ties(self) -> float:
+        """By how much that mean is smaller because votes tie; a tie-break would tell them apart."""
+        return max(0.0, self.law.mean_without_ties - self.law.mean)
+
+    @property
     def expected_sd(self) -> float:
         """Its exact standard deviation, of one split."""
         return self.law.sd
@@ -102,7 +107,7 @@ class SplitResult:
     def document(self) -> dict[str, Any]:
         """As plain values."""
         rates = ("confident_error", "answered", "selective_accuracy", "false_abstention", "threshold")
-        exact = ("expected_confident_error", "expected_sd", "z", "p_value")
+        exact = ("expected_confident_error", "unspent_by_ties", "expected_sd", "z", "p_value")
         every = self.confident_error_per_question
         promised = {**self.guarantee.parameters(), "alpha": self.alpha, "guarantee": self.guarantee.name}
         return {

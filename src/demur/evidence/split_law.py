@@ -59,6 +59,11 @@ class SplitLaw:
         return float(np.dot(self.counts, np.arange(len(self.counts)))) / self.n_test
 
     @cached_property
+    def mean_without_ties(self) -> float:
+        """What the mean would be if no two wrong rows had one confidence: rows that are right do not matter to it."""
+        return SplitLaw(self.k, self.n_cal, self.total, np.ones(int(self.wrong.sum()), dtype=np.int64)).mean
+
+    @cached_property
     def sd(self) -> float:
         """The standard deviation of J / N: of the error rate in one split."""
         distance = np.arange(len(self.counts)) / self.n_test - self.mean

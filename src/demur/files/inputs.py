@@ -22,7 +22,7 @@ _NOT_TEXT = {
     b"\xff\xfe": "it is UTF-16 text; save it as UTF-8",
     b"\xfe\xff": "it is UTF-16 text; save it as UTF-8",
     b"\x1f\x8b": "it is gzipped; give it a name that ends in .gz",
-    b"PAR1": "it is a Parquet file, which `demur import` reads",
+    b"PAR1": "it is a Parquet file; as pools it is read under a name that ends in .parquet",
     b"PK\x03\x04": "it is a ZIP archive or a spreadsheet; save it as JSON lines or CSV",
     b"SQLite format 3\x00": "it is a database: where a run is not taken, `demur export` makes a pool file of it",
 }

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from demur.errors import InvalidValue, StoreError
-from demur.pools import delimited, jsonl
+from demur.pools.files import source_of_file
 from demur.pools.frames import pools_of_frame
 from demur.pools.source import PoolSource, Say
-from demur.records import Pool
 
 if TYPE_CHECKING:
     from demur.store import Run
@@ -42,41 +41,13 @@ def read_pools(
     named = os.fspath(source)
     if not is_store(named):
         _refuse_run(run, f"{named} is a pool file")
-        return PoolSource(_pools_of_file(named, columns))
+        return source_of_file(named, columns)
     if columns:
         raise InvalidValue(f"{named} is a store, whose runs have no columns of their own", "leave {columns} out")
     from demur.store import Store  # a pool file does not wait for a database library
 
     with Store(named) as store:
         return source_of_run(store.run(run), facts=facts, texts=texts, partial=partial, say=say)
-
-
-def write_pools(source: PoolSource, target: str | os.PathLike[str]) -> None:
-    """Write pools as JSON lines, CSV or Parquet, as the name ends; the file appears only when it is whole."""
-    name = os.fspath(target)
-    if name.endswith(".parquet"):
-        from demur.pools.parquet import write_parquet
-
-        write_parquet(source.pools, target)
-    elif name.endswith(delimited.ENDINGS):
-        delimited.write_csv(source.pools, target)
-    elif name.endswith((".jsonl", ".jsonl.gz")):
-        jsonl.write_pools(source.pools, target)
-    else:
-        raise InvalidValue(f"name a .jsonl, .jsonl.gz, .csv, .csv.gz or .parquet file to write, not {name}")
-
-
-def _pools_of_file(name: str, columns: Mapping[str, str] | None) -> Sequence[Pool]:
-    """The pools of a file: Parquet by how it begins, CSV by its name, and else JSON lines."""
-    if name.endswith(".parquet") or _begins(name, b"PAR1"):
-        from demur.pools.parquet import read_parquet
-
-        return read_parquet(name, columns)
-    if name.endswith(delimited.ENDINGS):
-        return delimited.read_csv(name, columns)
-    if columns:
-        raise InvalidValue(f"{name} is read as JSON lines, which have no columns", "leave {columns} out")
-    return jsonl.read_pools(name)
 
 
 def _refuse_run(run: str | None, told: str) -> None:
@@ -101,7 +72,7 @@ def source_of_run(
                 "sample the rest by running the same `demur sample` command again, or leave it out with {partial=True}",
             )
         say(f"note: {told} and are left out; {biased}")
-    return PoolSource(pools, run.description, run.scorers(), run.flags(), left_out=lacking)
+    return PoolSource(pools, run.description, run.known_scorers(), run.flags(), left_out=lacking)
 
 
 def is_store(place: str) -> bool:

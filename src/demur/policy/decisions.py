@@ -106,6 +106,7 @@ def decision_on(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen:
         threshold_key=threshold,
         secondary=vote.secondary,
         id=vote.id,
+        n_paths=vote.n_paths,
     )
 
 
@@ -130,6 +131,8 @@ def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int
     beyond = "above" if answered else "not above"
     head = "Answered" if answered else "Abstained"
     compared = f"confidence {vote.confidence:.4g} is {beyond} the threshold {threshold[0]:.4g}"
+    if answered and threshold[0] == 0:
+        compared = f"confidence {vote.confidence:.4g}, and at this alpha the policy always answers"
     if vote.secondary is not None and vote.confidence == threshold[0]:
         compared = (
             f"confidence {vote.confidence:.4g} ties with the threshold, and the secondary key {vote.secondary:.4g} "

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from demur.pools.source import PoolSource
     from demur.pools.voted_pools import VotedPools
 
+_MUCH_UNSPENT = 0.1
+"""The share of alpha from which on it is said that ties leave it unspent."""
 _NO_JITTER = "It has no jitter, for neither its question nor an id is known, and comes last among its equals."
 
 
@@ -279,10 +281,10 @@ class Policy(PolicyParts):
             expected = forecast(self.strata, rule)
             lines.append(f"alpha {rule.alpha:g} ({rule.guarantee.name.replace('_', ' ')}): {rule.promise}")
             if not rule.feasible:
-                lines.append(f"  abstains always: needs {rule.guarantee.n_needed()} calibration {self.unit}s")
+                lines.append(f"  never answers: needs {rule.guarantee.n_needed()} calibration {self.unit}s")
                 continue
             lines.append(
-                f"  answers above {rule.threshold:.4g}: expect {_show(expected.answered)} answered, "
+                f"  {rule.told}: expect {_show(expected.answered)} answered, "
                 f"{_show(expected.selective_accuracy_corrected)} of those right "
                 f"(at least {_show(expected.accuracy_at_least)} with 95 % confidence), "
                 f"{_show(expected.expected_confident_error)} of all {self.unit}s answered wrongly, "
@@ -292,8 +294,22 @@ class Policy(PolicyParts):
                 every = forecast(self.every_question, rule)
                 questions = f"of all {self.every_question.n} questions in these clusters"
                 lines.append(f"  {questions}, {_show(every.confident_error)} are answered wrongly")
-        lines += [note for note in (self.size_note(), *self.size_warnings()) if note]
+        ties = (self.tie_note(rule) for rule in self.points)
+        lines += [note for note in (*ties, self.size_note(), *self.size_warnings()) if note]
         return "\n".join(lines)
+
+    def tie_note(self, rule: Rule) -> str:
+        """That a good part of alpha is not spent because votes tie at a rule's threshold, in words; blank where not."""
+        unspent = forecast(self.strata, rule).unspent_by_ties
+        if unspent < _MUCH_UNSPENT * rule.alpha:
+            return ""
+        pooled, key = self.strata.pooled, rule.threshold_key
+        tied = int((pooled.levels == key).all(axis=1) @ (pooled.right + pooled.wrong))
+        shared = f"{tied} calibration votes share the confidence {rule.threshold:.4g}"
+        return (
+            f"Ties leave {_show(unspent)} of the {_show(rule.alpha)} that alpha = {rule.alpha:g} allows unspent: "
+            f"{shared}, and are answered together or not at all; a tie-break would tell them apart."
+        )
 
     def size_note(self) -> str:
         """How many pools have how many paths, in words; blank where all have as many."""

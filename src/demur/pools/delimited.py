@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import math
 import os
 import re
 import sys
@@ -20,11 +21,11 @@ from typing import Any
 from demur.errors import PoolFileError
 from demur.files.atomic import atomic_file
 from demur.files.inputs import text_of
+from demur.files.strict_json import NotJson, parse
 from demur.pools.columns import ListColumns, refuse_repeated
 from demur.pools.frames import OF_PROBLEM, PROBLEM, SCORE, FramePools, renamed, table_of
-from demur.records import Pool
+from demur.records import ASKED_WITH, Pool
 
-ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _TEXTS = {*PROBLEM, *OF_PROBLEM, "answer", "text", "path_extra"} - {"temperature"}
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,300})(\.[0-9]{1,300})?([eE][+-]?[0-9]{1,3})?")
 _NOTHING = ("", "nan", "NaN")
@@ -38,8 +39,10 @@ def read_csv(source: str | os.PathLike[str], columns: Mapping[str, str] | None =
     with _long_cells():
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
         try:
-            header = next(reader, [])
+            header = [name.strip() for name in next(reader, [])]
             refuse_repeated(header, str(path))
+            if not header:
+                raise PoolFileError(f"{path} holds no rows; expected one per path, under a header")
             rows = []
             for row in reader:
                 if row and len(row) != len(header):
@@ -71,17 +74,31 @@ def write_csv(pools: Sequence[Pool], target: str | os.PathLike[str]) -> None:
 def _typed(name: str, cells: Sequence[str], path: Path) -> list[Any]:
     """A column's values, read alike in all of its cells."""
     if name in _TEXTS:
-        return [cell if cell.strip() else None for cell in cells]
+        read_text = _list_or_text if name in ASKED_WITH else str
+        return [read_text(cell) if cell.strip() else None for cell in cells]
     said = {cell.strip() for cell in cells} - set(_NOTHING)
     read: Callable[[str], Any] = str
-    if all(_NUMBER.fullmatch(cell) for cell in said):
+    if all(_is_finite(cell) for cell in said):
         read = _number
     elif {cell.lower() for cell in said} <= {"true", "false"}:
         read = _is_true
     elif name.startswith(SCORE):
-        odd = next(row for row, cell in enumerate(cells) if not _NUMBER.fullmatch(cell.strip() or "0"))
-        raise PoolFileError(f"{path}, row {odd}: {name!r} must be a number, got {cells[odd]!r:.40}")
+        odd = next(row for row, cell in enumerate(cells) if not _is_finite(cell.strip() or "0"))
+        raise PoolFileError(f"{path}, row {odd}: {name!r} must be a finite number, got {cells[odd]!r:.40}")
     return [None if cell.strip() in _NOTHING else read(cell.strip()) for cell in cells]
+
+
+def _is_finite(cell: str) -> bool:
+    return _NUMBER.fullmatch(cell) is not None and math.isfinite(float(cell))
+
+
+def _list_or_text(cell: str) -> Any:
+    """Options, passages or messages as they are written: a JSON list or object, or else a text."""
+    try:
+        value = parse(cell)
+    except NotJson:
+        return cell
+    return value if isinstance(value, (list, dict)) else cell
 
 
 def _number(cell: str) -> int | float:

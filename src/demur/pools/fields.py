@@ -15,6 +15,7 @@ from demur.answers.kinds import counted
 from demur.answers.relations import Relation, as_written, relation_named, relation_of_spec
 from demur.descriptions import Description
 from demur.errors import InvalidValue, PipelineMismatch, PoolFileError
+from demur.pools.field_names import answer_fields, there_is
 from demur.pools.frame_table import Spellings, digests_of, keys_of, scores_of, surfaces_of
 from demur.pools.frames import FramePools
 from demur.pools.scores import ABSENT, as_unscored, field_of, refuse_label_name, scores_or_dropped
@@ -273,12 +274,7 @@ def _read_surfaces(pools: Sequence[Pool], choice: FieldChoice) -> list[list[str 
     own = name == "answer"
     paths = [path for pool in pools for path in pool.paths]
     if not any(path.has_answer_field if own else field_of(path, [name]) not in (ABSENT, None) for path in paths):
-        paths = [path for pool in pools[:100] for path in pool.paths]
-        fields = sorted({f for path in paths for f in path.extra if f.startswith("answer")})
-        hint = f"the file has {', '.join(map(repr, fields))}: name one as {{answer_field}}" if fields else ""
-        if not hint and any(path.text for path in paths):
-            hint = "read them off the texts first: demur answers FILE -o COPY"
-        raise PoolFileError(f"no path in the file has an answer in the field {name!r}", hint)
+        raise PoolFileError(f"no path in the file has an answer in the field {name!r}", _other_fields(pools, name))
     table = []
     for pool in pools:
         row: list[str | None] = []
@@ -290,6 +286,17 @@ def _read_surfaces(pools: Sequence[Pool], choice: FieldChoice) -> list[list[str 
             row.append(None if raw is ABSENT else (as_written(raw) or "").strip() or None)
         table.append(row)
     return table
+
+
+def _other_fields(pools: Sequence[Pool], name: str) -> str:
+    """Where the answers may be instead."""
+    fields = answer_fields(pools)
+    has_texts = any(path.text for pool in pools[:100] for path in pool.paths)
+    if name == "answer" and has_texts and not any(field.startswith("answer") for field in fields):
+        return "read them off the texts first: demur answers FILE -o COPY"
+    if not fields:
+        return ""
+    return f"{there_is(name, fields)}; name one as {{answer_field}}"
 
 
 def _refuse_structured(answer: Any, relation: Relation, where: str) -> None:

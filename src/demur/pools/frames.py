@@ -101,9 +101,10 @@ class FramePools(Sequence[Pool]):
         for name in ("id", "answer"):
             if name not in names:
                 there = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
+                there = f", and it has {there}" if there else ""
                 raise PoolFileError(
-                    f"{self._where} has no column {name!r}; expected one row per path"
-                    + (f", and it has {there}; say which of them it is: columns={{'…': '{name}'}}" if there else "")
+                    f"{self._where} has no column {name!r}; expected one row per path{there}",
+                    f"rename the one that it is, or in Python say columns={{'…': {name!r}}}" if there else "",
                 )
         if not self.columns.n:
             raise PoolFileError(f"{self._where} holds no rows; expected one per path")

@@ -4,7 +4,7 @@
      "paths": [{"answer": "4", "text": "…", "scores": {"judge": 0.9}}, …]}
 
 Only `id` and `paths` are required. `gold` may be a list of accepted answers; one that is a list itself stands in such a
-list. Fields without a name here are kept as they are.
+list. Fields without a name here are kept as they are. A line may tell of the whole file: see `pools.provenance`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ import gzip
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from math import isfinite
 from pathlib import Path as FilePath
 from typing import Any, NoReturn, TextIO, cast
 
 from demur.errors import PoolFileError
 from demur.files.atomic import atomic_file
+from demur.files.headers import is_header
 from demur.files.inputs import lines_of
 from demur.files.strict_json import NotJson, RepeatedKey, is_deep, parse
+from demur.pools.provenance import PoolFile, Provenance
 from demur.records import Path, Pool, Problem
 
 _LABELS = ("cluster", "group")
@@ -31,10 +34,20 @@ Fail = Callable[[str], NoReturn]
 
 def read_pools(source: str | os.PathLike[str]) -> list[Pool]:
     """Every pool of a file; an error names the file and the line."""
+    return list(read_jsonl(source).pools)
+
+
+def read_jsonl(source: str | os.PathLike[str]) -> PoolFile:
+    """Every pool of a file, and what it says of how they came to be."""
     first_line: dict[str, int] = {}
-    pools = []
+    pools, header = [], None
     for number, record in _records(FilePath(source)):
         where = f"{source}, line {number}"
+        if is_header(record):  # files that were put one behind the other have several
+            if header not in (None, record):
+                raise PoolFileError(f"{where}: these are pools of another run than those before", "keep them apart")
+            header = record
+            continue
         pool = _pool(record, where)
         earlier = first_line.setdefault(pool.problem.id, number)
         if earlier != number:
@@ -43,12 +56,13 @@ def read_pools(source: str | os.PathLike[str]) -> list[Pool]:
         pools.append(pool)
     if not pools:
         raise PoolFileError(f"{source} holds no problems; expected one JSON object per line")
-    return pools
+    return PoolFile(pools, Provenance() if header is None else Provenance.of(header, str(source)))
 
 
-def write_pools(pools: Iterable[Pool], target: str | os.PathLike[str]) -> None:
+def write_pools(pools: Iterable[Pool], target: str | os.PathLike[str], provenance: Provenance | None = None) -> None:
     """Write pools one per line, gzipped where the name ends in .gz; the file appears only when it is whole."""
-    write_lines((_record(pool) for pool in pools), target)
+    known = {} if provenance is None else provenance.document()
+    write_lines(chain([known] if known else [], (_record(pool) for pool in pools)), target)
 
 
 def write_lines(records: Iterable[dict[str, Any]], target: str | os.PathLike[str]) -> None:

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.errors import InvalidValue, PoolFileError
+from demur.pools.field_names import label_fields, there_is
 from demur.pools.fields import PoolTable
 from demur.pools.gold import accepted, accepted_texts, leniently_right, other_number
 from demur.pools.label_rule import LabelRule, as_label_rule
-from demur.pools.scores import field_of
+from demur.pools.scores import ABSENT, field_of
 from demur.pools.verdicts import Verdict, Verdicts
 from demur.records import Pool, Problem
 from demur.voting.votes import Votes
@@ -188,9 +189,9 @@ def _from_field(pools: Sequence[Pool], table: PoolTable, name: str) -> Labels:
                 continue
             label = field_of(path, steps)
             if not isinstance(label, bool):
+                got = f"nothing; {there_is(name, label_fields(pools))}" if label is ABSENT else f"{label!r:.60}"
                 raise PoolFileError(
-                    f"problem {pool.problem.id!r}, path {position}: the label {name!r} must be true or false, "
-                    f"got {'nothing' if type(label) is object else repr(label)}"
+                    f"problem {pool.problem.id!r}, path {position}: the label {name!r} must be true or false, got {got}"
                 )
             conflict |= verdicts.setdefault(key, label) != label
             verdicts[key] &= label

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from demur.errors import InvalidValue, PoolFileError
+from demur.pools.field_names import number_fields, score_fields, there_is
 from demur.records import Path, Pool, names_labels
 from demur.voting.recipe import DROP, Unscored
 
@@ -23,9 +24,10 @@ def read_column(pools: Sequence[Pool], name: str) -> list[float]:
         if value is ABSENT and len(of_paths) == 1:  # tables have one row per path, which all say it
             value = next(iter(of_paths.values())) if name in pool.paths[0].extra else ABSENT
         if not _is_number(value):
-            shown = "nothing" if value is ABSENT else repr(value)
+            shown = "nothing" if value is ABSENT else f"{value!r:.60}"
+            known = f"; {there_is(name, number_fields(pools, _is_number))}" if value is ABSENT else ""
             raise PoolFileError(
-                f"problem {pool.problem.id!r} has {shown} in the field {name!r}; expected a finite number"
+                f"problem {pool.problem.id!r} has {shown} in the field {name!r}; expected a finite number{known}"
             )
         column.append(float(value))
     return column
@@ -118,12 +120,8 @@ def _no_score(pools: Sequence[Pool], lacking: Sequence[str], name: str) -> PoolF
             "score them with the `demur score` that scored the others; or calibrate with {unscored=drop}, which leaves "
             "such pools out and abstains on them in use, or with {unscored=VALUE}, which stands in for the score",
         )
-    paths = [path for pool in pools[:100] for path in pool.paths]
-    names = sorted({score for path in paths for score in path.scores})
-    fields = sorted({f".{f}" for path in paths for f, v in path.extra.items() if _is_number(v)})
-    return PoolFileError(
-        f"no pool has the score {name!r} in all its paths; there is: {', '.join(names + fields) or 'none'}"
-    )
+    known = there_is(name, score_fields(pools, _is_number))
+    return PoolFileError(f"no pool has the score {name!r} in all its paths; {known}")
 
 
 def _is_number(value: Any) -> bool:

@@ -19,6 +19,8 @@ from demur.store.reading import RunReader
 from demur.store.rows import PathScore, text
 
 _POOLS_AT_ONCE = 200
+IMPORTED = {"scorer": "imported"}
+"""The identity of a score whose file did not say what it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,20 @@ class RunScores(RunReader):
             if not all(isinstance(identity, dict) for identity in identities.values()):
                 raise TypeError("the identity of a scorer")
         return identities
+
+    def known_scorers(self) -> dict[str, dict[str, Any]]:
+        """The identities, without those of scores that came from elsewhere and of which nothing is known."""
+        return {name: identity for name, identity in self.scorers().items() if identity != IMPORTED}
+
+    def flagged(self) -> dict[tuple[str, int], dict[str, str]]:
+        """The flags of each path that has any, by score; a path is named by its problem's id and its place."""
+        ids = {number: name for name, number in self.numbers().items()}
+        query = select(scores.c.number, scores.c.path, scores.c.name, scores.c.flag)
+        query = query.where(scores.c.run == self.key, scores.c.flag.is_not(None))
+        flags: dict[tuple[str, int], dict[str, str]] = {}
+        for number, path, name, flag in self._rows(query.order_by(scores.c.number, scores.c.path, scores.c.name)):
+            flags.setdefault((ids[number], path), {})[name] = flag
+        return flags
 
     def flags(self) -> dict[str, dict[str, int]]:
         """How many values of each score are flagged, by flag."""

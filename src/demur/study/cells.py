@@ -21,8 +21,9 @@ from demur.evaluation.comparison import JITTERED, MAJORITY
 from demur.pipeline.config import Config
 from demur.pipeline.sources import source_of_run
 from demur.pipeline.verdicts import read_verdicts
+from demur.pools.field_names import there_is
 from demur.pools.fields import FieldChoice, PoolTable
-from demur.pools.jsonl import read_pools
+from demur.pools.files import source_of_file
 from demur.pools.label_rule import LabelRule, exact_tolerance
 from demur.pools.labels import Labels, refuse_labels_as_score
 from demur.pools.scores import read_scores
@@ -142,7 +143,7 @@ def open_cell(
     if described.pools is not None:
         if described.compute:
             raise InvalidValue("scores are computed for runs; import the pools into one first (demur import)")
-        return read_cell(described, PoolSource(read_pools(described.pools)))
+        return read_cell(described, source_of_file(described.pools))
     assert described.store is not None
     with Store(described.store) as store:
         run = store.run(described.run or ("run" if described.questions is not None else None))
@@ -185,7 +186,7 @@ def _scores(described: CellDescription, source: PoolSource, voted: VotedPools) -
     table, labels = _labelled(voted)
     for name in wanted:
         if "." not in name and name not in known:
-            raise InvalidValue(f"no path has the score {name!r}; there is: {', '.join(known) or 'none'}")
+            raise InvalidValue(f"no path has the score {name!r}; {there_is(name, known)}")
     if described.m is not None and described.m > min(len(pool.paths) for pool in source.pools):
         raise InvalidValue(f"some pools have fewer than m = {described.m} paths")
     for name in wanted:
@@ -243,7 +244,7 @@ def _greedy(
             name = _greedy_run(described) if described.greedy == SAMPLE else described.greedy
             pools = store.run(name).pools()
     else:
-        pools = read_pools(described.greedy)
+        pools = source_of_file(described.greedy).pools
     voted = vote_pools(PoolSource(pools), fields, correct=None if rule.label_field else rule)
     table, labels = _labelled(voted)
     right = dict(zip(voted.ids, labels.of_paths(table), strict=True))

@@ -1,0 +1,117 @@
+"""Files of pools, whatever their kind: JSON lines (plain or gzipped), Parquet, or CSV with one row per path.
+
+What a file holds and what it is called must agree; under any other name a file is told by its first bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from demur.errors import InvalidValue, PoolFileError
+from demur.pools.delimited import read_csv, write_csv
+from demur.pools.frames import FramePools
+from demur.pools.jsonl import read_jsonl
+from demur.pools.jsonl import write_pools as write_jsonl
+from demur.pools.parquet import read_parquet, write_parquet
+from demur.pools.provenance import PoolFile, Provenance
+from demur.pools.source import PoolSource
+from demur.records import Pool
+
+JSONL, PARQUET, CSV = "JSON lines", "Parquet", "CSV"
+_ENDINGS = {
+    (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz"): JSONL,
+    (".parquet", ".pq"): PARQUET,
+    (".csv", ".csv.gz", ".tsv", ".tsv.gz"): CSV,
+}
+_HEAD = 4096
+WRITTEN = (".jsonl", ".jsonl.gz", ".parquet")
+FLAGS = "score_flags"
+"""A path's field that says which of its scores are not quite what they should be: {"judge": "floor"}."""
+
+
+def source_of_file(path: str | os.PathLike[str], columns: Mapping[str, str] | None = None) -> PoolSource:
+    """The pools of a file, with what it says of how they came to be; `columns`, what a table's own names mean."""
+    read = _read(Path(path), columns or {})
+    known = read.provenance
+    return PoolSource(read.pools, known.description, known.scorers, _count_flags(read.pools))
+
+
+def write_pools(source: PoolSource, target: str | os.PathLike[str]) -> None:
+    """Write pools in the kind that the name ends in, with what is known of how they came to be.
+
+    A CSV file has no place for that: what is read from it is a table, with scores of unknown origin.
+    """
+    path, known = Path(target), Provenance(source.description, source.scorers)
+    kind = kind_named(path)
+    if kind is None:
+        raise InvalidValue(f"{path} is named like no kind of pool file", f"name it {', '.join(WRITTEN)} or .csv")
+    if kind == PARQUET:
+        write_parquet(source.pools, path, known)
+    elif kind == CSV:
+        write_csv(source.pools, path)
+    else:
+        write_jsonl(source.pools, path, known)
+
+
+def kind_named(path: Path) -> str | None:
+    """The kind that a name says; None where it says none."""
+    return next((kind for endings, kind in _ENDINGS.items() if path.name.lower().endswith(endings)), None)
+
+
+def flag_of(fields: object, name: str) -> str | None:
+    """Why the score of a path is not quite what it should be, as far as the path's fields say."""
+    flags = fields.get(FLAGS) if isinstance(fields, dict) else None
+    flag = flags.get(name) if isinstance(flags, dict) else None
+    return flag if isinstance(flag, str) else None
+
+
+def _read(path: Path, columns: Mapping[str, str]) -> PoolFile:
+    named, held = kind_named(path), _kind_held(path)
+    if held is not None and named not in (None, held):
+        ending = next(endings[0] for endings, kind in _ENDINGS.items() if kind == held)
+        raise PoolFileError(f"{path} is named like {named} and holds {held}", f"give it a name that ends in {ending}")
+    kind = named or held or JSONL
+    if kind == PARQUET:
+        return read_parquet(path, columns)
+    if kind == CSV:
+        return PoolFile(read_csv(path, columns))
+    if columns:
+        raise InvalidValue(f"{path} is read as JSON lines, which have no columns", "leave {columns} out")
+    return read_jsonl(path)
+
+
+def _kind_held(path: Path) -> str | None:
+    """What the first bytes say, as far as they do; a pipe is not asked, for it can be read once only."""
+    try:
+        if not path.is_file():
+            return None
+        with path.open("rb") as stream:
+            head = stream.read(_HEAD)
+        if head.startswith(b"\x1f\x8b"):
+            with gzip.open(path) as packed:
+                head = packed.read(_HEAD)
+    except (OSError, EOFError, ValueError, zlib.error):
+        return None  # the reader says what is the matter
+    if head.startswith(b"PAR1"):
+        return PARQUET
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith(b"{"):
+        return JSONL
+    columns = {name.strip(b' "') for name in text.split(b"\n", 1)[0].strip().split(b",")}
+    return CSV if {b"id", b"answer"} <= columns else None
+
+
+def _count_flags(pools: Sequence[Pool]) -> dict[str, dict[str, int]]:
+    counts: dict[str, Counter[str]] = {}
+    if isinstance(pools, FramePools) and not {FLAGS, "path_extra"} & set(pools.columns.names):
+        return {}  # without a look at every path
+    for path in (path for pool in pools for path in pool.paths if FLAGS in path.extra):
+        for name in path.scores:
+            if (flag := flag_of(path.extra, name)) is not None:
+                counts.setdefault(name, Counter())[flag] += 1
+    return {name: dict(flags) for name, flags in counts.items()}

@@ -1,0 +1,91 @@
+"""What a file of pools says of how they came to be: the run's description, and what each score is.
+
+    {"format": "demur-pools", "version": 1, "pipeline": {"sampling": {…}, "answers": {…}}, "scores": {"judge": {…}}}
+
+JSON lines have it as a line of its own, Parquet as metadata of the table. A file's claims are data: they are compared,
+fingerprinted and shown, and nothing is loaded or run because of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from demur.descriptions import Description
+from demur.errors import InvalidValue, PoolFileError
+from demur.files.headers import POOLS, is_header
+from demur.files.strict_json import is_deep
+from demur.records import Pool
+
+VERSION = 1
+_TEXTS = ("labels", "markers")
+"""Parts of the stage `answers` by which answers are read."""
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How pools came to be, as far as their file says."""
+
+    description: Description = field(default_factory=Description)
+    scorers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The identity of each score that demur computed."""
+
+    def document(self) -> dict[str, Any]:
+        """As plain values; nothing where nothing is known."""
+        pipeline, scores = self.description.document(), {name: dict(who) for name, who in self.scorers.items()}
+        known = {"pipeline": pipeline, "scores": scores} if pipeline or scores else {}
+        return {"format": POOLS, "version": VERSION, **known} if known else {}
+
+    def text(self) -> str | None:
+        """As one line of JSON, where anything is known."""
+        document = self.document()
+        return json.dumps(document) if document else None
+
+    @classmethod
+    def of(cls, document: Any, where: str) -> Self:
+        """From plain values; an error says where they stand, and what is wrong with them."""
+        if not is_header(document):
+            raise PoolFileError(f"{where}: expected an object of the format {POOLS!r}")
+        if document.get("version") != VERSION:
+            told = f"this demur reads version {VERSION} of pool files, not {document.get('version')!r:.20}"
+            raise PoolFileError(f"{where}: {told}", "read it with a newer one")
+        unknown = sorted(set(document) - {"format", "version", "pipeline", "scores"})
+        if unknown:
+            raise PoolFileError(f"{where}: what tells of the whole file has no field {unknown[0]!r:.60}")
+        try:
+            return cls(_description(document.get("pipeline", {})), _scorers(document.get("scores", {})))
+        except InvalidValue as error:
+            raise PoolFileError(f"{where}: {error}") from None
+
+
+@dataclass(frozen=True)
+class PoolFile:
+    """What a file holds."""
+
+    pools: Sequence[Pool]
+    provenance: Provenance = field(default_factory=Provenance)
+
+
+def _description(document: Any) -> Description:
+    if is_deep(document):
+        raise InvalidValue("its pipeline is nested too deeply")
+    description = Description.of(document)
+    for name in _TEXTS:
+        texts = description.answers.get(name, [])
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise InvalidValue(f"answers.{name} must be a list of texts, got {texts!r:.60}")
+    return description
+
+
+def _scorers(document: Any) -> dict[str, dict[str, Any]]:
+    if not isinstance(document, dict) or is_deep(document):
+        raise InvalidValue(f"`scores` must be an object of objects, got {type(document).__name__}")
+    for name, identity in document.items():
+        if not isinstance(identity, dict):
+            raise InvalidValue(f"the identity of the score {name!r:.60} must be an object, got {identity!r:.60}")
+        normaliser = identity.get("normaliser", "none")
+        if not isinstance(normaliser, str):
+            raise InvalidValue(f"the normaliser of the score {name!r:.60} must be a text, got {normaliser!r:.60}")
+    return document
