@@ -6,21 +6,34 @@ BIOME := node_modules/.bin/biome
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup demo model test test-hf browser lint lint-page format docs bench picture clean
+# pip, with one line per package as it comes; the exit code is pip's.
+INSTALL = install() { { $(BIN)/python -m pip install --progress-bar off --editable "$$1"; echo $$? > $(VENV)/.status; } | \
+  awk '/^Collecting/ { print "  " $$2; fflush() }'; return $$(cat $(VENV)/.status); }; install
+
+.PHONY: help setup demo model test test-hf browser lint lint-page format docs bench picture release clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
 
 setup: $(VENV)/.ready ## Create .venv with everything that demo, test and lint need
 
-$(VENV)/.ready: pyproject.toml constraints.txt
+$(VENV)/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "demur needs Python 3.11 or newer; point PYTHON at one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-demo: setup ## Sample a real small model, calibrate it, check it, ask it
+$(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/.made
+	@echo "Installing demur, all its parts but torch, and the tools of its tests into $(VENV) (about 1 GB):"
+	@$(INSTALL) '.[dev]'
+	@touch $@ $(VENV)/.ready-demo
+
+$(VENV)/.ready-demo: pyproject.toml constraints.txt | $(VENV)/.made
+	@echo "Installing demur and the runtime of the small model into $(VENV) (about 300 MB):"
+	@$(INSTALL) '.[local]'
+	@touch $@
+
+demo: $(VENV)/.ready-demo ## Sample a real small model, calibrate it, check it, ask it
 	@$(BIN)/demur demo --folder demo
 
 model: setup ## Fetch the embedded model's weights, once
@@ -35,7 +48,8 @@ test-hf: $(VENV)/.ready-hf ## Run the tests that need torch and transformers (in
 	$(BIN)/python -m pytest tests/hf
 
 $(VENV)/.ready-hf: $(VENV)/.ready
-	$(BIN)/python -m pip install --quiet --editable '.[dev,hf]'
+	@echo "Installing torch and transformers into $(VENV) (about 1 GB):"
+	@$(INSTALL) '.[dev,hf]'
 	@touch $@
 
 browser: ## Install Chromium, for the tests of the report's page, where there is none
@@ -71,15 +85,20 @@ docs: $(VENV)/.ready-docs ## Build the documentation as a site in site/, every l
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 $(VENV)/.ready-docs: $(VENV)/.ready
-	$(BIN)/python -m pip install --quiet --editable '.[dev,docs]'
+	@$(INSTALL) '.[dev,docs]'
 	@touch $@
 
 bench: setup ## Measure speed against peers, in an environment of its own
 	@$(BIN)/python benchmarks/run.py
 
-picture: setup ## Draw the pictures of the README again
+picture: setup ## Draw the pictures of the README and the docs again
 	$(BIN)/python docs/picture.py
 	$(BIN)/python docs/report_picture.py
+	$(BIN)/python docs/draw_plots.py
+	$(BIN)/python docs/draw_plots.py
+
+release: setup ## Build wheel and sdist, and try each in a clean environment on every supported Python at hand
+	@$(BIN)/python tools/release.py
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) node_modules .bench-venv .bench-peers demo site
+	rm -rf $(VENV) node_modules .bench-venv .bench-peers demo dist site

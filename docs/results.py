@@ -2,7 +2,8 @@
 
     python docs/results.py FOLDER
 
-FOLDER holds the pool files named below, each from a public source; none of their text goes into the page.
+FOLDER holds the pool files named below, each from a public source; none of their text goes into the page. The table
+"How good is it?" goes into the README too.
 """
 
 from __future__ import annotations
@@ -163,6 +164,47 @@ _SHORT = {
 }
 
 
+def how_good(results: Sequence[CellResult], fewest: int = 0) -> Table:
+    """Always answering against answering with a promise, on cells of at least so many questions."""
+    rows: list[list[Value]] = []
+    for result in results:
+        if result.cell.n < fewest:
+            continue
+        scores = result.cell.scores
+        score = PERPLEXITIES[0] if PERPLEXITIES[0] in scores else next(iter(scores), None)
+        method = result.method(JITTERED if score is None else f"{score}{TIED}")
+        assert method is not None
+        told = [f"{p.answered.mean:.0%} answered, {p.selective_accuracy.mean:.0%} right" for p in method.checks]
+        wrong = " / ".join(f"{point.confident_error.mean:.1%}" for point in method.checks)
+        majority = result.method(MAJORITY)
+        assert majority is not None
+        base = [result.baselines["single path"], majority.vote_accuracy, method.best_of_m]
+        always = ["–" if rate != rate else f"{rate:.0%}" for rate in base]
+        rows.append([result.name, *always, *told, wrong])
+    alphas = [f"demur, α = {alpha:g}" for alpha in STUDY.alphas]
+    wrong_at = " / ".join(f"{alpha:g}" for alpha in STUDY.alphas)
+    header = ["", "one path", "majority vote", "best of m", *alphas, f"wrong of all, α = {wrong_at}"]
+    return Table("how-good", "How good is it?", header, rows, note=_HOW_GOOD)
+
+
+_HOW_GOOD = (
+    "First, how many of all questions always answering gets right. Then how many demur answers, how many of those "
+    f"answers are right, and how many of all questions it answers wrongly: means over {CHECKS} random splits, with 200 "
+    "calibration questions (100 for dates and addition, fewer in smaller files). Its vote is weighted by perplexity "
+    "where there are log-probabilities, else by self-consistency where there are texts, ties by the mean score; "
+    "without either it counts paths, ties by chance."
+)
+
+
+def into_readme(table: Table) -> None:
+    """Put a table between its marks."""
+    readme = Path(__file__).parents[1] / "README.md"
+    before, _, rest = readme.read_text(encoding="utf-8").partition("<!-- how good -->\n")
+    _, _, after = rest.partition("<!-- end -->")
+    body = table.markdown().split("\n", 2)[2].strip()  # without its heading
+    readme.write_text(f"{before}<!-- how good -->\n{body}\n<!-- end -->{after}", encoding="utf-8")
+
+
 def page(results: Sequence[CellResult]) -> str:
     tables = {table.name: table for table in tables_of(results, STUDY)}
     odd, count = inconsistent(results), comparisons(results)
@@ -184,7 +226,7 @@ def page(results: Sequence[CellResult]) -> str:
     parts = [
         "# Results on real data", "",
         "Written by `docs/results.py` from recorded pools; the pools are public, and none of their text is here.", "",
-        sources.markdown(), tables["grid"].markdown(),
+        how_good(results).markdown(), sources.markdown(), tables["grid"].markdown(),
         "## Does the promise hold?", "", held + distance, "",
         "That is a check of the code: random splits of one file are exchangeable by construction, so their mean cannot "
         "fail. What can fail is a new source of questions, and `demur audit` is the test for that.", "",
@@ -215,6 +257,7 @@ def main() -> None:
         results.append(cell_of(Path(sys.argv[1]), recorded))
     target = Path(__file__).with_name("results.md")
     target.write_text(page(results), encoding="utf-8")
+    into_readme(how_good([r for r in results if "answers only" not in r.name], fewest=200))
     print(f"wrote {target.name}")
 
 

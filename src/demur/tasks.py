@@ -166,9 +166,6 @@ def known_relations() -> set[str]:
     return {relation.spec for relation in (*RELATIONS.values(), *(task.relation for task in _TASKS.values()))}
 
 
-_FEW_ALIASES = 4
-
-
 def is_known_relation(spec: str) -> bool:
     """Whether there is a relation of that name and version, its rules included."""
     try:
@@ -207,13 +204,12 @@ def chosen(name: str) -> Task:
 
 
 def _known() -> str:
-    """All tasks, each with a few of its other names."""
+    """All tasks, each with its other names."""
     return "; ".join(map(_with_aliases, dict.fromkeys(_TASKS.values())))
 
 
 def _with_aliases(task: Task) -> str:
-    shown = [*task.aliases[:_FEW_ALIASES], *["…"][: len(task.aliases) - _FEW_ALIASES]]
-    return f"{task.name} ({', '.join(shown)})" if shown else task.name
+    return f"{task.name} ({', '.join(task.aliases)})" if task.aliases else task.name
 
 
 def task_of(problem: Problem) -> Task:

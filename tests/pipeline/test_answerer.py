@@ -155,7 +155,7 @@ def readme_lines(server, folder):
     records = [{"id": p.id, "question": p.question, "gold": p.gold[0], "task": "math"} for p in PROBLEMS]
     questions.write_text("".join(json.dumps(record) + "\n" for record in records))
     code = "\n".join(blocks).replace("http://localhost:8000/v1", server.url).replace('"gsm8k"', repr(str(questions)))
-    return code.replace("What is 17 * 24?", "What is 18 + 1?")
+    return code.replace("A box holds 12 pens. How many pens are in 7 boxes?", "What is 18 + 1?")
 
 
 def test_the_readme_runs_in_a_real_jupyter_kernel(server, connections, tmp_path, monkeypatch):

@@ -47,7 +47,7 @@ Examples:
 
 `demur ask "What is 12 + 7?" --policy policy.json`
 
-`demur ask "What is 17 * 24?" --policy policy.json --base-url http://localhost:8000/v1 --json`
+`demur ask "A pen costs 3 dollars. What do 8 cost?" --policy policy.json --base-url http://localhost:8000/v1 --json`
 """
 ABSTAINED = 3
 

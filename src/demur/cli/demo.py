@@ -188,6 +188,7 @@ def _forecast(policy: demur.Policy, point: demur.Audit) -> dict[str, Any]:
     return {
         "alpha": forecast.alpha,
         "threshold": forecast.threshold,
+        "told": point.rule.told,
         "answered": forecast.answered,
         "selective_accuracy": forecast.selective_accuracy_corrected,
         "audit": point.outlook.document(),
@@ -201,7 +202,7 @@ def _show_forecast(facts: dict[str, Any], audit: demur.PolicyAudit) -> None:
     )
     columns: output.Columns = {
         "alpha: wrong answers at most": lambda forecast: output.percent(forecast["alpha"]),
-        "answers when confidence is above": lambda forecast: f"{forecast['threshold']:.3f}",
+        "": lambda forecast: forecast["told"],
         "answered": lambda forecast: output.percent(forecast["answered"]),
         "of those right": lambda forecast: output.percent(forecast["selective_accuracy"]),
     }

@@ -3,7 +3,7 @@
 pipeline = Pipeline(OpenAI("http://localhost:8000/v1", "Qwen/Qwen3-1.7B"), n_paths=16)
 run = pipeline.run(datasets.load("gsm8k"), store="runs/gsm8k.db")
 policy = run.calibrate(alpha=0.05)
-pipeline.ask("What is 17 * 24?", policy)
+pipeline.ask("A box holds 12 pens. How many pens are in 7 boxes?", policy)
 
 Methods that end in _async are the ones that do the work; the others wait for them, in any thread and inside a running
 event loop too.
