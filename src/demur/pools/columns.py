@@ -130,7 +130,9 @@ class ArrowColumns:
 
         column = self._table[name]
         if types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
+            values = pyarrow.large_string() if str(column.type.value_type) == "string_view" else column.type.value_type
+            chunks = [chunk.dictionary.cast(values).take(chunk.indices) for chunk in column.chunks]
+            column = pyarrow.chunked_array(chunks, values)
         if types.is_decimal(column.type):
             column = column.cast(pyarrow.float64())
         if str(column.type) == "string_view":
@@ -156,11 +158,11 @@ def _factorised(column: Any, *, in_runs: bool) -> tuple[Codes, list[Any]]:
 
 def columns_of(frame: Any, where: str = "the table") -> Columns:
     """The columns of a DataFrame, an Arrow table, a dictionary of columns or rows as dictionaries."""
+    if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):  # Polars, before it is computed
+        frame = frame.collect()
     names = getattr(frame, "column_names", None) or getattr(frame, "columns", None)
     if names is not None and not isinstance(frame, Mapping):
         refuse_repeated(names, where)
-    if hasattr(frame, "collect_schema") and hasattr(frame, "collect"):  # Polars, before it is computed
-        frame = frame.collect()
     if hasattr(frame, "__arrow_c_stream__") and find_spec("pyarrow") is not None:
         columns = _through_arrow(frame)
         if columns is not None:
