@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,10 @@ from hypothesis import settings
 # Derandomised, so that a run is the same everywhere; no deadline, so that a busy machine changes nothing.
 settings.register_profile("demur", derandomize=True, deadline=None, max_examples=150, print_blob=True)
 settings.load_profile("demur")
+
+# A shell starts what runs in the background with interrupts ignored, and children inherit that: the tests send some.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "pools"
 
