@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from demur.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from demur import answers, backends, datasets, errors, scoring, tasks
+    from demur import answers, backends, datasets, errors, monitoring, scoring, tasks
     from demur.calibration import HighProbability, Marginal, Smoothed
     from demur.errors import DemurError
     from demur.evaluation.audit import Audit, PolicyAudit, audit_policy
@@ -66,7 +66,7 @@ _HOME = {
     "voting": ("Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote"),
 }
 _MODULES = {
-    **{name: name for name in ("answers", "backends", "datasets", "errors", "scoring", "tasks")},
+    **{name: name for name in ("answers", "backends", "datasets", "errors", "monitoring", "scoring", "tasks")},
     "baselines": "voting.baselines",
     "normalisers": "voting.normalisers",
 }
@@ -78,8 +78,8 @@ __all__ = [
     "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Separability", "Smoothed", "Store", "Template", "Vote",
     "VotedPools", "Votes", "__version__", "answers", "audit_outlook", "audit_policy", "backends", "baselines",
     "calibrate", "common_auc", "compare_scores", "datasets", "errors", "evaluate", "evaluate_splits", "exponential",
-    "jitter", "linear", "mean_score", "normalisers", "open_pools", "pipeline_of_policy", "read_key", "read_verdicts",
-    "report_page", "scoring", "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools",
+    "jitter", "linear", "mean_score", "monitoring", "normalisers", "open_pools", "pipeline_of_policy", "read_key",
+    "read_verdicts", "report_page", "scoring", "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools",
 ]  # fmt: skip
 
 
