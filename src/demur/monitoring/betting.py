@@ -36,20 +36,22 @@ class Stakes:
         self.seen = 0
         """Observations so far."""
         self.stakes = [0.0] * bets
+        self._unbet = _cash(0)
         self.value = self.highest = 1.0
         self.alarm_at: int | None = None
         """How many observations there were when the value first reached the limit."""
 
     def bet(self, factors: Sequence[float], observations: int = 1) -> None:
         """What an observation makes of each bet; of several together, whose order is not known, their product."""
-        before, self.seen = self.seen, self.seen + observations
-        start = (_cash(before) - _cash(self.seen)) / len(self.stakes)
+        self.seen += observations
+        before, self._unbet = self._unbet, _cash(self.seen)
+        start = (before - self._unbet) / len(self.stakes)
         stakes = [(stake + start) * factor for stake, factor in zip(self.stakes, factors, strict=True)]
         total = sum(stakes)
         if total > MOST:
             stakes = [stake * (MOST / total) for stake in stakes]
             total = sum(stakes)
-        self.stakes, self.value = stakes, total + _cash(self.seen)
+        self.stakes, self.value = stakes, total + self._unbet
         if self.value > self.highest:
             self.highest = self.value
             if self.value >= self.limit and self.alarm_at is None:
@@ -67,14 +69,16 @@ class Stakes:
         alarm_at: Any = document.get("alarm_at")
         if not (isinstance(stakes, list) and len(stakes) == len(self.stakes) and all(map(_is_money, stakes))):
             raise InvalidValue(f"stakes must be {len(self.stakes)} numbers from 0 to {MOST:g}, got {stakes!r:.60}")
-        value = sum(stakes) + _cash(seen)
+        unbet = _cash(seen)
+        value = sum(stakes) + unbet
         if not (_is_money(highest) and highest >= value):
             raise InvalidValue(f"highest must be the largest value so far, at least {value:g}, got {highest!r:.60}")
         if alarm_at is not None:
             alarm_at = as_count(alarm_at, "alarm_at")
         if (alarm_at is not None) != (highest >= self.limit) or (alarm_at or 0) > seen:
             raise InvalidValue(f"alarm_at = {alarm_at} does not fit a highest value of {highest:g} after {seen}")
-        self.seen, self.stakes, self.value, self.highest, self.alarm_at = seen, stakes, value, highest, alarm_at
+        self.seen, self.stakes, self._unbet, self.value = seen, stakes, unbet, value
+        self.highest, self.alarm_at = highest, alarm_at
 
 
 def as_count(value: Any, name: str) -> int:

@@ -14,6 +14,7 @@ occur as they like.
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterable
 from itertools import repeat
 from typing import Any, Self
@@ -23,10 +24,10 @@ from numpy.typing import ArrayLike
 
 from demur.calibration.guarantee import without_infinity
 from demur.errors import InvalidValue
-from demur.evidence.counts import Evidence
+from demur.evidence.counts import Evidence, Floats
 from demur.monitoring.betting import Stakes, as_count
 from demur.monitoring.monitor import BettingMonitor, as_level, take
-from demur.monitoring.ranks import Key, OnlineRanks
+from demur.monitoring.ranks import Key, OnlineRanks, ordered_bytes
 from demur.monitoring.uniforms import Uniforms
 from demur.policy.policy import Policy
 from demur.voting.votes import Votes
@@ -54,7 +55,8 @@ class DriftMonitor(BettingMonitor):
         self._apart = not policy.strata.by_chance and len(policy.sizes) > 1
         parts = policy.strata.by_size if self._apart else {_ALL_SIZES: policy.evidence}
         self._ranks = {size: OnlineRanks(_keys_of(part)) for size, part in parts.items()}
-        self._stream: dict[int, list[Key]] = {}
+        self._stream: dict[int, array[float]] = {}
+        """The keys of the stream, one after another, by size."""
 
     @property
     def seed(self) -> int:
@@ -91,21 +93,22 @@ class DriftMonitor(BettingMonitor):
             rows = keys.key
         else:
             rows = self._rows(keys)
-        for key, size in zip(map(tuple, rows.tolist()), self._sizes(n_paths, len(rows)), strict=True):
-            self._take(key, size)
+        sizes = self._sizes(n_paths, len(rows))
+        for key, row, size in zip(ordered_bytes(rows), rows.tolist(), sizes, strict=True):
+            if size not in self._stream:
+                self._stream[size] = array("d")
+                self._ranks.setdefault(size, OnlineRanks())
+            self._stream[size].extend(row)
+            self._take(key, self._ranks[size])
         return self
 
-    def _take(self, key: Key, size: int) -> None:
-        ranks = self._ranks.get(size)
-        if ranks is None:
-            ranks = self._ranks[size] = OnlineRanks()
+    def _take(self, key: Key, ranks: OnlineRanks) -> None:
         place = ranks.add(key)
-        self._stream.setdefault(size, []).append(key)
         draw = self._uniforms[self.stakes.seen]
         p = (place.above + draw * (place.equal + 1)) / (place.among + 1)
         self.stakes.bet(_factors(p))
 
-    def _rows(self, keys: ArrayLike) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _rows(self, keys: ArrayLike) -> Floats:
         try:
             rows = np.asarray(keys, dtype=np.float64)
         except (TypeError, ValueError):
@@ -138,7 +141,10 @@ class DriftMonitor(BettingMonitor):
         return [as_count(size, "n_paths") for size in sizes.tolist()]
 
     def state(self) -> dict[str, Any]:
-        keys = {str(size): [without_infinity(key) for key in sorted(rows)] for size, rows in self._stream.items()}
+        keys = {
+            str(size): [without_infinity(key) for key in np.array(rows).reshape(-1, self._width).tolist()]
+            for size, rows in self._stream.items()
+        }
         return {"delta": self.delta, "seed": self.seed, "stakes": self.stakes.document(), "keys": keys}
 
     @classmethod
@@ -157,9 +163,9 @@ class DriftMonitor(BettingMonitor):
             if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
                 raise InvalidValue(f"its keys must be lists of numbers, got {rows!r:.60}")
             whole = monitor._rows([[-math.inf if part is None else part for part in row] for row in rows])
-            monitor._stream[size] = list(map(tuple, whole.tolist()))
-            monitor._ranks[size] = OnlineRanks([*monitor._ranks.get(size, ()), *monitor._stream[size]])
-        if sum(map(len, monitor._stream.values())) != monitor.n:
+            monitor._stream[size] = array("d", whole.ravel())
+            monitor._ranks[size] = OnlineRanks([*monitor._ranks.get(size, ()), *ordered_bytes(whole)])
+        if sum(map(len, monitor._stream.values())) != monitor.n * monitor._width:
             raise InvalidValue(f"it says that it has seen {monitor.n} keys, and holds another number")
         return monitor
 
@@ -174,5 +180,4 @@ def _factors(p: float) -> tuple[float, ...]:
 
 def _keys_of(evidence: Evidence) -> list[Key]:
     """Every calibration key, as often as it occurs."""
-    counts = (evidence.right + evidence.wrong).tolist()
-    return [key for key, count in zip(map(tuple, evidence.levels.tolist()), counts, strict=True) for _ in range(count)]
+    return ordered_bytes(np.repeat(evidence.levels, evidence.right + evidence.wrong, axis=0))

@@ -122,9 +122,10 @@ class OnlineThreshold(Monitor):
     def sentence(self) -> str:
         """Where it stands, and what holds."""
         sure = "is at most" if self.labelled_share == 1 else "is expected to be at most"
+        most = f"{sure} {self.bound():.3g}"
         return (
             f"{self.answered} of {self.n} questions answered, {self.errors} of {self.labelled} labels wrong, "
-            f"{len(self._awaited)} awaited. The share answered wrongly so far {sure} {self.bound():.3g}, whatever came. "
+            f"{len(self._awaited)} awaited. The share answered wrongly so far {most}, whatever came. "
             "Nothing is promised of a single question."
         )
 

@@ -2,23 +2,36 @@
 
 Keys lie in sorted blocks. A key finds its block and its place there by bisection, and a Fenwick tree over the blocks'
 lengths says how many keys lie in the blocks before. A block that grows too long is halved, and the tree built anew:
-so seldom that each key costs O(log n) and a short move within its block.
+so seldom that each key costs O(log n) and a short move within its block. Keys are kept as bytes that order as they do:
+one object each, compared at one stroke, so that a million of them are hardly slower than a thousand.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
-Key = tuple[float, ...]
+import numpy as np
 
-_LONGEST = 512
+from demur.evidence.counts import Floats
+
+Key = bytes
+
+_LONGEST = 1024
+_SIGN = np.uint64(1 << 63)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+def ordered_bytes(keys: Floats) -> list[Key]:
+    """Each row as bytes that compare as rows do, lexicographically; −0 is 0, and no entry may be NaN."""
+    bits = (keys + 0.0).view(np.uint64)
+    packed = np.where(bits & _SIGN, ~bits, bits | _SIGN).astype(">u8").tobytes()
+    width = 8 * keys.shape[1]
+    return [packed[start : start + width] for start in range(0, len(packed), width)]
+
+
+class Place(NamedTuple):
     """Where a key stands among those before it."""
 
     above: int
