@@ -69,6 +69,18 @@ def test_the_evidence_is_the_mixture_of_likelihood_ratios():
     assert monitor.errors == sum(events)
 
 
+def test_the_alarm_is_the_first_time_that_the_evidence_reaches_two_over_delta():
+    events = (np.random.default_rng(3).random(120) < 0.35).tolist()
+    monitor = ErrorMonitor(policy_of(*drawn(0)), delta=0.1)
+    values = [value_by_definition(events[:at], monitor.level) for at in range(1, 121)]
+    monitor.update(np.array(events))
+    assert monitor.alarm_at == 1 + next(at for at, value in enumerate(values) if value >= 20)
+    assert monitor.p_value == pytest.approx(1 / max(values))
+    known = monitor.p_value
+    assert monitor.update(np.zeros(500, dtype=bool)).p_value == known  # what was found is not unfound
+    assert monitor.log_e < 0
+
+
 @pytest.mark.parametrize(("factor", "fair"), [(1.0, True), (0.7, True), (1.5, False)])
 def test_its_mean_is_one_at_the_level_less_below_and_more_above(factor, fair):
     """Over all 2¹⁰ sequences; so the level is where evidence begins, exactly."""

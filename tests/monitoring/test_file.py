@@ -69,7 +69,17 @@ def test_a_monitor_of_another_pipeline_is_refused(saved):
     assert told.endswith("load it with its own policy, or begin a monitor anew")
 
 
-@pytest.mark.parametrize("other", [policy_of(*drawn(1)), policy_of(*drawn(0), alpha=[0.1, 0.2])])
+def with_another_low_key():
+    """A policy of the same thresholds, whose evidence differs in one key far below them."""
+    second, right = drawn(0)
+    second[second.argmin()] /= 2
+    return policy_of(second, right)
+
+
+OTHERS = [policy_of(*drawn(1)), policy_of(*drawn(0), alpha=[0.1, 0.2]), with_another_low_key()]
+
+
+@pytest.mark.parametrize("other", OTHERS)
 def test_a_monitor_of_another_policy_of_the_same_pipeline_is_refused_too(saved, other):
     assert other.fingerprint == POLICY.fingerprint
     assert "watches another policy of the same pipeline" in refused(*saved, other)
@@ -185,6 +195,11 @@ def test_keys_without_a_secondary_number_come_back(tmp_path):
     monitor = DriftMonitor(POLICY).update([[0.0, -np.inf], [1.0, 0.5]])
     monitor.save(tmp_path / "monitor.json")
     assert same(DriftMonitor.load(tmp_path / "monitor.json", POLICY), monitor)
+
+
+def test_a_day_without_anything_changes_nothing():
+    assert same(DriftMonitor(POLICY).update([]), DriftMonitor(POLICY))
+    assert same(ErrorMonitor(POLICY).update([]), ErrorMonitor(POLICY))
 
 
 def test_it_is_one_of_the_family_and_reached_from_the_root():

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import demur as dm
 from demur.errors import InfeasibleWarning, InvalidValue
 from demur.evidence.counts import above_all, answer_all
 from demur.monitoring import OnlineThreshold
@@ -51,19 +52,49 @@ def test_a_policy_that_answers_all_or_never_is_where_it_starts():
     assert OnlineThreshold(never).threshold_key == above_all(2)
 
 
-def test_each_step_is_the_rule_read_literally():
-    online = OnlineThreshold(POLICY, step=0.03)
+@pytest.mark.parametrize("decimals", [1, 12])
+def test_each_step_is_the_rule_read_literally(decimals):
+    calibrated, right = drawn(0)
+    calibrated = calibrated.round(decimals)
+    online = OnlineThreshold(policy_of(calibrated, right), step=0.03)
     threshold = online.threshold
-    for key, wrong in zip(
-        keys(np.random.default_rng(0).random(400)), np.random.default_rng(1).random(400) < 0.5, strict=True
-    ):
-        place = (np.sort(drawn(0)[0]) < key[1]).sum() / 200  # the share of calibration keys that it exceeds
-        decision = online.decide(key)
+    rng = np.random.default_rng(0)
+    for second, wrong in zip(rng.random(400).round(decimals), rng.random(400) < 0.5, strict=True):
+        place = (calibrated < second).sum() / 200  # the share of calibration keys that it exceeds
+        decision = online.decide((1.0, second))
         assert decision.answered == (place > threshold)
         if decision.label_wanted:
             online.update(decision.number, wrong)
         threshold = max(threshold + 0.03 * ((decision.answered and wrong) - 0.1), -0.5 / 200)
         assert online.threshold == pytest.approx(threshold, abs=1e-12)
+
+
+def test_it_falls_no_lower_than_where_all_is_answered_so_that_it_can_rise_again_at_once():
+    online = OnlineThreshold(POLICY, step=0.05)
+    run(online, [(1.0, 0.5)] * 500, [False] * 500, [0] * 500)
+    assert (online.threshold, online.threshold_key) == (-0.5 / 200, answer_all(2))
+    online.update(online.decide((1.0, -1.0)).number, True)
+    assert not online.decide((1.0, -1.0)).answered
+
+
+def test_a_vote_without_confidence_is_not_answered_however_low_the_threshold():
+    answers = [[None, None]] * 50 + [["a", "a"]] * 50
+    votes = dm.vote(answers, ids=list(map(str, range(100))), tie_break=dm.jitter(0))
+    online = OnlineThreshold(dm.calibrate(votes, np.arange(100) >= 55, alpha=0.1), step=0.001)
+    online.threshold = 0.1  # among the calibration keys that have no confidence either
+    assert online.threshold_key[0] == 0
+    assert not online.decide((0.0, 0.999)).answered
+    assert online.decide((0.5, 0.0)).answered
+
+
+def test_the_bound_is_the_formula():
+    online = OnlineThreshold(POLICY, step=0.5, labelled_share=0.5, seed=1)
+    run(online, [(1.0, 0.9)] * 400, [False] * 400, [3] * 400)
+    awaited, most = len(online.awaited), online.most_awaited
+    assert 0 < awaited < most
+    slack = (1 - online.start) / 0.5 + most * (2 - 0.1) + awaited * 2
+    assert online.bound() == pytest.approx(0.1 + slack / 400)
+    assert online.bound(0.01) == pytest.approx(0.1 + slack / 400 + math.sqrt(math.log(100) / 800) * 2)
 
 
 KEYS, DELAY = st.floats(0, 1), st.integers(0, 12)

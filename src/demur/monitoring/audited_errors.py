@@ -71,6 +71,8 @@ class ErrorMonitor(BettingMonitor):
     def update(self, wrong: bool | ArrayLike) -> Self:
         """Take one audited question, or many in the order they came: was it answered, and wrongly?"""
         events = np.asarray(wrong)
+        if not events.size:  # nothing was audited
+            return self
         if events.dtype != np.bool_ or events.ndim > 1:
             raise InvalidValue(
                 f"audited questions must be booleans, True where answered wrongly, got {wrong!r:.60}",

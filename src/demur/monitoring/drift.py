@@ -113,6 +113,8 @@ class DriftMonitor(BettingMonitor):
             rows = np.asarray(keys, dtype=np.float64)
         except (TypeError, ValueError):
             raise InvalidValue(f"keys must be numbers, got {keys!r:.60}") from None
+        if not rows.size:  # nothing came
+            return np.empty((0, self._width))
         if rows.ndim < 2:
             rows = rows.reshape(-1, 1) if self._width == 1 else rows.reshape(1, -1)
         if rows.ndim != 2 or rows.shape[1] != self._width:
