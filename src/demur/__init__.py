@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from demur.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from demur import answers, backends, datasets, errors, plot, scoring, tasks
+    from demur import answers, backends, datasets, errors, monitoring, plot, scoring, tasks
     from demur.calibration import HighProbability, Marginal, Smoothed
     from demur.errors import DemurError
     from demur.evaluation.audit import Audit, PolicyAudit, audit_policy
@@ -68,7 +68,7 @@ _HOME = {
     "voting": ("Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote"),
 }
 _MODULES = {
-    **{name: name for name in ("answers", "backends", "datasets", "errors", "plot", "scoring", "tasks")},
+    **{name: name for name in ("answers", "backends", "datasets", "errors", "monitoring", "plot", "scoring", "tasks")},
     "baselines": "voting.baselines",
     "normalisers": "voting.normalisers",
 }
@@ -80,9 +80,9 @@ __all__ = [
     "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Separability", "Smoothed", "Store", "Template",
     "Vote", "VotedPools", "Votes", "__version__", "answers", "audit_outlook", "audit_policy", "backends", "baselines",
     "calibrate", "common_auc", "compare_scores", "datasets", "errors", "evaluate", "evaluate_splits", "exponential",
-    "jitter", "linear", "mean_score", "normalisers", "pipeline_of_policy", "plot", "read_key", "read_pools",
-    "read_verdicts", "report", "scoring", "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools",
-    "write_pools",
+    "jitter", "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy", "plot", "read_key",
+    "read_pools", "read_verdicts", "report", "scoring", "simulate_pools", "split", "tasks", "uniform", "vote",
+    "vote_pools", "write_pools",
 ]  # fmt: skip
 
 

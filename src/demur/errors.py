@@ -13,6 +13,7 @@
     │       ├── NoSuchRoute                  … or does not offer the route
     │       └── EndpointSilent               … or has answered nobody for longer than the patience
     ├── PolicyFileError                      a policy file is foreign, newer, damaged or edited
+    ├── MonitorFileError                     a monitor's file is foreign, newer, damaged, or of another policy
     ├── PipelineMismatch                     a policy is used on votes made another way
     ├── LabelMismatch                        a policy is audited by labels made another way
     ├── CalibrationLeak                      problems used for calibration turn up where unseen ones are needed
@@ -100,6 +101,10 @@ class EndpointSilent(EndpointRefused):
 
 class PolicyFileError(DemurError):
     """A policy file cannot be trusted or understood."""
+
+
+class MonitorFileError(DemurError):
+    """A monitor's file cannot be trusted or understood, or belongs to another policy."""
 
 
 class PipelineMismatch(DemurError):

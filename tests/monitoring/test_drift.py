@@ -1,0 +1,240 @@
+"""Drift of keys: p-values by counting, false alarms within their level, shifts found, and what must fail fails."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import demur as dm
+from demur.errors import InvalidValue, PipelineMismatch
+from demur.monitoring import DriftMonitor, drift
+from demur.monitoring.ranks import OnlineRanks, Place
+from monitored import drawn, keys, policy_of, same, votes_of
+
+DELTA, RUNS = 0.1, 300
+TOO_MANY = int(stats.binom.isf(1e-6, RUNS, DELTA))
+"""A monitor that keeps its level has more alarms than this once in a million."""
+
+
+@pytest.fixture
+def p_values(monkeypatch):
+    """The p-values that are bet on, as they come."""
+    bet_on, factors = [], drift._factors
+
+    def noting(p):
+        bet_on.append(p)
+        return factors(p)
+
+    monkeypatch.setattr(drift, "_factors", noting)
+    return bet_on
+
+
+def by_counting(calibrated, stream, draws):
+    """The definition, in O(n²)."""
+    p_values, before = [], list(map(tuple, calibrated))
+    for key, draw in zip(map(tuple, stream), draws, strict=True):
+        above, equal = sum(other > key for other in before), before.count(key)
+        p_values.append((above + draw * (equal + 1)) / (len(before) + 1))
+        before.append(key)
+    return p_values
+
+
+@pytest.mark.parametrize("decimals", [1, 12])
+def test_p_values_are_what_counting_says(p_values, decimals):
+    second, right = drawn(0, n=60)
+    second, stream = second.round(decimals), np.random.default_rng(1).random(200).round(decimals)
+    monitor = DriftMonitor(policy_of(second, right), seed=5).update(keys(stream))
+    draws = [monitor._uniforms[at] for at in range(200)]
+    assert p_values == by_counting(keys(second), keys(stream), draws)
+
+
+def test_ranks_of_the_stream_are_independent_and_uniform_over_all_orders():
+    """The exact law: five keys, two of which calibrate; of all 120 orders as many give each triple of ranks."""
+    seen = []
+    for order in itertools.permutations([0.1, 0.2, 0.3, 0.4, 0.5]):
+        ranks = OnlineRanks(drift.ordered_bytes(np.array(order[:2])[:, None]))
+        seen.append(tuple(ranks.add(key).above for key in drift.ordered_bytes(np.array(order[2:])[:, None])))
+    counts = {triple: seen.count(triple) for triple in set(seen)}
+    assert counts == dict.fromkeys(itertools.product(range(3), range(4), range(5)), 2)
+
+
+@pytest.mark.parametrize("decimals", [1, 12])
+def test_p_values_are_uniform_and_independent_ties_or_not(p_values, decimals):
+    second, right = drawn(2, n=100)
+    DriftMonitor(policy_of(second.round(decimals), right)).update(
+        keys(np.random.default_rng(3).random(4000).round(decimals))
+    )
+    assert stats.kstest(p_values, "uniform").pvalue > 1e-4
+    assert abs(np.corrcoef(p_values[1:], p_values[:-1])[0, 1]) < 5 / np.sqrt(4000)
+
+
+def alarms(n=60, stream=400, runs=RUNS):
+    """Runs without any drift that sound an alarm, over calibration sets too."""
+    count = 0
+    for seed in range(runs):
+        second, right = drawn(seed, n=n)
+        fresh = np.random.default_rng(10_000 + seed).random(stream)
+        count += DriftMonitor(policy_of(second, right), delta=DELTA, seed=seed).update(keys(fresh)).alarm
+    return count
+
+
+def test_false_alarms_are_as_rare_as_promised_but_not_impossible():
+    assert 0 < alarms() <= TOO_MANY
+
+
+def test_ranks_among_the_calibration_keys_alone_break_the_promise(monkeypatch):
+    """The negative control: p-values that share one fixed reference are dependent."""
+
+    def without_the_stream(self, key):
+        below = sum(other < key for other in self._blocks[0])
+        return Place(len(self) - below, 0, len(self))
+
+    monkeypatch.setattr(OnlineRanks, "add", without_the_stream)
+    assert alarms(n=30, stream=1500, runs=RUNS) > TOO_MANY
+
+
+@pytest.mark.parametrize(
+    ("shifted", "change"),
+    [
+        (lambda u: u**2, "lower"),
+        (lambda u: np.sqrt(u), "higher"),
+        (lambda u: 0.5 + (u - 0.5) * 0.4, "drawn together"),
+        (lambda u: np.where(u < 0.5, 4 * u**3, 1 - 4 * (1 - u) ** 3), "spread out"),
+    ],
+)
+def test_shifts_of_every_kind_are_found_soon(shifted, change):
+    found = []
+    for seed in range(20):
+        second, right = drawn(seed, n=400)
+        rng = np.random.default_rng(500 + seed)
+        monitor = DriftMonitor(policy_of(second, right), delta=0.01).update(keys(rng.random(500)))
+        before = monitor.alarm
+        monitor.update(keys(shifted(rng.random(400))))
+        found.append(monitor.alarm and not before and monitor.change == change)
+    assert sum(found) >= 18
+
+
+def test_a_shift_after_a_long_time_is_found_too():
+    second, right = drawn(0, n=400)
+    rng = np.random.default_rng(1)
+    monitor = DriftMonitor(policy_of(second, right), delta=0.01).update(keys(rng.random(30_000)))
+    assert not monitor.alarm
+    monitor.update(keys(rng.random(600) ** 2))
+    assert 30_000 < monitor.alarm_at < 30_300
+
+
+def test_one_by_one_in_batches_and_after_a_pause_is_the_same(tmp_path):
+    policy = policy_of(*drawn(0))
+    stream = keys(np.random.default_rng(1).random(300) ** 1.5)
+    whole, single, paused = (DriftMonitor(policy, seed=9) for _ in range(3))
+    whole.update(stream)
+    for key in stream:
+        single.update(key)
+    for start in range(0, 300, 70):
+        paused.update(stream[start : start + 70])
+        paused.save(tmp_path / "drift.json")
+        paused = DriftMonitor.load(tmp_path / "drift.json", policy)
+    assert same(whole, single)
+    assert same(whole, paused)
+    assert (whole.n, whole.log_e, whole.p_value) == (300, paused.log_e, paused.p_value)
+
+
+def test_the_order_of_calibration_rows_does_not_matter():
+    second, right = drawn(0)
+    order = np.random.default_rng(1).permutation(200)
+    stream = keys(np.random.default_rng(2).random(100))
+    assert same(
+        DriftMonitor(policy_of(second, right)).update(stream),
+        DriftMonitor(policy_of(second[order], right[order])).update(stream),
+    )
+
+
+def test_votes_are_taken_as_they_are_and_refused_when_made_another_way():
+    policy = policy_of(*drawn(0))
+    fresh = np.random.default_rng(1).random(50)
+    assert same(DriftMonitor(policy).update(votes_of(fresh)), DriftMonitor(policy).update(keys(fresh)))
+    with pytest.raises(PipelineMismatch):
+        DriftMonitor(policy).update(dm.vote([["a"]] * 3))
+
+
+def test_keys_of_one_number_come_as_numbers():
+    rng = np.random.default_rng(0)
+    votes = dm.vote([list(row) for row in rng.choice(list("aaab"), (100, 5))], ids=range(100))
+    policy = dm.calibrate(votes, rng.random(100) < 0.7, alpha=0.2)
+    stream = np.random.default_rng(1).choice([0.6, 0.8, 1.0], 50)
+    one = DriftMonitor(policy).update(stream)
+    other = DriftMonitor(policy)
+    for confidence in stream.tolist():
+        other.update(confidence)
+    assert same(one, other)
+
+
+def of_two_sizes(**how):
+    second, right = drawn(3)
+    answers = [["a"] * 4] * 100 + [["a"] * 6] * 100
+    votes = dm.vote(
+        answers, tie_break=np.where(np.arange(200) < 100, second, second - 1), ids=list(map(str, range(200)))
+    )
+    return dm.calibrate(votes, right, alpha=0.2, **how)
+
+
+def test_sizes_that_are_kept_apart_may_occur_as_they_like(tmp_path):
+    """Keys of six paths lie below those of four; a stream of six alone is no drift among pools of its own size."""
+    policy = of_two_sizes()
+    stream = keys(np.random.default_rng(1).random(600) - 1)
+    monitor = DriftMonitor(policy).update(stream, np.full(600, 6))
+    assert not monitor.alarm
+    monitor.save(tmp_path / "drift.json")
+    assert same(DriftMonitor.load(tmp_path / "drift.json", policy), monitor)
+    assert DriftMonitor(of_two_sizes(sizes_by_chance=True)).update(stream).alarm  # there it is
+    with pytest.raises(
+        InvalidValue, match=r"keeps pools of 4 or 6 paths apart, and keys come without sizes; give n_paths"
+    ):
+        DriftMonitor(policy).update(stream)
+    with pytest.raises(InvalidValue, match="n_paths must hold one size per key, 600 of them"):
+        DriftMonitor(policy).update(stream, [6])
+    with pytest.raises(InvalidValue, match="n_paths must be a count"):
+        DriftMonitor(policy).update(stream[0], [6.5])
+
+
+def test_a_size_that_calibration_never_saw_is_ranked_among_its_own():
+    monitor = DriftMonitor(of_two_sizes()).update(keys(np.random.default_rng(1).random(300)), np.full(300, 9))
+    assert (monitor.alarm, monitor.n) == (False, 300)
+
+
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [
+        ([[1.0, float("nan")]], "hold no NaN, got \\(1.0, nan\\)"),
+        ([[float("nan"), 0.5]], "a confidence in \\[0, 1\\]"),
+        ([[1.5, 0.5]], "got \\(1.5, 0.5\\)"),
+        ([[0.5, float("inf")]], "got \\(0.5, inf\\)"),
+        ([0.5], "hold 2 numbers each, got an array of shape \\(1, 1\\)"),
+        ([[1.0, 0.5, 0.5]], "hold 2 numbers each"),
+        ("high", "keys must be numbers, got 'high'"),
+    ],
+)
+def test_keys_that_are_none_are_refused_before_any_is_taken(odd, said):
+    monitor = DriftMonitor(policy_of(*drawn(0)))
+    with pytest.raises(InvalidValue, match=said):
+        monitor.update(odd)
+    assert monitor.n == 0
+
+
+@pytest.mark.parametrize("delta", [0, 1, -0.1, float("nan"), "0.1", True, None])
+def test_a_level_lies_between_zero_and_one(delta):
+    with pytest.raises(InvalidValue, match="delta must be a number strictly between 0 and 1, got"):
+        DriftMonitor(policy_of(*drawn(0)), delta=delta)
+
+
+def test_it_says_what_it_found_and_what_that_does_not_mean():
+    monitor = DriftMonitor(policy_of(*drawn(0)), delta=0.05)
+    assert monitor.sentence == (
+        "No drift found in 0 keys (p = 1, alarm at 0.05). This says nothing of errors that leave the keys as they were."
+    )
+    monitor.update(keys(np.random.default_rng(1).random(200) / 4))
+    assert monitor.sentence.startswith(f"Keys have drifted: alarm at key {monitor.alarm_at} of 200 (p = ")
+    assert "they lie lower" in monitor.sentence
