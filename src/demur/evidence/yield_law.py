@@ -1,7 +1,8 @@
 """The exact law of what a calibration on n votes brings, over calibration sets drawn from labelled votes.
 
     n, k    calibration votes, and the rank of the threshold: the k-th largest wrong key
-    V       P(wrong, key at or above the threshold) ~ Beta(k, n + 1 − k); above c = P(wrong, ν > 0) there are not k errors
+    V       P(wrong, key at or above the threshold) ~ Beta(k, n + 1 − k); where it exceeds c there are not k errors
+    c       P(wrong, ν > 0)
     G(v)    P(right, above the key down to which a mass v is wrong): the curve that is read off the labelled votes
     R, Y    the confident-error rate and the yield: R = V and Y = R + G(R) where nothing ties
     T       votes labelled, the most confident first, until k errors are found; all n where there are not k
@@ -48,7 +49,7 @@ class Expected:
         """Of several laws, each with its chance."""
 
         def mean(name: str) -> float:
-            return sum(chance * getattr(part, name) for chance, part in parts)
+            return float(sum(chance * getattr(part, name) for chance, part in parts))
 
         def sd(name: str) -> float:
             square = sum(chance * (getattr(p, f"{name}_sd") ** 2 + getattr(p, name) ** 2) for chance, p in parts)
@@ -90,8 +91,8 @@ class YieldLaw:
         above, to_here = (down_to - right)[level], down_to[level]
         before = np.append(0, to_here)[:-1]
         right_from, right_to = np.where(tied, above, before), np.where(tied, to_here, above)
-        masses = (counts / evidence.n for counts in (ends, right_from, right_to))
-        return cls(*masses, tied, int(right.sum()) / evidence.n)
+        n = evidence.n
+        return cls(ends / n, right_from / n, right_to / n, tied, int(right.sum()) / n)
 
     @property
     def wrong(self) -> float:
