@@ -6,7 +6,6 @@ Between two of them further labels buy nothing. Where 1/alpha is whole they are 
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 
 from demur.calibration import Guarantee, Marginal, Smoothed
@@ -27,12 +26,14 @@ def friendly_n(guarantee: Guarantee, near: int) -> int:
     step = _stepping(guarantee)
     if step is None:
         return max(near, guarantee.n_needed())
-    k = step.rank(near)
-    below = bisect_left(range(near + 1), k, key=step.rank) if k else 0
-    reach = max(1, math.ceil(1 / step.alpha))
-    while step.rank(near + reach) == k:
-        reach *= 2
-    above = near + bisect_left(range(near, near + reach + 1), k + 1, key=step.rank)
+    k, reach = step.rank(near), guarantee.n_needed()
+    start, end = max(0, near - reach), near + reach
+    while start and step.rank(start) == k:
+        start = max(0, start - reach)
+    while step.rank(end) == k:
+        end += reach
+    below = start + bisect_left(range(start, near), k, key=step.rank) if k else 0
+    above = near + bisect_left(range(near, end), k + 1, key=step.rank)
     return above if not below or above - near < near - below else below
 
 

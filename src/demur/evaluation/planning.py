@@ -186,16 +186,18 @@ def plan(
         if alpha is None:
             raise InvalidValue(f"delta = {delta} goes with alpha", "give {alpha}, or HighProbability as {guarantee}")
         guarantees += [HighProbability(one.level, delta) for one in guarantees]  # type: ignore[attr-defined]
+    guarantees.sort(key=lambda one: (one.alpha, not isinstance(one, Marginal)))
     sizes = None if n is None else [n] if isinstance(n, int) else list(n)
     for size in sizes or ():
         if size < 1:
             raise InvalidValue(f"n must be at least 1, got {size}", "say how many votes are to calibrate")
     if votes is None:
         if accuracy is None:
-            return Plan(_rows(guarantees, sizes, None, 0, seed), NOTHING)
+            return Plan(_rows(guarantees, sizes), NOTHING)
         evidence = guessed_evidence(accuracy, separation=separation, n_paths=n_paths, seed=seed)
-        rows = _rows(guarantees, sizes, evidence, 0, seed)
-        return Plan(rows, GUESS, feasibility=_feasibility(evidence, guarantees))
+        law = YieldLaw.of(evidence)
+        rows = _rows(guarantees, sizes, evidence, law, 0, seed)
+        return Plan(rows, GUESS, feasibility=_feasibility(evidence, law, guarantees))
     if accuracy is not None:
         raise InvalidValue(f"a guessed accuracy of {accuracy:g} and a pilot are two ways", "leave {accuracy} out")
     voted = VotedPools.of(votes, correct).scored
@@ -204,12 +206,13 @@ def plan(
     keys, labels, _ = voted.counted_keys
     _refuse_small(len(keys), guarantees)
     evidence = Evidence.of(keys, labels)
+    law = YieldLaw.of(evidence)
     return Plan(
-        _rows(guarantees, sizes, evidence, evidence.n, seed),
+        _rows(guarantees, sizes, evidence, law, evidence.n, seed),
         PILOT,
         evidence.n,
         CLUSTER if voted.clustered else QUESTION,
-        _feasibility(evidence, guarantees),
+        _feasibility(evidence, law, guarantees),
         [*voted.score_warnings(), *size_warning(voted)],
     )
 
@@ -220,15 +223,20 @@ def _sizes(guarantee: Guarantee) -> list[int]:
 
 
 def _rows(
-    guarantees: Sequence[Guarantee], sizes: Sequence[int] | None, evidence: Evidence | None, pilot: int, seed: int
+    guarantees: Sequence[Guarantee],
+    sizes: Sequence[int] | None,
+    evidence: Evidence | None = None,
+    law: YieldLaw | None = None,
+    pilot: int = 0,
+    seed: int = 0,
 ) -> list[PlanRow]:
     """A row per guarantee and n; `pilot` counts the votes behind the evidence, 0 where they are made up."""
     wanted = [(one, n) for one in guarantees for n in (_sizes(one) if sizes is None else sorted(set(sizes)))]
-    if evidence is None:
+    if evidence is None or law is None:
         return [PlanRow(one, n, ranks_of(one, n), is_friendly(one, n), _UNKNOWN) for one, n in wanted]
     plain = {one.alpha: Marginal(getattr(one, "level", one.alpha)) for one in guarantees}
     pairs = {(k, n) for one, n in wanted for k in [*ranks_of(one, n), plain[one.alpha].rank(n)]}
-    told = dict(zip(pairs, YieldLaw.of(evidence).expect(list(pairs)), strict=True))
+    told = dict(zip(pairs, law.expect(list(pairs)), strict=True))
     rows = []
     for one, n in wanted:
         ranks = ranks_of(one, n)
@@ -272,8 +280,7 @@ def _drawn(guarantee: Guarantee, n: int, evidence: Evidence, seed: int) -> Expec
     return Expected(float(yields.mean()), float(yields.std(ddof=1)), float(rates[:, 1].mean()), *[nothing] * 3)
 
 
-def _feasibility(evidence: Evidence, guarantees: Sequence[Guarantee]) -> list[Feasibility]:
-    law = YieldLaw.of(evidence)
+def _feasibility(evidence: Evidence, law: YieldLaw, guarantees: Sequence[Guarantee]) -> list[Feasibility]:
     return [Feasibility.of(evidence, law, alpha) for alpha in sorted({one.alpha for one in guarantees})]
 
 
