@@ -124,8 +124,8 @@ def _show(planned: demur.Plan, made: dict[str, Any]) -> None:
         output.say(f"Planned from a pilot of {facts['pilot']} labelled {unit}s.")
     elif facts["source"] == "guess":
         output.say(
-            f"A guess: simulated votes of {made['paths']} paths, {output.percent(made['accuracy'])} of them right; right "
-            f"paths score {made['separation']:g} standard deviations higher."
+            f"A guess: simulated votes of {made['paths']} paths, {output.percent(made['accuracy'])} of them right; "
+            f"right paths score {made['separation']:g} standard deviations higher."
         )
     else:
         output.say("Planned from alpha alone.")
