@@ -57,9 +57,7 @@ class Feasibility:
     def sentence(self) -> str:
         """The finding in words."""
         right, wrong = self.vote_accuracy.estimate, self.unanimous_wrong.estimate
-        known = (
-            f"alpha = {self.alpha:g}: the vote is right {right:.1%} of the time, and unanimous and wrong {wrong:.1%}"
-        )
+        known = f"alpha = {self.alpha:g}: {right:.1%} of the votes are right, {wrong:.1%} unanimous and wrong"
         if not self.feasible:
             return f"{known}; too many of the most confident votes are wrong alike, and no threshold can answer."
         bound = f"at most {self.answered_at_most:.1%} could be answered"

@@ -24,6 +24,8 @@ def guessed_evidence(accuracy: float, *, separation: float = 0.7, n_paths: int =
         raise InvalidValue(
             f"accuracy must lie strictly between 0 and 1, got {accuracy:g}", "guess which share of votes is right"
         )
+    if n_paths < 1:
+        raise InvalidValue(f"n_paths must be at least 1, got {n_paths}", "give {n_paths} of the pools to come")
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
