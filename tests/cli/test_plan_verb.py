@@ -96,12 +96,13 @@ def test_ties_that_leave_no_threshold_are_named_with_a_flag_to_try(demur, tmp_pa
         (["--accuracy", 0.8, "--paths", 0], "n_paths must be at least 1, got 0; give --paths"),
         (["--n", 0], "n must be at least 1, got 0"),
         (["--n", -5], "n must be at least 1, got -5"),
-        (["--score", "judge"], "--score judge is about pools, and none are given; name them: demur plan POOLS"),
+        (["--score", "judge"], "--score: said of pools, and none are given; name them: demur plan POOLS"),
+        (["--tie-break", "jitter:0", "--partial"], "--tie-break, --partial: said of pools, and none are given"),
         (["--paths", 8], "--paths 8 is about a guess; give --accuracy too"),
         (["--delta", 0.1, "--smoothed"], "--delta and --smoothed are two guarantees"),
         (["pools.jsonl", "--accuracy", 0.8], "--accuracy is a guess, and pools.jsonl is a pilot that tells"),
-        (["pools.jsonl", "--alpha", 0.001], "a pilot of 400 labelled votes is too small to plan alpha = 0.001: it takes "
-         "1000; label more, raise --alpha, or plan without a pilot by a guessed --accuracy"),
+        (["pools.jsonl", "--alpha", 0.001], "a pilot of 400 labelled votes is too small to plan alpha = 0.001: it "
+         "takes 1000; label more, raise --alpha, or plan without a pilot by a guessed --accuracy"),
         (["nothing.jsonl"], "nothing.jsonl"),
     ],
 )  # fmt: skip

@@ -86,9 +86,9 @@ def run(
     how: dict[str, Any] = {"guarantee": guarantees, "n": n or None, "seed": seed or 0}
     made: dict[str, Any] = {}
     if file is None:
-        if score is not None or run_name is not None:
-            given = f"--score {score}" if score is not None else f"--run {run_name}"
-            raise InvalidValue(f"{given} is about pools, and none are given; name them: demur plan POOLS {given}")
+        about_labels = {"correct": correct, "gold_tolerance": gold_tolerance, "gold_containment": gold_containment}
+        about_runs = {"label_verdicts": label_verdicts, "run": run_name, "partial": partial, "config": config}
+        _refuse_without_pools(**vars(flags), **about_labels, **about_runs)
         if paths is not None and accuracy is None:
             raise InvalidValue(f"--paths {paths} is about a guess; give --accuracy too")
         n_paths = _PATHS if paths is None else paths
@@ -106,6 +106,12 @@ def run(
         output.emit({**planned.document(), **made})
     else:
         _show(planned, made)
+
+
+def _refuse_without_pools(**flags: object) -> None:
+    given = [f"--{name.replace('_', '-')}" for name, value in flags.items() if value is not None and value is not False]
+    if given:
+        raise InvalidValue(f"{', '.join(given)}: said of pools, and none are given; name them: demur plan POOLS …")
 
 
 def _promise(row: dict[str, Any]) -> str:
