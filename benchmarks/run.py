@@ -22,6 +22,7 @@ SCRIPTS = [
     "frames_speed.py",
     "decide_speed.py",
     "calibration_speed.py",
+    "plan_speed.py",
     "paper_table.py",
     "monitoring_speed.py",
     "cli_start.py",

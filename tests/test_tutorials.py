@@ -94,6 +94,15 @@ def test_a_paper_to_reproduce(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "results" / "results.md").is_file()
 
 
+def test_the_page_of_planning(tmp_path, monkeypatch, capsys):
+    names, printed = follow(DOCS / "planning.md", tmp_path, monkeypatch)
+    told = capsys.readouterr().out
+    assert f"{names['row'].n} labels in all" in told
+    assert "needs 19 labels (marginal)" in printed[0]
+    assert "A guess" in printed[1]
+    assert len((DOCS / "planning.md").read_text().splitlines()) <= 60
+
+
 def test_the_page_of_plots_draws_each_figure_that_it_shows(tmp_path, monkeypatch):
     pytest.importorskip("altair", reason="figures need the extra report")
     page, names, drawn = DOCS / "plots.md", {}, set()

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from demur.evaluation.audit import Audit, PolicyAudit, audit_policy
     from demur.evaluation.comparison import compare_scores
     from demur.evaluation.outlook import Outlook, audit_outlook
+    from demur.evaluation.planning import Plan, plan
     from demur.evaluation.repeated_splits import Evaluation, evaluate, evaluate_splits
     from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Interval, Separability, common_auc
     from demur.pipeline.answerer import Answerer
@@ -44,6 +45,7 @@ _HOME = {
     "evaluation.audit": ("Audit", "PolicyAudit", "audit_policy"),
     "evaluation.comparison": ("compare_scores",),
     "evaluation.outlook": ("Outlook", "audit_outlook"),
+    "evaluation.planning": ("Plan", "plan"),
     "evaluation.repeated_splits": ("Evaluation", "evaluate", "evaluate_splits"),
     "evidence": ("AccuracyBand", "Evidence", "Frontier", "Hazards", "Interval", "Separability", "common_auc"),
     "pipeline.answerer": ("Answerer",),
@@ -75,12 +77,12 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
-    "AccuracyBand", "Answerer", "Audit", "Decision", "DemurError", "Evaluation", "Evidence", "FieldChoice",
-    "Frontier", "Hazards", "HighProbability", "Interval", "LabelRule", "Marginal", "Outlook", "Path", "Pipeline",
-    "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Separability", "Smoothed", "Store", "Template",
-    "Vote", "VotedPools", "Votes", "__version__", "answers", "audit_outlook", "audit_policy", "backends", "baselines",
+    "AccuracyBand", "Answerer", "Audit", "Decision", "DemurError", "Evaluation", "Evidence", "FieldChoice", "Frontier",
+    "Hazards", "HighProbability", "Interval", "LabelRule", "Marginal", "Outlook", "Path", "Pipeline", "Plan", "Policy",
+    "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Separability", "Smoothed", "Store", "Template", "Vote",
+    "VotedPools", "Votes", "__version__", "answers", "audit_outlook", "audit_policy", "backends", "baselines",
     "calibrate", "common_auc", "compare_scores", "datasets", "errors", "evaluate", "evaluate_splits", "exponential",
-    "jitter", "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy", "plot", "read_key",
+    "jitter", "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key",
     "read_pools", "read_verdicts", "report", "scoring", "simulate_pools", "split", "tasks", "uniform", "vote",
     "vote_pools", "write_pools",
 ]  # fmt: skip

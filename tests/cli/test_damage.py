@@ -63,6 +63,7 @@ DAMAGED = {
 READERS = {
     "calibrate": ["calibrate", "FILE", "--alpha", 0.2],
     "evaluate": ["evaluate", "FILE", "--alpha", 0.2],
+    "plan": ["plan", "FILE", "--alpha", 0.2],
     "audit": ["audit", "FILE", "--policy", "policy.json"],
     "decide": ["decide", "FILE", "--policy", "policy.json"],
     "report": ["report", "FILE"],

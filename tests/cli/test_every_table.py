@@ -74,6 +74,13 @@ def test_evaluate(demur, run, width):
     fits(demur("evaluate", run, "--score", "simulated", "--splits", 5, *alphas), width, tables=2)
 
 
+def test_plan(demur, run, width):
+    alphas = ["--alpha", 0.01, "--alpha", 0.1, "--delta", 0.1]
+    fits(demur("plan", *alphas), width)
+    fits(demur("plan", *alphas, "--accuracy", 0.8), width)
+    fits(demur("plan", run, "--score", LONG, *alphas), width)
+
+
 def test_score_list_names_long_scores_in_full_beneath(demur, run, width):
     text = fits(demur("score", run, "--list"), width)
     assert LONG in text
@@ -129,6 +136,7 @@ def test_recorded_pools(demur, recorded_pools, width, name, flags):
     pools = recorded_pools / f"{name}.jsonl.gz"
     fits(demur("calibrate", pools, *flags, "--alpha", 0.2, "--hold-out", 0.5, "-o", "policy.json"), width)
     fits(demur("evaluate", pools, *flags, "--alpha", 0.2, "--splits", 3), width, tables=2)
+    fits(demur("plan", pools, *flags, "--alpha", 0.2), width)
     fits(demur("score", pools, *flags, "--list"), width)
     fits(demur("decide", pools, "--policy", "policy.json"), width)
     fits(demur("audit", pools, "--policy", "policy.json"), width)

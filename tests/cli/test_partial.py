@@ -34,6 +34,7 @@ def half(demur, tmp_path):
 VERBS = {
     "calibrate": ["calibrate", "run.db", "--alpha", 0.2],
     "evaluate": ["evaluate", "run.db", "--alpha", 0.2],
+    "plan": ["plan", "run.db", "--alpha", 0.2],
     "audit": ["audit", "run.db", "--policy", "policy.json"],
     "report": ["report", "run.db", "--alpha", 0.2, "-o", "page.html"],
     "report on a policy": ["report", "run.db", "--policy", "policy.json", "-o", "page.html"],
@@ -55,7 +56,7 @@ def test_what_prints_a_promise_or_its_figures_wants_to_be_told(demur, half, argu
     assert "note: 7 of 67 problems of the run 'run' lack paths and are left out" in ran.err
 
 
-@pytest.mark.parametrize("verb", ["calibrate", "evaluate"])
+@pytest.mark.parametrize("verb", ["calibrate", "evaluate", "plan"])
 def test_how_many_were_left_out_is_told_to_machines_too(demur, half, verb):
     assert demur(*VERBS[verb], "--partial", "--json").json["left_out"] == 7
 

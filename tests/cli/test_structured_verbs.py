@@ -90,7 +90,7 @@ def test_two_answers_are_explained(demur, files):
         ('json:{"compare":{"/total":"sums"}}', "unknown relation 'sums'"),
         ('json:{"schema":{"type":"objekt"}}', "the schema is none"),
         ("xml", "unknown relation 'xml'"),
-        ("tool-calls", "has no gold answer"),
+        ("tool-calls", "is no JSON value that this relation takes for an answer by tool-calls@1"),
     ],
 )
 def test_what_cannot_be_is_told_in_one_line(demur, files, relation, complaint):

@@ -62,6 +62,8 @@ Pools = Annotated[
     str,
     argument("POOLS", "Pool file (.jsonl, .jsonl.gz, .parquet, .csv), or a run: a .db file or postgresql:// address."),
 ]
+_PILOT = "A pilot with labels: a pool file, or a run.  [default: none, plan from alpha alone]"
+MaybePools = Annotated[str | None, typer.Argument(metavar="[POOLS]", help=_PILOT, show_default=False)]
 Config = Annotated[Path | None, option("--config", "FILE", "Configuration to use.  [default: demur.toml, if there]")]
 StorePlace = Annotated[str, argument("STORE", "A .db file, or a postgresql:// address.")]
 RunPlace = Annotated[str, option("--out", "RUN", "A .db file, or a postgresql:// address.", "-o")]
@@ -127,6 +129,8 @@ _KEYS = "Sign and check policies with the key in this file: at least 32 bytes, s
 KeyFile = Annotated[Path | None, option("--key-file", "FILE", _KEYS)]
 _WHICH = "Which guarantee, where a policy holds several for one alpha."
 GuaranteeName = Annotated[Text, option("--guarantee", "NAME", _WHICH, offers=among(GUARANTEES))]
+_SEPARATION = "How much higher right paths score, in standard deviations."
+Separation = Annotated[float, typer.Option("--separation", help=_SEPARATION)]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of every random draw.  [default: 0]")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 

@@ -69,14 +69,16 @@ def width() -> int:
     return max(shutil.get_terminal_size().columns, _NARROWEST) if sys.stdout.isatty() else _OF_PIPES
 
 
-def table_of(title: str, items: Iterable[Any], columns: Columns, *, only_if_said: Sequence[str] = ()) -> None:
+def table_of(
+    title: str, items: Iterable[Any], columns: Columns, *, only_if_said: Sequence[str] = (), keys: int = 1
+) -> None:
     """Print a table with one row per item; columns that are only there if they say something are left out if not."""
     cells = [[shown(item) for shown in columns.values()] for item in items]
     mute = {
         at for at, name in enumerate(columns) if name in only_if_said and all(row[at] in (DASH, "0") for row in cells)
     }
     kept = [at for at in range(len(columns)) if at not in mute]
-    table(title, [list(columns)[at] for at in kept], [[row[at] for at in kept] for row in cells])
+    table(title, [list(columns)[at] for at in kept], [[row[at] for at in kept] for row in cells], keys=keys)
 
 
 _FLAGS = {

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _WIDTH, _HEIGHT = 60, 12
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _BAR_HEIGHT = 4
+_BAR_WIDTH = 40
 
 
 def text_plot(
@@ -60,6 +61,15 @@ def plot_frontier(curve: Mapping[str, Sequence[float]], points: Sequence[tuple[f
     if drawn:
         output.say(drawn)
         output.say("        " + ", ".join(f"{letter}: alpha {alpha:g}" for letter, alpha in seen.items()))
+
+
+def plot_yields(yields: Mapping[str, Sequence[tuple[int, float, float]]]) -> None:
+    """Yield against the number of labels, a bar each, by promise; what may be more or less is shaded."""
+    for promise, bars in yields.items():
+        output.say(f"        answered, after so many labels: {promise}")
+        for n, mean, sd in bars:
+            least, most = (round(_BAR_WIDTH * min(1.0, max(0.0, at))) for at in (mean - sd, mean + sd))
+            output.say(f"{n:>7} │{'█' * least}{'▒' * (most - least)} {output.percent(mean, sd)}")
 
 
 def plot_outlook(outlook: Outlook, found: int | None = None) -> None:

@@ -9,7 +9,7 @@ import typer
 
 import demur
 from demur.cli import output
-from demur.cli.options import Json, Seed, option
+from demur.cli.options import Json, Seed, Separation, option
 from demur.cli.replacing import refuse_overwriting, written_as
 from demur.cli.sampling_options import Paths
 
@@ -25,7 +25,7 @@ def run(
     out: Annotated[Path, option("--out", "FILE", "A .jsonl, .jsonl.gz or .parquet file.", "-o")],
     problems: Annotated[int, typer.Option("--problems", "-n", help="How many problems.")] = 4000,
     paths: Paths = None,
-    separation: Annotated[float, typer.Option(help="How much higher right paths score, in standard deviations.")] = 0.7,
+    separation: Separation = 0.7,
     without_answer: Annotated[float, typer.Option(help="Share of paths without an answer.")] = 0.02,
     seed: Seed = None,
     json: Json = False,

@@ -184,12 +184,13 @@ def evaluate(
     frontier = Frontier.of(Evidence.of(voted.votes.key[rows], voted.labelled[rows]))
     duplicates, accuracies = len(voted) - n, voted.accuracies(rows)
     unit = CLUSTER if voted.clustered else QUESTION
-    warnings = [*voted.score_warnings(), *_size_warning(voted)]
+    warnings = [*voted.score_warnings(), *size_warning(voted)]
     unscored = len(given) - len(voted)
     return Evaluation(n, unit, duplicates, unscored, n_cal, splits, seed, accuracies, frontier, points, warnings)
 
 
-def _size_warning(voted: VotedPools) -> list[str]:
+def size_warning(voted: VotedPools) -> list[str]:
+    """What it means that pools differ in size, where they do."""
     fewest, most = int(voted.votes.n_paths.min()), int(voted.votes.n_paths.max())
     if fewest == most:
         return []

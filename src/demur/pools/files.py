@@ -48,6 +48,8 @@ def write_pools(source: PoolSource, target: str | os.PathLike[str]) -> None:
     """
     path, known = Path(target), Provenance(source.description, source.scorers)
     kind = kind_named(path)
+    if not path.name:
+        raise InvalidValue(f"{str(target)!r} is not a file name")
     if kind is None:
         raise InvalidValue(f"{path} is named like no kind of pool file", f"name it {', '.join(WRITTEN)} or .csv")
     if kind == PARQUET:

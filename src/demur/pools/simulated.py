@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from demur.errors import InvalidValue
 from demur.records import Path, Pool, Problem
@@ -33,6 +33,10 @@ class SimulatedPools:
     """θ, each problem's chance that a path is right."""
     seed: int = 0
     """Part of the problems' names, so that those of another seed are other problems."""
+
+    def is_right(self, answer: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each problem's answer is the right one."""
+        return np.asarray(np.asarray(answer) == self.gold)
 
     def pools(self) -> list[Pool]:
         """The same as records, as they would stand in a file."""

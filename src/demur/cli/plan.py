@@ -1,0 +1,176 @@
+"""`demur plan`: how many labels a promise needs, and what it will bring."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+import typer
+
+import demur
+from demur.cli import options, output
+from demur.cli.plot import plot_yields
+from demur.cli.sampling_options import Paths
+from demur.errors import InvalidValue
+
+NAME = "plan"
+HELP = """Plan a calibration before anybody labels: how many labels, what they will bring, whether alpha can be kept.
+
+Needs nothing but alpha; a guessed accuracy adds yields by simulation, and a small labelled pilot adds real ones.
+
+Examples:
+
+`demur plan --alpha 0.05 --delta 0.1`
+
+`demur plan --alpha 0.05 --accuracy 0.8`
+
+`demur plan pilot.jsonl --score simulated --alpha 0.05 --alpha 0.1`
+"""
+_SIZES = "Calibration questions; repeatable.  [default: friendly numbers near 100, 200, 500 and 1000]"
+_PATHS = 16
+
+
+def run(
+    file: options.MaybePools = None,
+    alpha: options.Alpha = None,
+    delta: options.Delta = None,
+    smoothed: options.Smoothed = False,
+    n: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--n", help="Calibration questions; repeatable.  [default: friendly ones near 100, 200, 500, 1000]"
+        ),
+    ] = None,
+    accuracy: Annotated[float | None, options.option("--accuracy", "P", "A guess: the share of votes right.")] = None,
+    separation: options.Separation = 0.7,
+    paths: Paths = None,
+    score: options.Score = None,
+    normaliser: options.Normaliser = None,
+    weight: options.Weight = None,
+    tie_break: options.TieBreak = None,
+    answer_field: options.AnswerField = None,
+    missing: options.Missing = None,
+    relation: options.Relation = None,
+    task: options.Task = None,
+    labels: options.LabelSet = None,
+    drop_unscored: options.DropUnscored = False,
+    fill_unscored: options.FillUnscored = None,
+    fitted_on: options.FittedOn = None,
+    correct: options.Correct = None,
+    gold_tolerance: options.GoldTolerance = None,
+    gold_containment: options.GoldContainment = False,
+    label_verdicts: options.LabelVerdicts = None,
+    run_name: options.RunName = None,
+    partial: options.Partial = False,
+    config: options.Config = None,
+    seed: options.Seed = None,
+    json: options.Json = False,
+) -> None:
+    guarantees = options.guarantees_of(alpha, delta, smoothed, seed)
+    if delta is not None or smoothed:  # what the usual promise would bring stands beside it
+        guarantees = [*options.guarantees_of(alpha, None, False, seed), *guarantees]
+    flags = options.VoteFlags(
+        score,
+        normaliser,
+        weight,
+        tie_break,
+        answer_field,
+        missing,
+        relation,
+        drop_unscored,
+        fill_unscored,
+        fitted_on,
+        task,
+        labels,
+    )
+    how: dict[str, Any] = {"guarantee": guarantees, "n": n or None, "seed": seed or 0}
+    made: dict[str, Any] = {}
+    if file is None:
+        about_labels = {"correct": correct, "gold_tolerance": gold_tolerance, "gold_containment": gold_containment}
+        about_runs = {"label_verdicts": label_verdicts, "run": run_name, "partial": partial, "config": config}
+        _refuse_without_pools(**vars(flags), **about_labels, **about_runs)
+        if paths is not None and accuracy is None:
+            raise InvalidValue(f"--paths {paths} is about a guess; give --accuracy too")
+        n_paths = _PATHS if paths is None else paths
+        planned = demur.plan(accuracy=accuracy, separation=separation, n_paths=n_paths, **how)
+        made = {} if accuracy is None else {"accuracy": accuracy, "separation": separation, "paths": n_paths}
+    else:
+        if accuracy is not None or paths is not None:
+            given = "--accuracy" if accuracy is not None else "--paths"
+            raise InvalidValue(f"{given} is a guess, and {file} is a pilot that tells; leave one out")
+        rule = options.label_rule(correct, gold_tolerance, gold_containment, label_verdicts)
+        source, voted = flags.vote(file, run_name, config, rule, partial=partial)
+        planned = demur.plan(voted, **how)
+        made = {"left_out": source.left_out, "pipeline": voted.votes.description.document(), "labels": rule.describe()}
+    if json:
+        output.emit({**planned.document(), **made})
+    else:
+        _show(planned, made)
+
+
+def _refuse_without_pools(**flags: object) -> None:
+    given = [f"--{name.replace('_', '-')}" for name, value in flags.items() if value is not None and value is not False]
+    if given:
+        raise InvalidValue(f"{', '.join(given)}: said of pools, and none are given; name them: demur plan POOLS …")
+
+
+def _promise(row: dict[str, Any]) -> str:
+    delta = f" {row['delta']:g}" if isinstance(row.get("delta"), float) else ""
+    return f"{row['guarantee'].replace('_', ' ')}{delta}"
+
+
+def _count(value: float, spread: float) -> str:
+    return output.DASH if math.isnan(value) else f"{value:.0f} ± {spread:.0f}"
+
+
+def _show(planned: demur.Plan, made: dict[str, Any]) -> None:
+    facts = planned.document()
+    rows, unit = facts["rows"], facts["unit"]
+    if facts["source"] == "pilot":
+        output.say(f"Planned from a pilot of {facts['pilot']} labelled {unit}s.")
+    elif facts["source"] == "guess":
+        output.say(
+            f"A guess: simulated votes of {made['paths']} paths, {output.percent(made['accuracy'])} of them right; "
+            f"right paths score {made['separation']:g} standard deviations higher."
+        )
+    else:
+        output.say("Planned from alpha alone.")
+    needed = {(row["alpha"], _promise(row)): row["n_needed"] for row in rows}
+    output.say(
+        *(f"To answer at all, alpha = {at:g} needs {least} labels ({name})." for (at, name), least in needed.items())
+    )
+    columns: output.Columns = {
+        "promise": _promise,
+        "alpha": lambda row: f"{row['alpha']:g}",
+        "labels in all (n)": lambda row: str(row["n"]),
+        "friendly": lambda row: "yes" if row["friendly"] else "no",
+        "rank": lambda row: output.DASH if row["k"] is None else str(row["k"]),
+        "of alpha unspent": lambda row: output.percent(row["unspent"]),
+        "answered": lambda row: output.percent(row["answered"], row["answered_sd"]),
+        "by the pilot's chance ±": lambda row: output.percent(row["standard_error"]),
+        "answered wrongly": lambda row: output.percent(row["confident_error"]),
+        "price": lambda row: output.percent(row["price"]),
+        "labels from the top": lambda row: _count(row["labels_from_the_top"], row["labels_from_the_top_sd"]),
+    }
+    maybe = ["answered", "by the pilot's chance ±", "answered wrongly", "price", "labels from the top"]
+    output.table_of("What labels will bring", rows, columns, only_if_said=maybe, keys=3)
+    if facts["source"] != "nothing":
+        yields: dict[str, list[tuple[int, float, float]]] = {}
+        for row in rows:
+            bar = (row["n"], row["answered"], row["answered_sd"])
+            yields.setdefault(f"alpha {row['alpha']:g}, {_promise(row)}", []).append(bar)
+        plot_yields(yields)
+        output.say(
+            "± is over calibration sets; the price is what a promise answers less than the marginal one of the same "
+            "alpha and n. Labelling the most confident first, until as many errors are found as the rank says, gives "
+            "the threshold that all labels would give."
+        )
+    vote = made.get("pipeline", {})
+    flag = options.tie_breaks(vote.get("score", {}).get("name"), vote.get("vote", {}).get("tie_break"))
+    for at in facts["feasibility"]:
+        output.say(at["sentence"])
+        ways = [f"{way} ({flag})" if vote and way.startswith("break ties") else way for way in at["changes"]]
+        if ways:
+            output.say("What to change: " + "; ".join(ways) + ".")
+    output.warn(facts["warnings"])
+    output.say(*facts["notes"])
