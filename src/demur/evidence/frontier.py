@@ -106,8 +106,10 @@ def _area(x: Floats, y: Floats) -> float:
 
 
 def auroc(evidence: Evidence) -> float:
-    """P(a right one ranks above a wrong one), ties counted half; NaN where there is none of one kind, or where some have
-    no label."""
+    """P(a right one ranks above a wrong one), ties counted half.
+
+    NaN where there is none of one kind, and where some have no label.
+    """
     if not evidence.n_right or not evidence.n_wrong or evidence.n_unlabelled:
         return float("nan")
     wrong_below = np.cumsum(evidence.wrong) - evidence.wrong

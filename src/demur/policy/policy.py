@@ -266,6 +266,8 @@ class Policy(PolicyParts):
             return
         ours, others = self.labels.options(), theirs.options()
         wanted = f"label these with {' and '.join(ours)}" if ours else f"leave {' and '.join(others)} out"
+        if self.labels.people:
+            wanted, others = "have people say how many answers are wrong, and give {errors} and {of}", []
         without = f", and without {' and '.join(others)}" if ours and others else ""
         raise LabelMismatch(
             f"right was {self.labels.told} when the policy was calibrated, and is {theirs.told} here; a promise about "
@@ -277,6 +279,7 @@ class Policy(PolicyParts):
         """The promise and the forecast of each operating point, in words."""
         lines = [f"{self.n} calibration {self.unit}s, vote accuracy {_show(self.evidence.vote_accuracy)}"]
         lines += [] if self.labels.is_plain else [f"right: {self.labels.told}"]
+        lines += self.label_notes()
         for rule in self.points:
             expected = forecast(self.strata, rule)
             lines.append(f"alpha {rule.alpha:g} ({rule.guarantee.name.replace('_', ' ')}): {rule.promise}")
@@ -298,13 +301,32 @@ class Policy(PolicyParts):
         lines += [note for note in (*ties, self.size_note(), *self.size_warnings()) if note]
         return "\n".join(lines)
 
+    def label_notes(self) -> list[str]:
+        """How many of the votes were labelled, and what is not known for want of labels; nothing where all were."""
+        unlabelled = self.evidence.n_unlabelled
+        if not unlabelled:
+            return []
+        least, most = (count / self.n for count in (self.evidence.n_right, self.evidence.n_right + unlabelled))
+        notes = [
+            f"{self.n - unlabelled} of {self.n} calibration {self.unit}s are labelled, and the others count as wrong: the "
+            "promise holds, and more labels may let it answer more. What depends on the others is not known; the vote "
+            f"is right on {_show(least)} to {_show(most)} of them all"
+        ]
+        for rule in self.points:
+            if answered := rule.answered_unlabelled(self.strata):
+                notes.append(
+                    f"{answered} {self.unit}s without a label are answered at alpha = {rule.alpha:g}, and count as "
+                    "wrong in its rates"
+                )
+        return notes
+
     def tie_note(self, rule: Rule) -> str:
         """That a good part of alpha is not spent because votes tie at a rule's threshold, in words; blank where not."""
         unspent = forecast(self.strata, rule).unspent_by_ties
         if unspent < _MUCH_UNSPENT * rule.alpha:
             return ""
         pooled, key = self.strata.pooled, rule.threshold_key
-        tied = int((pooled.levels == key).all(axis=1) @ (pooled.right + pooled.wrong))
+        tied = int((pooled.levels == key).all(axis=1) @ (pooled.right + pooled.not_right))
         shared = f"{tied} calibration votes share the confidence {rule.threshold:.4g}"
         return (
             f"Ties leave {_show(unspent)} of the {_show(rule.alpha)} that alpha = {rule.alpha:g} allows unspent: "
