@@ -147,7 +147,7 @@ class Rule:
         return answered
 
     def answered(self, evidence: Evidence | Strata) -> tuple[int, int]:
-        """How many right and wrong votes are answered, unlabelled ones as wrong; whatever their size in plain evidence."""
+        """How many right and wrong votes are answered, unlabelled ones as wrong; plain evidence knows no sizes."""
         if isinstance(evidence, Evidence):
             return evidence.above(self.threshold_key)
         counts = [part.above(self.threshold_of(size)) for size, part in evidence.by_size.items()]

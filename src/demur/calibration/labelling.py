@@ -24,8 +24,9 @@ from demur.evidence.strata import rows_by_size
 from demur.pools.voted_pools import VotedPools
 
 _OPEN, _RIGHT, _WRONG, _SKIPPED = range(4)
-_PRIOR_WRONG, _PRIOR = 0.5, 2.5
-"""An error among five votes, as worth half of one: what is guessed of the next ones while little is seen."""
+_PRIOR_WRONG, _PRIOR = 1.0, 8.0
+"""An error among eight votes: what is guessed of the next ones while little is seen."""
+_RECENT = 30
 
 
 @dataclass(frozen=True)
@@ -198,13 +199,13 @@ class _Count:
         return int(self.places[np.argmax(self.marks == _OPEN)]) if self.errors_to_find() else None
 
     def labels_to_go(self) -> float:
-        """By the rate of errors among the lower half of the labels."""
+        """By the rate of errors among the lower half of the labels, and some of the upper while there are few."""
         errors = self.errors_to_find()
         if not errors:
             return 0.0
-        said = self.marks[self.marks != _OPEN]
-        last = said[len(said) // 2 :]
-        rate = (np.count_nonzero(last >= _WRONG) + _PRIOR_WRONG) / (len(last) + _PRIOR)
+        said = self.marks[(self.marks == _RIGHT) | (self.marks == _WRONG)]
+        last = said[-max(len(said) // 2, _RECENT) :]
+        rate = (np.count_nonzero(last == _WRONG) + _PRIOR_WRONG) / (len(last) + _PRIOR)
         return min(errors / rate, float(np.count_nonzero(self.marks == _OPEN)))
 
     def answered(self, threshold: int) -> int:

@@ -212,11 +212,13 @@ def _header(record: Any, where: str) -> LabelHeader:
         raise InvalidValue(f"{where}: it has schema {schema!r:.20}, and this demur reads {SCHEMA}", "upgrade demur")
     queue, n, promised = record.get("queue"), record.get("n"), record.get("guarantees")
     by_chance = record.get("sizes_by_chance", False)
-    plain = isinstance(queue, str) and type(n) is int and isinstance(by_chance, bool)
+    plain = isinstance(queue, str) and isinstance(n, int) and isinstance(by_chance, bool)
     if not plain or not isinstance(promised, list) or not promised:
         raise InvalidValue(f"{where}: the first line must name the queue, its length and its guarantees")
     description = Description.of(record.get("pipeline"))
-    return LabelHeader(str(queue), description, int(n), tuple(_guarantee(one, where) for one in promised), by_chance)
+    return LabelHeader(
+        str(queue), description, int(n or 0), tuple(_guarantee(one, where) for one in promised), by_chance
+    )
 
 
 def _guarantee(stored: Any, where: str) -> Guarantee:

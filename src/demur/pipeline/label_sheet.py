@@ -13,7 +13,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +51,13 @@ def write_sheet(path: Path, cards: Iterable[LabelCard], header: LabelHeader) -> 
     return len(rows)
 
 
-def read_sheet(path: Path, header: LabelHeader, standing: Mapping[str, Label], by: str) -> list[Label]:
-    """What people wrote on a sheet, without what the labels have already; `by` did where the sheet does not say who."""
+def read_sheet(
+    path: Path, header: LabelHeader, standing: Mapping[str, Label], *, queue: Collection[str], by: str
+) -> list[Label]:
+    """What people wrote on a sheet, without what the labels have already.
+
+    `queue` holds the ids that may be labelled; `by` said it where the sheet does not say who did.
+    """
     labels: dict[str, Label] = {}
     lines: dict[str, int] = {}
     for number, row in _csv_rows(path) if is_csv(path) else _json_rows(path):
@@ -68,6 +73,8 @@ def read_sheet(path: Path, header: LabelHeader, standing: Mapping[str, Label], b
         if said is None:
             continue
         name = str(row["id"])
+        if name not in queue:
+            raise InvalidValue(f"{where}: {name!r:.60} is not in the queue of {len(queue)} questions", "remove the row")
         if name in labels:
             raise InvalidValue(
                 f"{where}: {name!r:.60} has a verdict already, in line {lines[name]}; a question has one",

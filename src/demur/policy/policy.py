@@ -18,6 +18,7 @@ from demur.evidence.laws import CountLaw, ErrorLaw, SumLaw
 from demur.policy import file
 from demur.policy.decisions import Decisions, decision_on
 from demur.policy.document import PolicyParts, from_document, to_document, upgraded
+from demur.policy.label_notes import label_notes
 from demur.policy.signature import Key
 from demur.pools.splits import Texts
 from demur.records import Decision, Problem, question_digest
@@ -279,7 +280,7 @@ class Policy(PolicyParts):
         """The promise and the forecast of each operating point, in words."""
         lines = [f"{self.n} calibration {self.unit}s, vote accuracy {_show(self.evidence.vote_accuracy)}"]
         lines += [] if self.labels.is_plain else [f"right: {self.labels.told}"]
-        lines += self.label_notes()
+        lines += label_notes(self)
         for rule in self.points:
             expected = forecast(self.strata, rule)
             lines.append(f"alpha {rule.alpha:g} ({rule.guarantee.name.replace('_', ' ')}): {rule.promise}")
@@ -300,25 +301,6 @@ class Policy(PolicyParts):
         ties = (self.tie_note(rule) for rule in self.points)
         lines += [note for note in (*ties, self.size_note(), *self.size_warnings()) if note]
         return "\n".join(lines)
-
-    def label_notes(self) -> list[str]:
-        """How many of the votes were labelled, and what is not known for want of labels; nothing where all were."""
-        unlabelled = self.evidence.n_unlabelled
-        if not unlabelled:
-            return []
-        least, most = (count / self.n for count in (self.evidence.n_right, self.evidence.n_right + unlabelled))
-        notes = [
-            f"{self.n - unlabelled} of {self.n} calibration {self.unit}s are labelled, and the others count as wrong: the "
-            "promise holds, and more labels may let it answer more. What depends on the others is not known; the vote "
-            f"is right on {_show(least)} to {_show(most)} of them all"
-        ]
-        for rule in self.points:
-            if answered := rule.answered_unlabelled(self.strata):
-                notes.append(
-                    f"{answered} {self.unit}s without a label are answered at alpha = {rule.alpha:g}, and count as "
-                    "wrong in its rates"
-                )
-        return notes
 
     def tie_note(self, rule: Rule) -> str:
         """That a good part of alpha is not spent because votes tie at a rule's threshold, in words; blank where not."""
