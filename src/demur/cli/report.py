@@ -75,14 +75,15 @@ def run(
         if task is not None:
             demur.tasks.chosen(task)
         source = demur.read_pools(file, run_name, texts=texts, partial=partial, say=options.mention).of_task(task)
+        loaded = options.load_policy(policy, key_file)
         n, with_gold = len(source.pools), len(labelled_rows(source.pools))
-        labelled = correct is not None or with_gold == n
-        if with_gold and not labelled:
+        by_people = loaded.labels.people and correct is None  # gold may say otherwise than they did
+        labelled = correct is not None or (with_gold == n and not by_people)
+        if with_gold and not labelled and not by_people:
             options.mention(
                 f"note: {n - with_gold} of {n} problems have no gold, so nothing is said of what happened; leave them "
                 "out to see it"
             )
-        loaded = options.load_policy(policy, key_file)
         voted = loaded.vote(source, labelled=labelled, correct=rule, say=options.mention)
         loaded.check(voted.votes)
         options.tell_comparison(voted)
