@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 KEYS = "y right · n wrong · s skip · p paths · u undo · q quit"
 _SAID = {"y": RIGHT, "n": WRONG, "s": SKIP}
-_END, _ESCAPE = ("", "q", "\x04"), "\x1b"
+_END = ("", "q", "\x04")
+_ESCAPED = re.compile(r"\x1b(?:\[[0-9;?]{0,20}[@-~]|O.|.)?", re.DOTALL)
+"""What arrows and the like send."""
 _OTHERS, _LONGEST = 8, 6000
 
 
@@ -144,7 +147,7 @@ def keys_pressed() -> Iterator[Callable[[], str]]:
                 return ""
             if not typed:
                 return ""
-            ahead.extend([] if typed.startswith(_ESCAPE) else typed)  # arrows and the like say nothing here
+            ahead.extend(_ESCAPED.sub("", typed))
         return ahead.pop(0)
 
     tty.setcbreak(terminal)
