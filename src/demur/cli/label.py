@@ -28,7 +28,8 @@ as wrong: whenever you stop, `calibrate --label-file` makes a policy whose promi
 answer more. Gold is neither needed nor shown.
 
 Every label is on the disk before the next question; run the same command again to go on. With `--out-sheet` the queue
-goes to another tool, as CSV or JSON lines, and `--in-sheet` reads its verdicts back.
+goes to another tool, as CSV or JSON lines, and `--in-sheet` reads its verdicts back. `--json` says where labelling stands,
+and asks nothing.
 
 Examples:
 
@@ -73,7 +74,7 @@ def run(
     first: Annotated[int | None, typer.Option("--first", min=1, help="Rows of the sheet.  [default: all]")] = None,
     in_sheet: Annotated[Path | None, options.option("--in-sheet", "FILE", _FILLED)] = None,
     seed: options.Seed = None,
-    json: Annotated[bool, typer.Option("--json", help="Print where it stands as JSON, and ask nothing.")] = False,
+    json: options.Json = False,
 ) -> None:
     from demur.pipeline.label_file import LabelFile, LabelHeader, read_label_file
 
