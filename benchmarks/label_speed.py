@@ -1,6 +1,6 @@
 """Claim: the next question of `demur label` costs at most a tenth of a calibration, at a hundred thousand votes.
 
-A question is: one label is noted, the next row is found, and it is told how far each alpha is. The queue is sorted once,
+A question is: a label is noted, the next row is found, and it is told how far each alpha is. The queue is sorted once,
 when labelling begins; that is shown beside, without a claim.
 """
 

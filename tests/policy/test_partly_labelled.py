@@ -111,7 +111,7 @@ def test_answered_votes_without_a_label_are_told(partly):
     count = int((policy.decide_votes(made).answered & lacking).sum())
     assert count >= 3
     assert policy.forecast(0.1).answered_unlabelled == pytest.approx(count / N)
-    assert f"{count} questions without a label are answered at alpha = 0.1, and count as wrong" in policy.summary()
+    assert f"{count} of the unlabelled questions are answered at alpha = 0.1, and counted as wrong" in policy.summary()
 
 
 def test_bands_of_accuracy_hold_whatever_the_labels_that_are_missing(partly, votes):

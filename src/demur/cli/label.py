@@ -28,8 +28,8 @@ as wrong: whenever you stop, `calibrate --label-file` makes a policy whose promi
 answer more. Gold is neither needed nor shown.
 
 Every label is on the disk before the next question; run the same command again to go on. With `--out-sheet` the queue
-goes to another tool, as CSV or JSON lines, and `--in-sheet` reads its verdicts back. `--json` says where labelling stands,
-and asks nothing.
+goes to another tool, as CSV or JSON lines, and `--in-sheet` reads its verdicts back. `--json` asks nothing, and says
+where labelling stands.
 
 Examples:
 
@@ -100,8 +100,8 @@ def run(
         if history.header is None:
             labelling.begin(LabelHeader.of(voted, asked, sizes_by_chance=sizes_by_chance))
             history = read_label_file(out)
-        elif alpha or delta or smoothed:
-            _refuse_other(history, asked, out)
+        else:
+            _refuse_other(history, asked if alpha or delta or smoothed else None, sizes_by_chance, out)
         work = _Work(source, voted, labelling, history, by or _user(), skipped=skipped)
         if out_sheet is not None:
             facts = work.write_sheet(out_sheet, first)
@@ -176,12 +176,12 @@ class _Work:
         return {"labels": str(self.labelling.path), **counts, **done, "points": points}
 
 
-def _refuse_other(history: LabelHistory, asked: list[Guarantee], out: Path) -> None:
+def _refuse_other(history: LabelHistory, asked: list[Guarantee] | None, sizes_by_chance: bool, out: Path) -> None:
     """Raise where other guarantees are asked for than those that labels were begun for."""
     assert history.header is not None
     begun, wanted = (
         sorted((one.name, one.alpha, getattr(one, "delta", None)) for one in ones)
-        for ones in (history.header.guarantees, asked)
+        for ones in (history.header.guarantees, asked or history.header.guarantees)
     )
     if begun != wanted:
         told = ", ".join(f"{one.alpha:g} ({one.name.replace('_', ' ')})" for one in history.header.guarantees)
@@ -189,6 +189,8 @@ def _refuse_other(history: LabelHistory, asked: list[Guarantee], out: Path) -> N
             f"{out} was begun for alpha = {told}; leave --alpha, --delta and --smoothed out to go on, or begin another "
             "file of labels"
         )
+    if sizes_by_chance and not history.header.sizes_by_chance:
+        raise InvalidValue(f"{out} was begun without --sizes-by-chance; leave it out, or begin another file of labels")
 
 
 def _user() -> str:

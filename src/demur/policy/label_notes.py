@@ -17,7 +17,8 @@ def label_notes(policy: PolicyParts) -> list[str]:
         "holds; with more labels it may answer more. Rates that depend on the others are not known: the vote is right "
         f"on {least:.1%} to {most:.1%} of all {unit}s",
         *(
-            f"{count} {unit}s without a label are answered at alpha = {alpha:g}, and count as wrong in its rates"
+            f"{count} of the unlabelled {unit}s {'is' if count == 1 else 'are'} answered at alpha = {alpha:g}, and "
+            "counted as wrong in its rates"
             for alpha, count in answered.items()
             if count
         ),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from demur.errors import InvalidValue, PoolFileError
 from demur.pools.field_names import label_fields, there_is
 from demur.pools.fields import PoolTable
-from demur.pools.gold import accepted, accepted_texts, leniently_right, other_number
+from demur.pools.gold import accepted, accepted_texts, leniently_right, other_number, without_aliases
 from demur.pools.label_rule import LabelRule, as_label_rule
 from demur.pools.scores import ABSENT, field_of
 from demur.pools.verdicts import Verdict, Verdicts
@@ -101,6 +101,12 @@ def read_labels(
 def labelled_rows(pools: Sequence[Pool]) -> list[int]:
     """The rows whose problems have a gold answer."""
     return [row for row, pool in enumerate(pools) if accepted_texts(pool.problem)]
+
+
+def without_gold(pools: Sequence[Pool]) -> list[Pool]:
+    """Pools as they are where nothing is known of what is right."""
+    bare = [replace(pool.problem, gold=(), extra=without_aliases(pool.problem)) for pool in pools]
+    return [replace(pool, problem=problem) for pool, problem in zip(pools, bare, strict=True)]
 
 
 def accepted_answers(pools: Sequence[Pool]) -> list[list[str]]:

@@ -49,6 +49,7 @@ def report_facts(
         "run": _run(policy),
         "n_paths": [min(policy.sizes), max(policy.sizes)],
         "n": policy.n,
+        "labelled": policy.n - policy.evidence.n_unlabelled,
         "unit": policy.unit,
         "n_test": len(fresh),
         "vote_accuracy": policy.evidence.vote_accuracy,
