@@ -14,7 +14,6 @@ from demur.calibration.labelling import LabelQueue
 from demur.policy.calibrate import calibrate
 from demur.pools.fields import FieldChoice
 from demur.pools.source import PoolSource, vote_pools
-from demur.pools.voted_pools import as_part_of_labels
 from demur.records import Path, Pool, Problem
 from demur.reports.facts import report_facts
 from demur.reports.page import page_of
@@ -439,8 +438,7 @@ def test_labels_used_are_shown_and_what_they_do_not_tell_is_not(show):
     right, queue = voted.labelled, LabelQueue(voted, [Marginal(0.1)])
     while (row := queue.next) is not None:
         queue.label(row, right=bool(right[row]))
-    partly = voted.with_labels(*as_part_of_labels(queue.labels(), len(voted)))
-    policy = calibrate(partly, alpha=[0.05, 0.1], partly_labelled=True)
+    policy = calibrate(queue.labelled_votes(), alpha=[0.05, 0.1], partly_labelled=True)
     facts = report_facts(source, replace(voted, correct=None, labels=None), policy, title="In part")
     page = show(facts)
     text = page.inner_text("body")

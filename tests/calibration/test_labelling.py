@@ -243,12 +243,9 @@ def test_thresholds_equal_those_of_full_labels_on_every_recorded_pool(recorded_p
         fields = dm.FieldChoice(recorded.answer_field, missing=recorded.missing, task=recorded.task)
         for tie_break in (None, "jitter:0"):
             voted = dm.vote_pools(source, fields, source.recipe(tie_break=tie_break))
-            right = voted.labelled
             queue = LabelQueue(voted, GUARANTEES)
-            asked = label_from_the_top(queue, right)
-            part = calibrated(
-                voted.votes, queue.labels(), questions=None, clusters=voted.clusters, partly_labelled=True
-            )
-            full = calibrated(voted.votes, right, clusters=voted.clusters)
+            asked = label_from_the_top(queue, voted.labelled)
+            part = dm.calibrate(queue.labelled_votes(), guarantee=GUARANTEES, partly_labelled=True)
+            full = dm.calibrate(voted, guarantee=GUARANTEES)
             assert thresholds(part) == thresholds(full), recorded.file
             assert len(asked) <= part.n

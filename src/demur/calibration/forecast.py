@@ -14,8 +14,8 @@ from demur.evidence.strata import Strata
 class Forecast:
     """Predicted rates of one rule. NaN where they are not defined: nothing answered, or not known for want of labels.
 
-    Where votes without a label are answered, `answered_unlabelled` says how many. They count as wrong in the error
-    rates, which then are at most so large, and in `selective_accuracy_corrected` and `accuracy_at_least`.
+    Where votes without a label are answered, `answered_unlabelled` says how many. They count as wrong in
+    `expected_confident_error`, which then is a bound, in `selective_accuracy_corrected` and in `accuracy_at_least`.
     """
 
     alpha: float
@@ -29,7 +29,8 @@ class Forecast:
     accuracy_at_least: float
     """With probability 95 % the selective accuracy on new questions is no lower (uniform bound, theory 1.3)."""
     confident_error: float
-    """Share of calibration questions answered wrongly: (k − 1)/n by construction where there are no ties."""
+    """Share of calibration questions answered wrongly: (k − 1)/n by construction where there are no ties. NaN where
+    some of those that are answered have no label."""
     expected_confident_error: float
     """What to expect on new questions: one error more among one question more, which is k/(n+1) where there are no
     ties, and an estimate where there are."""
@@ -61,7 +62,7 @@ def forecast(evidence: Evidence | Strata, rule: Rule, *, delta: float = 0.05) ->
         selective_accuracy=accuracy,
         selective_accuracy_corrected=max(0.0, 1 - expected / (answered / n)) if answered else math.nan,
         accuracy_at_least=max(0.0, at_least - margin / (answered / n)) if answered else math.nan,
-        confident_error=wrong / n,
+        confident_error=math.nan if unlabelled else wrong / n,
         expected_confident_error=expected,
         false_abstention=withheld,
         unspent_by_ties=_unspent(evidence if isinstance(evidence, Evidence) else evidence.pooled, rule),

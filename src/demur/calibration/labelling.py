@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from demur.calibration.guarantee import Guarantee
 from demur.errors import InvalidValue
 from demur.evidence.strata import rows_by_size
-from demur.pools.voted_pools import VotedPools
+from demur.pools.voted_pools import VotedPools, as_part_of_labels
 
 _OPEN, _RIGHT, _WRONG, _SKIPPED = range(4)
 _PRIOR_WRONG, _PRIOR = 1.0, 8.0
@@ -66,8 +66,7 @@ class LabelQueue:
         is_new = np.append(False, (ordered[1:] != ordered[:-1]).any(axis=1)) if len(order) else np.zeros(0, np.bool_)
         self.rows: NDArray[np.intp] = scored[counted[order]]
         """What may be asked about, in the order of asking."""
-        self.n, self._votes = len(counted), len(voted)
-        self._without_answer = ~voted.votes.has_answer
+        self.n, self._voted = len(counted), voted
         self._place = {row: place for place, row in enumerate(self.rows.tolist())}
         self._marks = np.full(len(order), _OPEN, dtype=np.uint8)
         level = np.cumsum(is_new)
@@ -123,12 +122,16 @@ class LabelQueue:
         self._mark(row, _OPEN)
 
     def labels(self) -> NDArray[Any]:
-        """One label per vote, None where there is none: what `calibrate(…, partly_labelled=True)` takes."""
-        labels = np.full(self._votes, None, dtype=object)
+        """One label per vote, None where there is none."""
+        labels = np.full(len(self._voted), None, dtype=object)
         labels[self.rows[self._marks == _RIGHT]] = True
         labels[self.rows[self._marks == _WRONG]] = False
-        labels[self._without_answer] = False
+        labels[~self._voted.votes.has_answer] = False
         return labels
+
+    def labelled_votes(self) -> VotedPools:
+        """The votes with the labels that were given so far: what `calibrate(…, partly_labelled=True)` takes."""
+        return self._voted.with_labels(*as_part_of_labels(self.labels(), len(self._voted)))
 
     def progress(self) -> list[LabelProgress]:
         """How far each guarantee is, in the order in which they were given."""

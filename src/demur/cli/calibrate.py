@@ -177,8 +177,7 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
         promised = {"threshold_key": list(rule.threshold_key), "promise": rule.promise, "forecast": rates}
         every = policy.forecast_per_question(rule.alpha, rule.guarantee.name)
         if every is not None:
-            error = math.nan if every.answered_unlabelled else every.confident_error
-            promised["per_question"] = {"answered": every.answered, "confident_error": error}
+            promised["per_question"] = {"answered": every.answered, "confident_error": every.confident_error}
         promised |= {"told": rule.told, "tie_note": policy.tie_note(rule)}
         points.append(rule.document() | {"alpha": rule.alpha} | known | promised)
     return {

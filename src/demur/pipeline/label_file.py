@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from demur.files.inputs import lines_of
 from demur.files.strict_json import NotJson, parse
 from demur.pools.label_rule import LabelRule
 from demur.pools.labels import Labels
-from demur.pools.voted_pools import VotedPools, as_part_of_labels
+from demur.pools.voted_pools import VotedPools
 
 FORMAT, SCHEMA = "demur-labels", 1
 RIGHT, WRONG, SKIP = "right", "wrong", "skip"
@@ -176,13 +176,9 @@ def rows_by_id(voted: VotedPools, queue: LabelQueue) -> dict[str, int]:
 def labelled_by(voted: VotedPools, path: str | os.PathLike[str]) -> VotedPools:
     """Votes with the labels of a file, of which some may be missing: calibrate them with `partly_labelled`."""
     queue = queue_of(voted, read_label_file(path), path)
-    correct, known = as_part_of_labels(queue.labels(), len(voted))
-    winners = voted.votes.winners.tolist()
-    said = [
-        {key: bool(right)} if is_known and key is not None else {}
-        for key, right, is_known in zip(winners, correct, known, strict=True)
-    ]
-    return voted.with_labels(correct, known, Labels(right=said, gold=None, rule=LabelRule(people=True)))
+    labels = zip(voted.votes.winners.tolist(), queue.labels(), strict=True)
+    said = [{} if key is None or right is None else {key: bool(right)} for key, right in labels]
+    return replace(queue.labelled_votes(), labels=Labels(right=said, gold=None, rule=LabelRule(people=True)))
 
 
 def _queue(voted: VotedPools) -> str:

@@ -234,11 +234,9 @@ class VotedPools:
             labels=labels,
         )
 
-    def with_labels(
-        self, correct: NDArray[np.bool_], known: NDArray[np.bool_] | None = None, labels: Labels | None = None
-    ) -> VotedPools:
+    def with_labels(self, correct: NDArray[np.bool_], known: NDArray[np.bool_] | None = None) -> VotedPools:
         """The same votes with other labels; `known` says which of them are there, None that all are."""
-        return replace(self, correct=correct, known=known, labels=labels)
+        return replace(self, correct=correct, known=known, labels=None)
 
     def split(self, *, hold_out: float, seed: int) -> Split:
         """Rows to calibrate on, and a share of the units held out."""
