@@ -157,6 +157,25 @@ def test_what_needs_all_labels_refuses_some(partly, policy):
         dm.calibrate(voted, alpha=0.1, hold_out=0.5, partly_labelled=True)
 
 
+class Other:
+    """A guarantee that is no rank."""
+
+    name, alpha = "other", 0.1
+
+    def __getattr__(self, name):
+        return getattr(dm.Marginal(0.1), name)
+
+
+def test_a_guarantee_that_is_no_rank_needs_all_labels(partly, votes):
+    for refused in (
+        lambda: dm.calibrate(*partly, guarantee=Other(), partly_labelled=True),
+        lambda: dm.LabelQueue(dm.VotedPools.of(partly[0]), [Other()]),
+    ):
+        with pytest.raises(InvalidValue, match="the guarantee other needs the labels of all votes"):
+            refused()
+    assert dm.calibrate(*votes, guarantee=Other()).n == N
+
+
 def test_an_audit_on_other_votes_goes_by_the_law_of_all_calibration_votes(policy):
     data = dm.simulate_pools(500, n_paths=7, seed=9)
     fresh = dm.vote(data.answers, data.scores, tie_break=dm.jitter(0), ids=[f"new{row}" for row in range(500)])

@@ -11,14 +11,14 @@ confident votes change nothing (theory, m).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from demur.calibration.guarantee import Guarantee
+from demur.calibration.guarantee import Guarantee, RankGuarantee
 from demur.errors import InvalidValue
 from demur.evidence.strata import rows_by_size
 from demur.pools.voted_pools import VotedPools, as_part_of_labels
@@ -27,6 +27,17 @@ _OPEN, _RIGHT, _WRONG, _SKIPPED = range(4)
 _PRIOR_WRONG, _PRIOR = 1.0, 8.0
 """An error among eight votes: what is guessed of the next ones while little is seen."""
 _RECENT = 30
+
+
+def refuse_other_than_ranks(guarantees: Iterable[Guarantee]) -> None:
+    """Raise unless each threshold is the k-th largest wrong key: what else there is may not stand on some labels."""
+    for guarantee in guarantees:
+        if not isinstance(guarantee, RankGuarantee):
+            raise InvalidValue(
+                f"the guarantee {guarantee.name} needs the labels of all votes: its errors need not fall as the "
+                "threshold rises",
+                "label the rest, or leave this guarantee out",
+            )
 
 
 @dataclass(frozen=True)
@@ -53,6 +64,7 @@ class LabelQueue:
     """
 
     def __init__(self, voted: VotedPools, guarantees: Sequence[Guarantee], *, sizes_by_chance: bool = False) -> None:
+        refuse_other_than_ranks(guarantees)
         casting = ~voted.votes.unscored if voted.votes.unscored is not None else np.ones(len(voted), dtype=np.bool_)
         scored = np.flatnonzero(casting)
         some = voted.take(scored) if len(scored) < len(voted) else voted

@@ -10,6 +10,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from demur.calibration import CLUSTER, QUESTION, Guarantee, Level, Marginal, settle_by_size
+from demur.calibration.labelling import refuse_other_than_ranks
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
 from demur.evidence.strata import Strata
 from demur.policy.policy import Policy
@@ -54,6 +55,8 @@ def calibrate(
     # Before anything else: without labels there is nothing to calibrate on, and none is left out silently.
     given.labels_so_far if partly_labelled else given.labelled  # noqa: B018
     guarantees = as_guarantees(alpha, guarantee)
+    if given.known is not None:
+        refuse_other_than_ranks(guarantees)
     if hold_out and given.known is not None:
         raise InvalidValue(
             f"hold_out = {hold_out:g} keeps problems back for an audit, which needs the labels of all of them",
