@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from demur.calibration.guarantee import Guarantee, RankGuarantee
 from demur.errors import InvalidValue
+from demur.evidence.counts import Floats
 from demur.evidence.strata import rows_by_size
 from demur.pools.voted_pools import VotedPools, as_part_of_labels
 
@@ -65,34 +66,29 @@ class LabelQueue:
 
     def __init__(self, voted: VotedPools, guarantees: Sequence[Guarantee], *, sizes_by_chance: bool = False) -> None:
         refuse_other_than_ranks(guarantees)
-        casting = ~voted.votes.unscored if voted.votes.unscored is not None else np.ones(len(voted), dtype=np.bool_)
-        scored = np.flatnonzero(casting)
-        some = voted.take(scored) if len(scored) < len(voted) else voted
+        unscored = voted.votes.unscored
+        scored = np.arange(len(voted)) if unscored is None else np.flatnonzero(~unscored)
+        some = voted.scored
         counted = some.in_order
         if not len(counted):
             raise InvalidValue("there are no votes to label")
         key, sizes = some.votes.key[counted], some.votes.n_paths[counted]
         order = np.lexsort(key.T[::-1])[::-1]
         order = order[key[order, 0] > 0]
-        ordered = key[order]
-        is_new = np.append(False, (ordered[1:] != ordered[:-1]).any(axis=1)) if len(order) else np.zeros(0, np.bool_)
+        level = _levels(key[order])
+        numbers = {} if sizes_by_chance else {size: int((sizes == size).sum()) for size in rows_by_size(sizes)}
+        places = {size: np.flatnonzero(sizes[order] == size) for size in numbers if len(numbers) > 1}
         self.rows: NDArray[np.intp] = scored[counted[order]]
         """What may be asked about, in the order of asking."""
         self.n, self._voted = len(counted), voted
         self._place = {row: place for place, row in enumerate(self.rows.tolist())}
         self._marks = np.full(len(order), _OPEN, dtype=np.uint8)
-        level = np.cumsum(is_new)
-        places = {size: np.arange(len(order))[sizes[order] == size] for size in rows_by_size(sizes)}
-        every = np.arange(len(order))
         self._goals = []
         for guarantee in guarantees:
-            pooled = _Count(every, level, guarantee.law(self.n).k)
-            own = None
-            if len(places) > 1 and not sizes_by_chance:
-                numbers = {size: int((sizes == size).sum()) for size in places}
-                needed = guarantee.n_needed()
-                own = [_Count(places[size], level, guarantee.law(n).k) for size, n in numbers.items() if n >= needed]
-            self._goals.append(_Goal(guarantee, pooled, own))
+            pooled = _Count(np.arange(len(order)), level, guarantee.law(self.n).k)
+            enough = {size: numbers[size] for size in places if numbers[size] >= guarantee.n_needed()}
+            own = [_Count(places[size], level, guarantee.law(n).k) for size, n in enough.items()]
+            self._goals.append(_Goal(guarantee, pooled, own if places else None))
 
     @property
     def next(self) -> int | None:
@@ -159,6 +155,13 @@ class LabelQueue:
         self._marks[place] = mark
         for goal in self._goals:
             goal.mark(place, mark)
+
+
+def _levels(ordered: Floats) -> NDArray[np.intp]:
+    """The number of each key's level, counted from the top, of keys that descend."""
+    if not len(ordered):
+        return np.zeros(0, dtype=np.intp)
+    return np.cumsum(np.append(False, (ordered[1:] != ordered[:-1]).any(axis=1)))
 
 
 class _Count:
