@@ -134,8 +134,6 @@ def test_labels_from_the_top_in_a_terminal_killed_in_the_middle_and_resumed(demu
 
 def test_a_terminal_is_left_as_it_was_found(pools):
     terminal = Terminal("pools.jsonl", *VOTE, "-o", "labels.jsonl")
-    before = termios.tcgetattr(terminal.master)[3]
-    assert before & termios.ICANON or terminal.asked()
     terminal.asked()
     assert not termios.tcgetattr(terminal.master)[3] & termios.ICANON, "keys come one by one"
     terminal.process.send_signal(signal.SIGTERM)
@@ -309,3 +307,27 @@ def test_pools_of_which_some_have_gold_are_calibrated_if_that_is_said(demur, poo
     assert ran.code == 0, ran.err
     without = sum("gold" not in record for record in records)
     assert ran.json["labelled"] == 120 - without
+
+
+def test_sums_of_the_embedded_model_are_labelled_by_hand_without_any_gold(demur, tmp_path):
+    """From a model to a policy: somebody who can add says which votes are right, and is interrupted once."""
+    sampled = ["sample", "builtin:addition", "--limit", 24, "-m", 3, "--task", "math", "-o", "run.db"]
+    assert demur(*sampled, "--model", "smollm2-135m-instruct").code == 0
+    arguments = ["run.db", "--tie-break", "jitter:0", "--alpha", "0.2", "-o", "labels.jsonl"]
+    terminal, asked = Terminal(*arguments), 0
+    while (found := terminal.read_until(r"What is (\d+) \+ (\d+)\?|votes labelled,")).group(1):
+        answer = terminal.read_until(r"Answer: (.*?)   ").group(1)
+        terminal.read_until(r"right\?  y right")
+        is_right = answer.split()[-1] == str(int(found.group(1)) + int(found.group(2)))
+        terminal.press("y" if is_right else "n")
+        terminal.read_until(r"\n(right|wrong): ")
+        asked += 1
+        if asked == 2:
+            terminal.kill()
+            terminal = Terminal(*arguments)
+    assert terminal.process.wait(30) == 0
+    flags = ["--tie-break", "jitter:0", "--alpha", 0.2, "--json"]
+    part = demur("calibrate", "run.db", *flags, "--label-file", "labels.jsonl").json
+    full = demur("calibrate", "run.db", *flags).json
+    assert part["points"][0]["threshold_key"] == full["points"][0]["threshold_key"]
+    assert part["labelled"] <= 24
