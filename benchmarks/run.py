@@ -23,6 +23,7 @@ SCRIPTS = [
     "decide_speed.py",
     "calibration_speed.py",
     "plan_speed.py",
+    "label_speed.py",
     "paper_table.py",
     "monitoring_speed.py",
     "cli_start.py",

@@ -3,20 +3,28 @@
     python docs/results.py FOLDER
 
 FOLDER holds the pool files named below, each from a public source; none of their text goes into the page. The table
-"How good is it?" goes into the README too.
+"How good is it?" goes into the README too, and one about labels into docs/labelling.md.
 """
 
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
+from demur.calibration import Marginal
+from demur.calibration.labelling import LabelQueue
 from demur.evaluation.comparison import JITTERED, MAJORITY, compare_scores
+from demur.evidence.counts import ThresholdKey
+from demur.policy.calibrate import calibrate
 from demur.pools.fields import FieldChoice
 from demur.pools.jsonl import read_pools
-from demur.pools.source import PoolSource
+from demur.pools.source import PoolSource, vote_pools
+from demur.pools.voted_pools import VotedPools
 from demur.records import Pool
 from demur.scoring import Perplexity, SelfConsistency
 from demur.scoring.protocol import Scorer, full_identity
@@ -196,13 +204,59 @@ _HOW_GOOD = (
 )
 
 
-def into_readme(table: Table) -> None:
+def labels_needed(folder: Path, sets: int = 100) -> Table:
+    """How many of n votes are labelled until the threshold is that of full labels: from the top, and from below."""
+    rows: list[list[Value]] = []
+    for recorded in FILES:
+        source = PoolSource(read_pools(folder / f"{recorded.file}.jsonl.gz"))
+        fields = FieldChoice(recorded.answer_field, missing=recorded.missing, task=recorded.task)
+        voted = vote_pools(source, fields, source.recipe(tie_break="jitter:0"))
+        n, rng = recorded.n_cal or STUDY.n_cal, np.random.default_rng(0)
+        drawn = [voted.take(rng.choice(voted.counted, n, replace=False)) for _ in range(sets)]
+        row: list[Value] = [f"{recorded.dataset} / {recorded.model}", n]
+        for alpha in sorted(STUDY.alphas):
+            found = np.mean([_labelled_both_ways(one, alpha) for one in drawn], axis=0)
+            row += [f"{rate:.0%}" for rate in found]
+        rows.append(row)
+    heads = [f"{head} {alpha:g}" for alpha in sorted(STUDY.alphas) for head in ("answered", *_WAYS)]
+    return Table("labels-needed", "Labels needed", ["", "n", *heads], rows, note=_LABELS_NEEDED)
+
+
+_WAYS = ("labels from the top", "least confident first", "answered then")
+_LABELS_NEEDED = (
+    "Means over 100 random calibration sets of n questions, jittered majority vote, sizes by chance. For each α: what "
+    "full labels let a policy answer; the share of votes to label for the same, from the top and least confident "
+    "first; and what is answered after as many labels as the first way takes, least confident first."
+)
+
+
+def _labelled_both_ways(voted: VotedPools, alpha: float) -> list[float]:
+    """The yield of full labels, the share of labels that it takes either way, and the yield of as many from below."""
+    right, n = voted.labelled, len(voted)
+    queue = LabelQueue(voted, [Marginal(alpha)], sizes_by_chance=True)
+    while (row := queue.next) is not None:
+        queue.label(row, right=bool(right[row]))
+    upwards = np.lexsort(voted.votes.key.T[::-1])
+
+    def rule(labels: int) -> tuple[ThresholdKey, float]:
+        """The threshold and the yield of so many labels, least confident first."""
+        some = np.zeros(n, dtype=np.bool_)
+        some[upwards[:labels]] = True
+        partly = voted.with_labels(right, some)
+        policy = calibrate(partly, alpha=alpha, sizes_by_chance=True, partly_labelled=True)
+        return policy.point().threshold_key, policy.forecast().answered
+
+    full, answered = rule(n)
+    enough = bisect_left(range(n + 1), True, key=lambda labels: rule(labels)[0] == full)
+    return [answered, queue.n_labelled / n, enough / n, rule(queue.n_labelled)[1]]
+
+
+def into_page(page: Path, name: str, table: Table) -> None:
     """Put a table between its marks."""
-    readme = Path(__file__).parents[1] / "README.md"
-    before, _, rest = readme.read_text(encoding="utf-8").partition("<!-- how good -->\n")
+    before, _, rest = page.read_text(encoding="utf-8").partition(f"<!-- {name} -->\n")
     _, _, after = rest.partition("<!-- end -->")
     body = table.markdown().split("\n", 2)[2].strip()  # without its heading
-    readme.write_text(f"{before}<!-- how good -->\n{body}\n<!-- end -->{after}", encoding="utf-8")
+    page.write_text(f"{before}<!-- {name} -->\n{body}\n<!-- end -->{after}", encoding="utf-8")
 
 
 def page(results: Sequence[CellResult]) -> str:
@@ -257,7 +311,9 @@ def main() -> None:
         results.append(cell_of(Path(sys.argv[1]), recorded))
     target = Path(__file__).with_name("results.md")
     target.write_text(page(results), encoding="utf-8")
-    into_readme(how_good([r for r in results if "answers only" not in r.name], fewest=200))
+    best = how_good([r for r in results if "answers only" not in r.name], fewest=200)
+    into_page(Path(__file__).parents[1] / "README.md", "how good", best)
+    into_page(Path(__file__).with_name("labelling.md"), "labels needed", labels_needed(Path(sys.argv[1])))
     print(f"wrote {target.name}")
 
 

@@ -10,6 +10,7 @@ from demur.version import __version__ as __version__
 if TYPE_CHECKING:
     from demur import answers, backends, datasets, errors, monitoring, plot, scoring, tasks
     from demur.calibration import HighProbability, Marginal, Smoothed
+    from demur.calibration.labelling import LabelQueue
     from demur.errors import DemurError
     from demur.evaluation.audit import Audit, PolicyAudit, audit_policy
     from demur.evaluation.comparison import compare_scores
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Interval, Separability, common_auc
     from demur.pipeline.answerer import Answerer
     from demur.pipeline.from_policy import pipeline_of_policy
+    from demur.pipeline.label_file import labelled_by
     from demur.pipeline.pipeline import Pipeline
     from demur.pipeline.sources import read_pools
     from demur.pipeline.verdicts import read_verdicts
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 # Where each public name is. It is imported when it is first used, so that `demur --help` does not wait for numpy.
 _HOME = {
     "calibration": ("HighProbability", "Marginal", "Smoothed"),
+    "calibration.labelling": ("LabelQueue",),
     "errors": ("DemurError",),
     "evaluation.audit": ("Audit", "PolicyAudit", "audit_policy"),
     "evaluation.comparison": ("compare_scores",),
@@ -50,6 +53,7 @@ _HOME = {
     "evidence": ("AccuracyBand", "Evidence", "Frontier", "Hazards", "Interval", "Separability", "common_auc"),
     "pipeline.answerer": ("Answerer",),
     "pipeline.from_policy": ("pipeline_of_policy",),
+    "pipeline.label_file": ("labelled_by",),
     "pipeline.pipeline": ("Pipeline",),
     "pipeline.sources": ("read_pools",),
     "pipeline.verdicts": ("read_verdicts",),
@@ -78,13 +82,13 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "AccuracyBand", "Answerer", "Audit", "Decision", "DemurError", "Evaluation", "Evidence", "FieldChoice", "Frontier",
-    "Hazards", "HighProbability", "Interval", "LabelRule", "Marginal", "Outlook", "Path", "Pipeline", "Plan", "Policy",
-    "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Separability", "Smoothed", "Store", "Template", "Vote",
-    "VotedPools", "Votes", "__version__", "answers", "audit_outlook", "audit_policy", "backends", "baselines",
-    "calibrate", "common_auc", "compare_scores", "datasets", "errors", "evaluate", "evaluate_splits", "exponential",
-    "jitter", "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key",
-    "read_pools", "read_verdicts", "report", "scoring", "simulate_pools", "split", "tasks", "uniform", "vote",
-    "vote_pools", "write_pools",
+    "Hazards", "HighProbability", "Interval", "LabelQueue", "LabelRule", "Marginal", "Outlook", "Path", "Pipeline",
+    "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Separability", "Smoothed", "Store",
+    "Template", "Vote", "VotedPools", "Votes", "__version__", "answers", "audit_outlook", "audit_policy", "backends",
+    "baselines", "calibrate", "common_auc", "compare_scores", "datasets", "errors", "evaluate", "evaluate_splits",
+    "exponential", "jitter", "labelled_by", "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy",
+    "plan", "plot", "read_key", "read_pools", "read_verdicts", "report", "scoring", "simulate_pools", "split", "tasks",
+    "uniform", "vote", "vote_pools", "write_pools",
 ]  # fmt: skip
 
 

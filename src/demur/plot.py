@@ -50,7 +50,8 @@ def frontier(
         points = zip(curve.answered.tolist(), curve.selective_accuracy.tolist(), strict=True)
         rows += [{"vote": name, "answered": x, "accuracy": y} for x, y in _some(list(points))]
     layers = [_lines(rows, "answered", "accuracy", "vote", list(named), "answered (yield Y)", "of those right (A_c)")]
-    if len(named) == 1:
+    partly = any(isinstance(result, Policy) and result.evidence.n_unlabelled for result in named.values())
+    if len(named) == 1 and not partly:
         layers.append(_rule(alt, y=rows[-1]["accuracy"], label="answering always (p_v)"))
     if policy is not None:
         layers.append(_marks(policy))
@@ -90,9 +91,11 @@ def confidence(voted: Labelled, *, bins: int = 20) -> Any:
     alt, evidence = _altair(), _evidence_of(voted)
     levels = evidence.levels[:, 0]
     place = np.minimum((levels * bins).astype(int), bins - 1)
+    kinds = {"right": evidence.right, "wrong": evidence.wrong}
+    kinds |= {} if evidence.unlabelled is None else {"no label": evidence.unlabelled}
     rows = [
         {"low": at / bins, "high": (at + 1) / bins, "vote": name, "votes": int(counts[place == at].sum())}
-        for name, counts in (("right", evidence.right), ("wrong", evidence.wrong))
+        for name, counts in kinds.items()
         for at in range(bins)
     ]
     bars = (
@@ -102,7 +105,7 @@ def confidence(voted: Labelled, *, bins: int = 20) -> Any:
             x=alt.X("low:Q", title="confidence (ν)", bin="binned", scale=alt.Scale(domain=[0, 1])),
             x2="high:Q",
             y=alt.Y("votes:Q", title="votes"),
-            color=alt.Color("vote:N", title=None, scale=_scale(alt, ["right", "wrong"], (RIGHT, WRONG))),
+            color=alt.Color("vote:N", title=None, scale=_scale(alt, list(kinds), (RIGHT, WRONG, _COLOURS[-1]))),
             tooltip=["vote:N", "low:Q", "high:Q", "votes:Q"],
         )
     )
@@ -120,6 +123,8 @@ def roc(results: Labelled | Mapping[str, Labelled]) -> Any:
     alt, named = _altair(), results if isinstance(results, Mapping) else {"": results}
     rows: list[Row] = []
     for name, result in named.items():
+        if unlabelled := _evidence_of(result).n_unlabelled:
+            raise InvalidValue(f"telling right from wrong needs the labels of all votes, and {unlabelled} have none")
         table = Separability.of(_evidence_of(result))
         pairs = list(zip(table.survival_wrong.tolist(), table.survival_right.tolist(), strict=True))
         rows += [{"vote": name, "wrong": x, "right": y} for x, y in [(0.0, 0.0), *_some(pairs[::-1]), (1.0, 1.0)]]
@@ -136,8 +141,8 @@ def roc(results: Labelled | Mapping[str, Labelled]) -> Any:
 
 
 def reliability(voted: Labelled, *, bins: int = 10) -> Any:
-    """The share of right votes among those of like confidence, with exact 95 % intervals."""
-    alt, evidence = _altair(), _evidence_of(voted)
+    """The share of right votes among those of like confidence, with exact 95 % intervals; of labelled votes alone."""
+    alt, evidence = _altair(), _evidence_of(voted).labelled
     levels = evidence.levels[:, 0]
     place = np.minimum((levels * bins).astype(int), bins - 1)
     rows = []

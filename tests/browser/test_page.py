@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from browser.chromium import find
+from demur.calibration import Marginal
+from demur.calibration.labelling import LabelQueue
 from demur.policy.calibrate import calibrate
 from demur.pools.fields import FieldChoice
 from demur.pools.source import PoolSource, vote_pools
@@ -428,3 +431,18 @@ def test_labels_by_a_judge_are_a_table_and_without_one_there_is_none(show, case)
     assert page.evaluate("window.hacked") is None
     assert page.locator("#labels-rows tr").first.locator("td").last.inner_text() == "right"
     assert not show(case[0]).locator("#labels").is_visible()
+
+
+def test_labels_used_are_shown_and_what_they_do_not_tell_is_not(show):
+    source, voted, _ = made(n=300)
+    right, queue = voted.labelled, LabelQueue(voted, [Marginal(0.1)])
+    while (row := queue.next) is not None:
+        queue.label(row, right=bool(right[row]))
+    policy = calibrate(queue.labelled_votes(), alpha=[0.05, 0.1], partly_labelled=True)
+    facts = report_facts(source, replace(voted, correct=None, labels=None), policy, title="In part")
+    page = show(facts)
+    text = page.inner_text("body")
+    assert f"{queue.n_labelled} of 300 calibration questions are labelled, and the others count as wrong" in text
+    assert f"300, {queue.n_labelled} labelled" in text
+    assert "Only some of the calibration votes are labelled, so this is not known." in text
+    assert page.inner_text("#big-answered").startswith(f"{100 * policy.forecast(0.05).answered:.1f}")

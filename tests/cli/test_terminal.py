@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import sys
@@ -44,12 +45,15 @@ def write_pools(path, n=60):
             stream.write(json.dumps({**problem, "model": f"m{EVIL}", "task": f"t{EVIL}", "paths": paths}) + "\n")
 
 
-def test_every_verb_on_files(demur, tmp_path):
+def test_every_verb_on_files(demur, tmp_path, monkeypatch):
     write_pools(tmp_path / "pools.jsonl")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("p\ny\nn\ns\nu\n" * 20))
     score = f"s{EVIL}"
     verbs = [
         ["calibrate", "pools.jsonl", "--score", EVIL],
         ["calibrate", "pools.jsonl", "--alpha", 0.2, "-o", "p.json"],
+        ["label", "pools.jsonl", "--alpha", 0.2, "--by", EVIL, "-o", "labels.jsonl"],
+        ["label", "pools.jsonl", "-o", "labels.jsonl", "--in-sheet", f"{EVIL}.csv"],
         ["decide", "pools.jsonl", "--policy", "p.json"],
         ["audit", "pools.jsonl", "--policy", "p.json"],
         ["evaluate", "pools.jsonl", "--alpha", 0.2, "--splits", 2],

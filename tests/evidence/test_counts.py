@@ -200,3 +200,26 @@ def test_confidences_that_differ_in_the_last_bit_are_two_levels():
             evidence = Evidence.of(pair, correct)
             assert evidence.levels[:, 0].tolist() == pair
             assert evidence.right.tolist() == [int(label) for label in correct]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.sampled_from([True, False, None])), min_size=1))
+def test_unlabelled_votes_are_counted_apart_and_are_wrong_for_thresholds(rows):
+    keys = np.array([(level / 4, second) for level, second, _ in rows])
+    known = np.array([label is not None for _, _, label in rows])
+    right = np.array([label is True for _, _, label in rows])
+    as_wrong, half = Evidence.of(keys, right), len(rows) // 2
+    parts = [Evidence.of(keys[at], right[at], known[at]) for at in (slice(half), slice(half, None)) if len(keys[at])]
+    for evidence in (Evidence.of(keys, right, known), Evidence.merged(parts)):
+        assert (evidence.n, evidence.n_right) == (len(rows), int(right.sum()))
+        assert evidence.n_unlabelled == int((~known).sum())
+        assert evidence.n_wrong == int((known & ~right).sum())
+        assert all(evidence.threshold(k) == as_wrong.threshold(k) for k in range(len(rows) + 2))
+        assert (evidence.p_value(keys) == as_wrong.p_value(keys)).all()
+        assert evidence.p_value_of(tuple(keys[0].tolist())) == as_wrong.p_value_of(tuple(keys[0].tolist()))
+        by_nu = evidence.by_confidence
+        assert by_nu.n_unlabelled == evidence.n_unlabelled
+        assert by_nu.labelled.n == int(known.sum())
+        for k in range(1, len(rows) + 1):
+            threshold = evidence.threshold(k)
+            assert evidence.above(threshold) == as_wrong.above(threshold)
+            assert evidence.unlabelled_above(threshold) <= evidence.above(threshold)[1]

@@ -12,28 +12,36 @@ from demur.evidence.strata import Strata
 
 @dataclass(frozen=True)
 class Forecast:
-    """Predicted rates of one rule. NaN where they are not defined: nothing answered."""
+    """Predicted rates of one rule. NaN where they are not defined: nothing answered, or not known for want of labels.
+
+    Where votes without a label are answered, `answered_unlabelled` says how many. They count as wrong in
+    `expected_confident_error`, which then is a bound, in `selective_accuracy_corrected` and in `accuracy_at_least`.
+    """
 
     alpha: float
     threshold: float
     answered: float
     """Predicted yield: the share of questions that get an answer."""
     selective_accuracy: float
-    """Â_c: the share of answers that are right, on calibration data."""
+    """Â_c: the share of answers that are right, on labelled calibration data."""
     selective_accuracy_corrected: float
     """The same without the optimism of the errors that set the threshold: 1 − expected_confident_error / yield."""
     accuracy_at_least: float
     """With probability 95 % the selective accuracy on new questions is no lower (uniform bound, theory 1.3)."""
     confident_error: float
-    """Share of calibration questions answered wrongly: (k − 1)/n by construction where there are no ties."""
+    """Share of calibration questions answered wrongly: (k − 1)/n by construction where there are no ties. NaN where
+    some of those that are answered have no label."""
     expected_confident_error: float
     """What to expect on new questions: one error more among one question more, which is k/(n+1) where there are no
     ties, and an estimate where there are."""
     false_abstention: float
-    """Share of calibration questions that the vote had right and the policy withholds."""
+    """Share of calibration questions that the vote had right and the policy withholds; NaN where some of those that it
+    withholds have no label."""
     unspent_by_ties: float = 0.0
     """Share of questions that might be answered wrongly besides, and is not spent because votes tie at the threshold:
     a tie-break would tell them apart."""
+    answered_unlabelled: float = 0.0
+    """Share of questions that are answered and have no label."""
 
 
 def forecast(evidence: Evidence | Strata, rule: Rule, *, delta: float = 0.05) -> Forecast:
@@ -42,7 +50,10 @@ def forecast(evidence: Evidence | Strata, rule: Rule, *, delta: float = 0.05) ->
     answered = right + wrong
     thresholds = 1 + len(rule.by_size)  # each was set by the data, and the bound must hold for all of them
     margin = thresholds * math.sqrt(math.log(2 * thresholds / delta) / (2 * n))
-    accuracy = right / answered if answered else math.nan
+    unlabelled = rule.answered_unlabelled(evidence)
+    at_least = right / answered if answered else math.nan
+    accuracy = right / (answered - unlabelled) if answered > unlabelled else math.nan
+    withheld = (evidence.n_right - right) / n if evidence.n_unlabelled == unlabelled else math.nan
     expected = _expected(evidence, rule)
     return Forecast(
         alpha=rule.alpha,
@@ -50,11 +61,12 @@ def forecast(evidence: Evidence | Strata, rule: Rule, *, delta: float = 0.05) ->
         answered=answered / n,
         selective_accuracy=accuracy,
         selective_accuracy_corrected=max(0.0, 1 - expected / (answered / n)) if answered else math.nan,
-        accuracy_at_least=max(0.0, accuracy - margin / (answered / n)) if answered else math.nan,
-        confident_error=wrong / n,
+        accuracy_at_least=max(0.0, at_least - margin / (answered / n)) if answered else math.nan,
+        confident_error=math.nan if unlabelled else wrong / n,
         expected_confident_error=expected,
-        false_abstention=(evidence.n_right - right) / n,
+        false_abstention=withheld,
         unspent_by_ties=_unspent(evidence if isinstance(evidence, Evidence) else evidence.pooled, rule),
+        answered_unlabelled=unlabelled / n,
     )
 
 

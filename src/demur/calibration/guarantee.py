@@ -85,6 +85,8 @@ class Rule:
     unit: str = QUESTION
     wrong: str = ""
     """What "wrong" means, in a sentence; blank where it is "not the same as gold"."""
+    unlabelled: int = 0
+    """How many of the n have no label, and count as wrong."""
 
     @property
     def alpha(self) -> float:
@@ -102,7 +104,9 @@ class Rule:
 
     @property
     def promise(self) -> str:
-        return f"{self.guarantee.promise(self.n, self.unit)} {self.wrong}".rstrip()
+        labels = f"{self.n - self.unlabelled} of the {self.n} were labelled, and the others count as wrong."
+        parts = (self.guarantee.promise(self.n, self.unit), self.wrong, labels if self.unlabelled else "")
+        return " ".join(part for part in parts if part)
 
     @property
     def too_few(self) -> str:
@@ -143,11 +147,17 @@ class Rule:
         return answered
 
     def answered(self, evidence: Evidence | Strata) -> tuple[int, int]:
-        """How many right and wrong votes are answered; of plain evidence, whatever their size."""
+        """How many right and wrong votes are answered, unlabelled ones as wrong; plain evidence knows no sizes."""
         if isinstance(evidence, Evidence):
             return evidence.above(self.threshold_key)
         counts = [part.above(self.threshold_of(size)) for size, part in evidence.by_size.items()]
         return sum(right for right, _ in counts), sum(wrong for _, wrong in counts)
+
+    def answered_unlabelled(self, evidence: Evidence | Strata) -> int:
+        """How many of the answered votes have no label."""
+        if isinstance(evidence, Evidence):
+            return evidence.unlabelled_above(self.threshold_key)
+        return sum(part.unlabelled_above(self.threshold_of(size)) for size, part in evidence.by_size.items())
 
     def document(self) -> dict[str, Any]:
         """As plain values: what a policy file stores, and checks against its own evidence."""
@@ -163,6 +173,7 @@ def settle_by_size(guarantee: Guarantee, evidence: Strata, unit: str = QUESTION,
     A size that was seen too seldom to bear the promise by itself is not answered.
     """
     rule, known = replace(guarantee.settle(evidence.pooled), unit=unit, wrong=wrong), tuple(evidence.by_size)
+    rule = replace(rule, unlabelled=evidence.n_unlabelled)
     if evidence.by_chance:
         return replace(rule, sizes=range(known[0], known[-1] + 1))
     if len(known) == 1:

@@ -25,7 +25,19 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="Know when not to answer: a calibrated vote over sampled reasoning paths, with a guarantee.",
 )
-_MAKING = ("demo", "sample", "score", "judge_labels", "plan", "calibrate", "evaluate", "audit", "report", "study")
+_MAKING = (
+    "demo",
+    "sample",
+    "score",
+    "plan",
+    "label",
+    "judge_labels",
+    "calibrate",
+    "evaluate",
+    "audit",
+    "report",
+    "study",
+)
 _USING = ("decide", "ask", "answers", "runs", "importing", "exporting", "models", "doctor", "simulate")
 for verb in (import_module(f"demur.cli.{name}") for name in (*_MAKING, *_USING)):
     app.command(verb.NAME, help=verb.HELP)(verb.run)

@@ -7,13 +7,17 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import demur
 from demur.cli import options, output, replacing
 from demur.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from demur.calibration import Guarantee
+    from demur.pipeline.label_file import LabelHeader
 
 NAME = "calibrate"
 HELP = """Calibrate an answer-or-abstain policy on labelled pools.
@@ -53,12 +57,12 @@ def run(
     gold_tolerance: options.GoldTolerance = None,
     gold_containment: options.GoldContainment = False,
     label_verdicts: options.LabelVerdicts = None,
+    label_file: options.LabelFile = None,
+    partly_labelled: options.PartlyLabelled = False,
     run_name: options.RunName = None,
     partial: options.Partial = False,
     config: options.Config = None,
-    sizes_by_chance: Annotated[
-        bool, typer.Option("--sizes-by-chance", help="Pools vary in size by chance, or by one rule, in use as here.")
-    ] = False,
+    sizes_by_chance: options.SizesByChance = False,
     hold_out: Annotated[float, typer.Option(metavar="SHARE", help="Share of problems to keep back for a test.")] = 0.0,
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail where the problems are too few for the promise.")
@@ -86,10 +90,18 @@ def run(
         labels,
     )
     rule = options.label_rule(correct, gold_tolerance, gold_containment, label_verdicts)
-    source, voted = flags.vote(file, run_name, config, rule, partial=partial)
+    if label_file is not None and (partly_labelled or not rule.is_plain):
+        raise InvalidValue("--label-file holds the labels; leave the other options about labels out")
+    wanted = {"labelled": label_file is None, "partly_labelled": partly_labelled}
+    source, voted = flags.vote(file, run_name, config, rule, partial=partial, **wanted)
+    if label_file is not None:
+        header = label_header(label_file)
+        guarantees = guarantees_for(header, label_file, guarantees if alpha or delta or smoothed else None)
+        voted, sizes_by_chance = demur.labelled_by(voted, label_file), sizes_by_chance or header.sizes_by_chance
     policy = demur.calibrate(
         voted,
         guarantee=guarantees,
+        partly_labelled=partly_labelled or label_file is not None,
         sizes_by_chance=sizes_by_chance,
         hold_out=hold_out,
         seed=seed or 0,
@@ -114,6 +126,30 @@ def run(
         _show(facts)
 
 
+def label_header(file: Path) -> LabelHeader:
+    """What a file of labels was begun for."""
+    from demur.pipeline.label_file import read_label_file
+
+    header = read_label_file(file).header
+    if header is None:
+        raise InvalidValue(f"{file} holds no labels", "make some with `demur label`")
+    return header
+
+
+def guarantees_for(header: LabelHeader, file: Path, asked: list[Guarantee] | None) -> list[Guarantee]:
+    """What was asked for, or else what labels were begun for: a rank that is drawn was drawn before the first label."""
+    if asked is None:
+        return list(header.guarantees)
+    drawn = {one.alpha: one for one in header.guarantees if one.name == "smoothed"}
+    lacking = [one.alpha for one in asked if one.name == "smoothed" and one.alpha not in drawn]
+    if lacking:
+        raise InvalidValue(
+            f"--smoothed draws a rank, and must before the first label; {file} was begun without one for alpha = "
+            f"{lacking[0]:g}: leave --smoothed out, or label with it from the start"
+        )
+    return [drawn[one.alpha] if one.name == "smoothed" else one for one in asked]
+
+
 def _audits_ahead(policy: demur.Policy, kept_back: demur.VotedPools) -> list[dict[str, Any]]:
     """What an audit of the problems that were kept back may find."""
     sizes = Counter(kept_back.votes.n_paths[kept_back.counted].tolist())
@@ -125,10 +161,12 @@ def _audits_ahead(policy: demur.Policy, kept_back: demur.VotedPools) -> list[dic
 
 def policy_facts(policy: demur.Policy) -> dict[str, Any]:
     """What a policy is, and what to expect of it."""
+    from demur.policy.label_notes import label_notes
+
     evidence = policy.evidence
     gaps, top = demur.Separability.of(evidence), evidence.by_confidence
     gap = gap_at = math.nan
-    if evidence.n_right and evidence.n_wrong:
+    if evidence.n_right and evidence.n_wrong and not evidence.n_unlabelled:
         widest = int(gaps.separability_gap.argmax())
         gap, gap_at = float(gaps.separability_gap[widest]), float(gaps.threshold[widest])
     points = []
@@ -149,6 +187,8 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
         "sizes_by_chance": policy.strata.by_chance,
         "size_note": policy.size_note(),
         "unscored": policy.unscored,
+        "labelled": policy.n - evidence.n_unlabelled,
+        "label_notes": label_notes(policy),
         "pipeline": policy.pipeline,
         "labels": policy.labels.describe(),
         "fingerprint": policy.fingerprint,
@@ -156,7 +196,7 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
         **output.frontier_facts(demur.Frontier.of(evidence)),
         "separability_gap": gap,
         "separability_gap_at": gap_at,
-        "confident_and_wrong": int(top.wrong[-1]) / evidence.n if top.levels[-1, 0] == 1 else 0.0,
+        "confident_and_wrong": int(top.not_right[-1]) / evidence.n if top.levels[-1, 0] == 1 else 0.0,
         "points": points,
     }
 
@@ -206,16 +246,15 @@ def _show(facts: dict[str, Any]) -> None:
             "of all questions there": lambda point: output.percent(point["per_question"]["confident_error"]),
         }
     output.table_of("What to expect", facts["points"], columns)
-    output.say(
-        f"Vote accuracy without abstaining {output.percent(facts['vote_accuracy'])}; confidence ranks a right vote "
-        f"above a wrong one {output.percent(facts['auroc'])} of the time (50 % is no better than chance); largest "
-        f"separability gap {output.number(facts['separability_gap'])} at {output.number(facts['separability_gap_at'])}."
-    )
+    output.say(*(f"{note}." for note in facts["label_notes"]))
+    if facts["labelled"] == facts["n"]:
+        _show_vote(facts)
     for point in facts["points"]:
         if point["feasible"] and vote["tie_break"] is None and point["threshold"] == 1:
             remedy = "--tie-break mean_score" if score["name"] else "a score, with --score NAME --tie-break mean_score"
+            wrong = "wrong" if facts["labelled"] == facts["n"] else "wrong, or not known to be right"
             output.say(
-                f"At full confidence {output.percent(facts['confident_and_wrong'])} of all votes are wrong, too many "
+                f"At full confidence {output.percent(facts['confident_and_wrong'])} of all votes are {wrong}, too many "
                 f"for alpha = {point['alpha']:g}: no threshold on this confidence can answer. Try {remedy}."
             )
         elif point["tie_note"]:
@@ -228,3 +267,12 @@ def _show(facts: dict[str, Any]) -> None:
     )
     output.say(*(f"Before you audit: {ahead['sentence']}" for ahead in facts["audits"]))
     output.wrote(facts["policy"])
+
+
+def _show_vote(facts: dict[str, Any]) -> None:
+    """What the labels say of the vote itself."""
+    output.say(
+        f"Vote accuracy without abstaining {output.percent(facts['vote_accuracy'])}; confidence ranks a right vote "
+        f"above a wrong one {output.percent(facts['auroc'])} of the time (50 % is no better than chance); largest "
+        f"separability gap {output.number(facts['separability_gap'])} at {output.number(facts['separability_gap_at'])}."
+    )

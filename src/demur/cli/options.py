@@ -112,6 +112,13 @@ _CONTAINMENT = "An open answer that holds the words of a gold answer is right to
 GoldContainment = Annotated[bool, typer.Option("--gold-containment", help=_CONTAINMENT)]
 _VERDICTS = "Verdicts on what these rules do not decide: a file that `judge-labels` wrote."
 LabelVerdicts = Annotated[Path | None, option("--label-verdicts", "FILE", _VERDICTS)]
+_LABEL_FILE = "Labels that people gave with `demur label`; votes that have none count as wrong."
+LabelFile = Annotated[Path | None, option("--label-file", "FILE", _LABEL_FILE)]
+_PARTLY = "Some problems have no gold or label: their votes count as wrong."
+PartlyLabelled = Annotated[bool, typer.Option("--partly-labelled", help=_PARTLY)]
+SizesByChance = Annotated[
+    bool, typer.Option("--sizes-by-chance", help="Pools vary in size by chance, or by one rule, in use as here.")
+]
 _ALLOWED = "Allowed share of confident errors; repeatable.  [default: 0.05]"
 Alpha = Annotated[list[Any] | None, option("--alpha", "A", _ALLOWED, parser=level)]
 _SHARE = "Promise alpha for all but this share of calibration sets."
@@ -170,8 +177,10 @@ class VoteFlags:
         *,
         texts: bool = False,
         partial: bool = False,
+        labelled: bool = True,
+        partly_labelled: bool = False,
     ) -> tuple[demur.PoolSource, demur.VotedPools]:
-        """Labelled votes, made as the flags say, and else as the configuration does."""
+        """Votes, made as the flags say and else as the configuration does; labelled, unless that is not asked for."""
         said = _vote_section(config)
         score = self.score or said.get("score")
         fields = self.fields(score)
@@ -184,7 +193,8 @@ class VoteFlags:
         known = {pool.problem.id for pool in source.pools}
         if self.fitted_on is not None and known.isdisjoint(fitted_on):
             mention(f"note: none of the {len(fitted_on)} ids in {self.fitted_on} is that of a problem in {place}")
-        voted = demur.vote_pools(source, fields, recipe, correct=correct, fitted_on=fitted_on, say=mention)
+        labels: dict[str, Any] = {"labelled": labelled, "partly_labelled": partly_labelled, "correct": correct}
+        voted = demur.vote_pools(source, fields, recipe, fitted_on=fitted_on, say=mention, **labels)
         tell_comparison(voted)
         return source, voted
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -59,7 +60,7 @@ def run(
     seed: options.Seed = None,
     json: options.Json = False,
 ) -> None:
-    from demur.pools.labels import labelled_rows
+    from demur.pools.labels import labelled_rows, without_gold
     from demur.reports.facts import report_facts
     from demur.reports.page import page_of
 
@@ -75,14 +76,16 @@ def run(
         if task is not None:
             demur.tasks.chosen(task)
         source = demur.read_pools(file, run_name, texts=texts, partial=partial, say=options.mention).of_task(task)
+        loaded = options.load_policy(policy, key_file)
         n, with_gold = len(source.pools), len(labelled_rows(source.pools))
+        if loaded.labels.people and correct is None:  # gold may say otherwise than they did
+            source, with_gold = replace(source, pools=without_gold(source.pools)), 0
         labelled = correct is not None or with_gold == n
         if with_gold and not labelled:
             options.mention(
                 f"note: {n - with_gold} of {n} problems have no gold, so nothing is said of what happened; leave them "
                 "out to see it"
             )
-        loaded = options.load_policy(policy, key_file)
         voted = loaded.vote(source, labelled=labelled, correct=rule, say=options.mention)
         loaded.check(voted.votes)
         options.tell_comparison(voted)

@@ -2,10 +2,13 @@
 
 Everything calibration and its diagnostics need is in these counts, and none of it depends on the order of rows.
 A level is a key of one number (ν) or of more (ν, then a secondary key), compared lexicographically; levels ascend.
+Votes without a label are counted apart. For thresholds and p-values they are wrong, which can only raise both, so that
+what holds of full labels holds of any part of them, however it was chosen; rates speak of labelled votes alone.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,16 +27,21 @@ ThresholdKey = tuple[float, ...]
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Right and wrong votes per distinct level."""
+    """Right, wrong and unlabelled votes per distinct level."""
 
     levels: Floats
     """L × c: the distinct keys, ascending."""
     right: Counts
     wrong: Counts
+    unlabelled: Counts | None = None
+    """None where all are labelled."""
 
     @classmethod
-    def of(cls, key: ArrayLike, correct: ArrayLike) -> Evidence:
-        """Count labelled votes; `key` is a column of confidences, or one key per row (n × c)."""
+    def of(cls, key: ArrayLike, correct: ArrayLike, known: NDArray[np.bool_] | None = None) -> Evidence:
+        """Count votes; `key` is a column of confidences, or one key per row (n × c).
+
+        `known` says which of them have a label; whatever `correct` holds for the others is not looked at.
+        """
         keys = np.asarray(key, dtype=np.float64)
         if keys.ndim == 1:
             keys = keys[:, None]
@@ -42,13 +50,18 @@ class Evidence:
         labels = as_labels(correct, len(keys))
         if not ((keys[:, 0] >= 0) & (keys[:, 0] <= 1)).all():
             raise InvalidValue("confidences must lie in [0, 1]")
-        if keys.shape[1] == 1:
+        partly = known is not None and not known.all()
+        if keys.shape[1] == 1 and not partly:
             return cls(*_count_one_column(keys[:, 0], labels))
         order = np.lexsort(keys.T[::-1])
         ordered = keys[order]
         starts = _starts(ordered)
-        right = np.add.reduceat(labels[order].astype(np.int64), starts)
-        return cls(ordered[starts], right, np.diff(np.append(starts, len(keys))) - right)
+        every = np.diff(np.append(starts, len(keys)))
+        if known is None or not partly:
+            right = np.add.reduceat(labels[order].astype(np.int64), starts)
+            return cls(ordered[starts], right, every - right)
+        right, unlabelled = (np.add.reduceat(row[order].astype(np.int64), starts) for row in (labels & known, ~known))
+        return cls(ordered[starts], right, every - right - unlabelled, unlabelled)
 
     @classmethod
     def merged(cls, parts: Sequence[Evidence]) -> Evidence:
@@ -59,15 +72,17 @@ class Evidence:
         order = np.lexsort(levels.T[::-1])
         levels = levels[order]
         starts = _starts(levels)
-        right, wrong = (
+        right, wrong, not_right = (
             np.add.reduceat(np.concatenate([getattr(part, name) for part in parts])[order], starts)
-            for name in ("right", "wrong")
+            for name in ("right", "wrong", "not_right")
         )
-        return cls(levels[starts], right, wrong)
+        partly = any(part.unlabelled is not None for part in parts)
+        return cls(levels[starts], right, wrong, not_right - wrong if partly else None)
 
     @cached_property
     def n(self) -> int:
-        return self.n_right + self.n_wrong
+        """All votes, labelled or not."""
+        return self.n_right + int(self.not_right.sum())
 
     @cached_property
     def n_right(self) -> int:
@@ -77,15 +92,24 @@ class Evidence:
     def n_wrong(self) -> int:
         return int(self.wrong.sum())
 
+    @cached_property
+    def n_unlabelled(self) -> int:
+        return 0 if self.unlabelled is None else int(self.unlabelled.sum())
+
+    @property
+    def not_right(self) -> Counts:
+        """What thresholds are made of: wrong votes, and those that may be."""
+        return self.wrong if self.unlabelled is None else self.wrong + self.unlabelled
+
     @property
     def vote_accuracy(self) -> float:
-        """p_v."""
-        return self.n_right / self.n
+        """p_v; NaN where some votes have no label, for those that have one need not be like the others."""
+        return math.nan if self.n_unlabelled else self.n_right / self.n
 
     @property
     def confident_wrong(self) -> float:
         """P(wrong, ν > 0): no more than these can be answered wrongly, for votes without confidence never are."""
-        return int(self.wrong[self.levels[:, 0] > 0].sum()) / self.n
+        return int(self.not_right[self.levels[:, 0] > 0].sum()) / self.n
 
     @cached_property
     def by_confidence(self) -> Evidence:
@@ -95,33 +119,48 @@ class Evidence:
         nu = self.levels[:, 0]
         starts = np.flatnonzero(np.concatenate([[True], nu[1:] != nu[:-1]]))
         right, wrong = (np.add.reduceat(counts, starts) for counts in (self.right, self.wrong))
-        return Evidence(self.levels[starts, :1], right, wrong)
+        unlabelled = None if self.unlabelled is None else np.add.reduceat(self.unlabelled, starts)
+        return Evidence(self.levels[starts, :1], right, wrong, unlabelled)
+
+    @cached_property
+    def labelled(self) -> Evidence:
+        """The labelled votes alone, which need not be like the others; itself where all are."""
+        if self.unlabelled is None:
+            return self
+        some = self.right + self.wrong > 0
+        return Evidence(self.levels[some], self.right[some], self.wrong[some])
 
     def threshold(self, k: int) -> ThresholdKey:
-        """The k-th largest key among wrong votes; the key that nothing exceeds for k = 0, 0 for fewer than k."""
+        """The k-th largest key among votes that are not known to be right; the key that nothing exceeds for k = 0, 0
+        for fewer than k.
+        """
         width = self.levels.shape[1]
         if k <= 0:
             return above_all(width)
-        position = int(np.searchsorted(np.cumsum(self.wrong[::-1]), k))
+        position = int(np.searchsorted(np.cumsum(self.not_right[::-1]), k))
         # A vote without confidence is never answered, whatever its secondary key.
         if position == len(self.levels) or self.levels[-1 - position, 0] == 0:
             return answer_all(width)
         return tuple(self.levels[-1 - position].tolist())
 
     def above(self, threshold: ThresholdKey) -> tuple[int, int]:
-        """How many right and wrong votes are answered at this threshold (strict >)."""
+        """How many right and wrong votes are answered at this threshold (strict >); unlabelled ones count as wrong."""
         over = exceeds(self.levels, threshold)
-        return int(self.right[over].sum()), int(self.wrong[over].sum())
+        return int(self.right[over].sum()), int(self.not_right[over].sum())
+
+    def unlabelled_above(self, threshold: ThresholdKey) -> int:
+        """How many votes without a label are answered at this threshold."""
+        return 0 if self.unlabelled is None else int(self.unlabelled[exceeds(self.levels, threshold)].sum())
 
     def wrong_at_least(self, key: ArrayLike) -> Counts:
-        """For each key, how many wrong votes are at least as large."""
+        """For each key, how many votes that are not known to be right are at least as large."""
         keys = np.asarray(key, dtype=np.float64).reshape(-1, self.levels.shape[1])
-        return np.asarray(or_above(self.wrong)[levels_below(self.levels, keys)], dtype=np.int64)
+        return np.asarray(or_above(self.not_right)[levels_below(self.levels, keys)], dtype=np.int64)
 
     @cached_property
     def _lookup(self) -> tuple[list[ThresholdKey], list[int]]:
         """The levels as tuples, and how many wrong votes lie at each or above, for one key at a time."""
-        return list(map(tuple, self.levels.tolist())), or_above(self.wrong).tolist()
+        return list(map(tuple, self.levels.tolist())), or_above(self.not_right).tolist()
 
     def p_value_of(self, key: ThresholdKey) -> float:
         """The p-value of one key, without arrays."""

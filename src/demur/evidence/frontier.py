@@ -6,6 +6,7 @@ never matters. Points run from the smallest positive yield to the largest.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -61,19 +62,23 @@ class Frontier:
         """The frontier of labelled votes.
 
         Votes of confidence 0 are never answered at any λ ≥ 0, so they make no point; in `aurc` and `auroc` they rank
-        last.
+        last. Where some votes have no label, accuracies are those of the others, down to the last level that has a
+        label, and `aurc` and `auroc` are NaN.
         """
         right = np.cumsum(evidence.right[::-1])
-        answered = right + np.cumsum(evidence.wrong[::-1])
-        accuracy = right / answered
+        labelled = right + np.cumsum(evidence.wrong[::-1])
+        answered = right + np.cumsum(evidence.not_right[::-1])
+        accuracy = right / np.maximum(labelled, 1)
         at_level = np.diff(answered, prepend=0)
         levels = evidence.levels[::-1, 0]
         reachable = levels > 0
+        if evidence.n_unlabelled:
+            reachable &= (labelled > 0) & (np.append(0, labelled[:-1]) < labelled[-1])
         x, y = answered[reachable] / evidence.n, accuracy[reachable]
         auc = _area(x, y)
         width = float(x[-1] - x[0]) if len(x) else 0.0
         normalised = auc / width if width > 0 else float(y[-1]) if len(y) else float("nan")
-        aurc = float((at_level * (1 - accuracy)).sum() / evidence.n)
+        aurc = math.nan if evidence.n_unlabelled else float((at_level * (1 - accuracy)).sum() / evidence.n)
         return cls(x, y, levels[reachable], auc, normalised, aurc, auroc(evidence))
 
 
@@ -101,8 +106,11 @@ def _area(x: Floats, y: Floats) -> float:
 
 
 def auroc(evidence: Evidence) -> float:
-    """P(a right one ranks above a wrong one), ties counted half; NaN where there is none of one kind."""
-    if not evidence.n_right or not evidence.n_wrong:
+    """P(a right one ranks above a wrong one), ties counted half.
+
+    NaN where there is none of one kind, and where some have no label.
+    """
+    if not evidence.n_right or not evidence.n_wrong or evidence.n_unlabelled:
         return float("nan")
     wrong_below = np.cumsum(evidence.wrong) - evidence.wrong
     # In whole numbers: twice the count of pairs in the right order, ties counted once.

@@ -21,7 +21,10 @@ from demur.evidence.separability import Separability
 
 @dataclass(frozen=True, eq=False)
 class AccuracyBand:
-    """What is known of A_c(λ) from n votes, at all thresholds at once, with probability at least 1 − δ."""
+    """What is known of A_c(λ) from n votes, at all thresholds at once, with probability at least 1 − δ.
+
+    Votes without a label count as wrong in what bounds from below, and as right in what bounds from above.
+    """
 
     threshold: Floats
     predicted: Floats
@@ -45,8 +48,9 @@ class AccuracyBand:
         two_sided, one_sided = (math.sqrt(math.log(sides / delta) / (2 * n)) for sides in (4, 2))
         answered = np.where(table.answered > 0, table.answered, np.nan)
         predicted = table.selective_accuracy
-        lower, lower_one_sided = (np.maximum(predicted - e / answered, 0.0) for e in (two_sided, one_sided))
-        upper = np.minimum(predicted + two_sided / answered, 1.0)
+        least, most = table.accuracy_between(evidence)
+        lower, lower_one_sided = (np.maximum(least - e / answered, 0.0) for e in (two_sided, one_sided))
+        upper = np.minimum(most + two_sided / answered, 1.0)
         paper = np.where(n >= 2 * math.log(4 / delta) / answered**2, 4 * two_sided / answered, np.inf)
         paper = np.where(np.isnan(answered), np.nan, paper)
         return cls(table.threshold, predicted, lower, upper, lower_one_sided, paper)

@@ -9,7 +9,7 @@ Notation (paper §3.2, appendix on hazards), from labelled votes by confidence �
     hazard_gap          δ(v)      h_err − h_cor
     selective_accuracy  A_c(λ)    P(correct | ν > λ)
 Everything uses strict >, where the paper's appendix mixes > and ≥ (departures B, C). A class with no votes has no
-survival function: its entries are NaN.
+survival function: its entries are NaN. So are all that some votes without a label leave unknown.
 """
 
 from __future__ import annotations
@@ -37,23 +37,36 @@ class Separability:
     answered: Floats
     """Yield Y(λ) = P(ν > λ)."""
     confident_error: Floats
-    """P(ν > λ, wrong)."""
+    """P(ν > λ, wrong); NaN where some vote above has no label."""
     false_abstention: Floats
     """P(ν ≤ λ, correct): right votes withheld, as a share of all questions."""
     selective_accuracy: Floats
-    """A_c(λ); NaN where nothing is answered."""
+    """A_c(λ), of the labelled votes; NaN where nothing is answered, or where the next ones down have no label."""
 
     @classmethod
     def of(cls, evidence: Evidence, threshold: ArrayLike | None = None) -> Self:
         """Survival functions and rates at the given thresholds, or at 0 and every distinct confidence."""
         nu = evidence.by_confidence.levels[:, 0]
         at = np.union1d([0.0], nu) if threshold is None else np.atleast_1d(np.asarray(threshold, dtype=np.float64))
-        right, wrong = _answered(evidence, at)
+        right, wrong, unlabelled = _answered(evidence, at)
         n, n_right = evidence.n, evidence.n_right
         survival_right, survival_wrong = _ratio(right, n_right), _ratio(wrong, evidence.n_wrong)
-        gap, accuracy = survival_right - survival_wrong, _ratio(right, right + wrong)
-        rates = ((right + wrong) / n, wrong / n, (n_right - right) / n)
-        return cls(at, n, evidence.vote_accuracy, survival_right, survival_wrong, gap, *rates, accuracy)
+        accuracy, answered = _ratio(right, right + wrong), (right + wrong + unlabelled) / n
+        errors, withheld = wrong / n, (n_right - right) / n
+        if evidence.n_unlabelled:
+            survival_right, survival_wrong, withheld = (np.full(len(at), np.nan) for _ in range(3))
+            errors = np.where(unlabelled > 0, np.nan, errors)
+            lowest = evidence.labelled.levels[:1, 0]
+            accuracy = np.where(at < lowest, np.nan, accuracy) if len(lowest) else accuracy
+        gap = survival_right - survival_wrong
+        rates = (answered, errors, withheld, accuracy)
+        return cls(at, n, evidence.vote_accuracy, survival_right, survival_wrong, gap, *rates)
+
+    def accuracy_between(self, evidence: Evidence) -> tuple[Floats, Floats]:
+        """The selective accuracy if every vote without a label is wrong, and if every such vote is right."""
+        right, wrong, unlabelled = _answered(evidence, self.threshold)
+        every = right + wrong + unlabelled
+        return _ratio(right, every), _ratio(right + unlabelled, every)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +88,8 @@ class Hazards:
         """
         by_nu = evidence.by_confidence
         right, wrong = (_ratio(counts, or_above(counts)[:-1]) for counts in (by_nu.right, by_nu.wrong))
+        if by_nu.unlabelled is not None:
+            right, wrong = (np.where(by_nu.unlabelled > 0, np.nan, hazard) for hazard in (right, wrong))
         return cls(by_nu.levels[:, 0], right, wrong, wrong - right)
 
     @classmethod
@@ -87,19 +102,21 @@ class Hazards:
         ends = np.asarray(edges, dtype=np.float64)
         if ends.ndim != 1 or len(ends) < 2 or not (np.diff(ends) > 0).all():
             raise InvalidValue("edges must be at least two ascending numbers")
-        right, wrong = _answered(evidence, ends)
-        if right[0] + wrong[0] != evidence.n:
+        right, wrong, unlabelled = _answered(evidence, ends)
+        if right[0] + wrong[0] + unlabelled[0] != evidence.n:
             raise InvalidValue(f"the first edge, {ends[0]:g}, must lie below every confidence")
         with np.errstate(divide="ignore", invalid="ignore"):
             rates = [-np.log(_ratio(above[1:], above[:-1])) / np.diff(ends) for above in (right, wrong)]
+            rates = [np.where(np.diff(unlabelled) < 0, np.nan, rate) for rate in rates]
             return cls(ends[1:], rates[0], rates[1], rates[1] - rates[0])
 
 
-def _answered(evidence: Evidence, threshold: Floats) -> tuple[Counts, Counts]:
-    """Right and wrong votes with ν > λ, for each λ."""
+def _answered(evidence: Evidence, threshold: Floats) -> tuple[Counts, Counts, Counts]:
+    """Right, wrong and unlabelled votes with ν > λ, for each λ."""
     by_nu = evidence.by_confidence
     position = np.searchsorted(by_nu.levels[:, 0], threshold, side="right")
-    return or_above(by_nu.right)[position], or_above(by_nu.wrong)[position]
+    right, wrong = or_above(by_nu.right)[position], or_above(by_nu.wrong)[position]
+    return right, wrong, or_above(by_nu.not_right)[position] - wrong
 
 
 def _ratio(part: Counts, whole: Counts | int) -> Floats:

@@ -31,11 +31,23 @@ class Strata:
     """Sizes vary by chance, in use as in calibration, so that only all together count."""
 
     @classmethod
-    def of(cls, key: ArrayLike, correct: ArrayLike, n_paths: ArrayLike, *, by_chance: bool = False) -> Strata:
-        """Count labelled votes of pools of these sizes."""
+    def of(
+        cls,
+        key: ArrayLike,
+        correct: ArrayLike,
+        n_paths: ArrayLike,
+        known: NDArray[np.bool_] | None = None,
+        *,
+        by_chance: bool = False,
+    ) -> Strata:
+        """Count votes of pools of these sizes; `known` says which have a label, None that all have."""
         keys, labels, sizes = np.asarray(key), np.asarray(correct), np.asarray(n_paths)
         groups = rows_by_size(sizes) or {0: slice(None)}  # of nothing, evidence says that there is none
-        return cls({size: Evidence.of(keys[rows], labels[rows]) for size, rows in groups.items()}, by_chance)
+        parts = {
+            size: Evidence.of(keys[rows], labels[rows], None if known is None else known[rows])
+            for size, rows in groups.items()
+        }
+        return cls(parts, by_chance)
 
     @cached_property
     def pooled(self) -> Evidence:
@@ -49,6 +61,10 @@ class Strata:
     @property
     def n_right(self) -> int:
         return self.pooled.n_right
+
+    @property
+    def n_unlabelled(self) -> int:
+        return self.pooled.n_unlabelled
 
     @cached_property
     def sizes(self) -> dict[int, int]:

@@ -8,15 +8,15 @@ a kill leaves it, is no verdict.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any
 
 from demur.answers.relations import as_written
-from demur.errors import DemurError, InvalidValue
+from demur.errors import InvalidValue
+from demur.files.appended import AppendedLines
 from demur.files.inputs import lines_of
 from demur.files.strict_json import NotJson, parse
 from demur.pools.verdicts import Verdict, Verdicts
@@ -44,60 +44,15 @@ def verdict_line(verdict: Verdict) -> str:
     return json.dumps(record)
 
 
-class VerdictFile:
-    """A file that verdicts are appended to, by one command at a time; what it returns from is on the disk."""
+class VerdictFile(AppendedLines):
+    """A file that verdicts are appended to."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        self._stream: BinaryIO | None = None
-
-    def __enter__(self) -> Self:
-        if self.path.suffix == ".gz":
-            raise InvalidValue(f"verdicts are appended one by one, so {self.path} cannot be gzipped")
-        try:
-            self._stream = self.path.open("a+b")
-        except OSError as error:
-            raise InvalidValue(f"cannot write {self.path}: {error.strerror or error}") from None
-        try:
-            fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            read_verdicts(self.path)  # what is no file of verdicts is not touched
-            self._mend()
-        except BlockingIOError:
-            self._stream.close()
-            raise InvalidValue(f"another command is writing verdicts to {self.path}; wait for it to end") from None
-        except DemurError:
-            self._stream.close()
-            raise
-        return self
+        super().__init__(path, "verdicts", read_verdicts)
 
     def append(self, verdicts: Iterable[Verdict]) -> None:
         """Write verdicts, and wait until the disk has them."""
-        assert self._stream is not None
-        self._stream.write("".join(f"{verdict_line(verdict)}\n" for verdict in verdicts).encode())
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
-
-    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
-        if self._stream is not None:
-            is_empty = self._stream.seek(0, os.SEEK_END) == 0
-            self._stream.close()
-            if is_empty and failed is not None:  # nobody said anything, so there is no file of what was said
-                self.path.unlink(missing_ok=True)
-
-    def _mend(self) -> None:
-        """End the last line, or drop it where a kill cut it off."""
-        assert self._stream is not None
-        self._stream.seek(0)
-        content = self._stream.read()
-        whole, _, last = content.rpartition(b"\n")
-        if not last:
-            return
-        try:
-            parse(last.decode())
-            self._stream.write(b"\n")
-        except NotJson:
-            self._stream.truncate(len(whole) + 1 if whole else 0)
-        self._stream.flush()
+        self.append_lines(map(verdict_line, verdicts))
 
 
 def _rows(path: Path) -> Iterator[Verdict]:

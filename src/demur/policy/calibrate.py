@@ -10,6 +10,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from demur.calibration import CLUSTER, QUESTION, Guarantee, Level, Marginal, settle_by_size
+from demur.calibration.labelling import refuse_other_than_ranks
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
 from demur.evidence.strata import Strata
 from demur.policy.policy import Policy
@@ -33,6 +34,7 @@ def calibrate(
     clusters: Texts | None = None,
     questions: Texts | None = None,
     sizes_by_chance: bool = False,
+    partly_labelled: bool = False,
     hold_out: float = 0.0,
     seed: int = 0,
     strict: bool = False,
@@ -45,10 +47,21 @@ def calibrate(
     Where pools differ in size, the promise is kept for each size by itself, and sizes that are too rare are not
     answered. `sizes_by_chance` declares that sizes vary by chance in use as they do here, or that the same stopping
     rule makes them: then one threshold serves all.
+    `partly_labelled` says that some labels may be missing (None, NaN): those votes count as wrong. The promise holds
+    whichever were labelled and why, as long as all the votes that were to be labelled are given, and a `Smoothed`
+    guarantee was made before the first label.
     """
-    given = VotedPools.of(votes, correct, questions=questions, clusters=clusters)
-    given.labelled  # noqa: B018 - before anything else: without labels there is nothing to calibrate on
+    given = VotedPools.of(votes, correct, questions=questions, clusters=clusters, partly_labelled=partly_labelled)
+    # Before anything else: without labels there is nothing to calibrate on, and none is left out silently.
+    given.labels_so_far if partly_labelled else given.labelled  # noqa: B018
     guarantees = as_guarantees(alpha, guarantee)
+    if given.known is not None:
+        refuse_other_than_ranks(guarantees)
+    if hold_out and given.known is not None:
+        raise InvalidValue(
+            f"hold_out = {hold_out:g} keeps problems back for an audit, which needs the labels of all of them",
+            "leave {hold_out} out, and audit on other problems",
+        )
     if hold_out:
         _refuse_nameless(given)
         given = given.take(given.split(hold_out=hold_out, seed=seed).calibration)
@@ -58,9 +71,7 @@ def calibrate(
     unit, every = QUESTION, None
     evidence = Strata.of(*voted.counted_keys, by_chance=sizes_by_chance)
     if voted.clustered:
-        unit, votes, rows = CLUSTER, voted.votes, voted.distinct
-        columns = votes.key[rows], voted.labelled[rows], votes.n_paths[rows]
-        every = Strata.of(*columns, by_chance=sizes_by_chance)
+        unit, every = CLUSTER, Strata.of(*voted.keys_of(voted.distinct), by_chance=sizes_by_chance)
     labels = LabelRule() if given.labels is None else given.labels.rule
     points = tuple(settle_by_size(one, evidence, unit, labels.wrong) for one in guarantees)
     for rule in points:

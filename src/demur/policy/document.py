@@ -139,14 +139,15 @@ def upgraded(document: Document) -> Document:
 
 
 def _counts(strata: Strata) -> Document:
-    """Rows of (key, right, wrong), by number of paths."""
-    return {
-        str(size): [
-            [*without_infinity(level), right, wrong]
-            for level, right, wrong in zip(part.levels.tolist(), part.right.tolist(), part.wrong.tolist(), strict=True)
-        ]
-        for size, part in strata.by_size.items()
-    }
+    """Rows of (key, right, wrong), by number of paths; with how many are unlabelled, in evidence where some are."""
+    return {str(size): _rows(part) for size, part in strata.by_size.items()}
+
+
+def _rows(evidence: Evidence) -> list[list[Any]]:
+    counts = [evidence.right, evidence.wrong]
+    counts += [] if evidence.unlabelled is None else [evidence.unlabelled]
+    columns = zip(evidence.levels.tolist(), *(column.tolist() for column in counts), strict=True)
+    return [[*without_infinity(level), *numbers] for level, *numbers in columns]
 
 
 def _strata(document: Document, name: str, *, width: int, by_chance: bool) -> Strata:
@@ -161,20 +162,21 @@ def _strata(document: Document, name: str, *, width: int, by_chance: bool) -> St
 def _evidence(rows: Any, *, width: int) -> Evidence:
     if not isinstance(rows, list):
         raise ValueError(f"its evidence must be a list of rows, got {rows!r:.60}")
+    counted = 3 if all(isinstance(row, list) and len(row) == width + 3 for row in rows) else 2
     for row in rows:
-        if not isinstance(row, list) or len(row) != width + 2:
-            raise ValueError(f"each row of its evidence must hold {width + 2} numbers, got {row!r:.60}")
-        if not all(map(_is_count, row[-2:])) or sum(row[-2:]) == 0:
-            raise ValueError(f"counts of its evidence must be whole numbers >= 0, not both 0, got {row!r:.60}")
+        if not isinstance(row, list) or len(row) != width + counted:
+            raise ValueError(f"each row of its evidence must hold {width + counted} numbers, got {row!r:.60}")
+        if not all(map(_is_count, row[-counted:])) or sum(row[-counted:]) == 0:
+            raise ValueError(f"counts of its evidence must be whole numbers >= 0, not all 0, got {row!r:.60}")
         if not (_is_number(row[0]) and 0 <= row[0] <= 1):
             raise ValueError(f"confidences of its evidence must lie in [0, 1], got {row!r:.60}")
-        if not all(entry is None or _is_number(entry) for entry in row[1:-2]):
+        if not all(entry is None or _is_number(entry) for entry in row[1:-counted]):
             raise ValueError(f"secondary keys of its evidence must be numbers, got {row!r:.60}")
-    levels = [tuple(-math.inf if entry is None else float(entry) for entry in row[:-2]) for row in rows]
+    levels = [tuple(-math.inf if entry is None else float(entry) for entry in row[:-counted]) for row in rows]
     if not rows or any(low >= high for low, high in pairwise(levels)):
         raise ValueError("its evidence must be at least one row, each level once and in order")
-    right, wrong = (np.array([row[at] for row in rows], dtype=np.int64) for at in (-2, -1))
-    return Evidence(np.array(levels, dtype=np.float64), right, wrong)
+    counts = (np.array([row[at] for row in rows], dtype=np.int64) for at in range(width, width + counted))
+    return Evidence(np.array(levels, dtype=np.float64), *counts)
 
 
 def _point(stored: Any, evidence: Strata, unit: str, labels: LabelRule) -> Rule:

@@ -18,6 +18,7 @@ from demur.evidence.laws import CountLaw, ErrorLaw, SumLaw
 from demur.policy import file
 from demur.policy.decisions import Decisions, decision_on
 from demur.policy.document import PolicyParts, from_document, to_document, upgraded
+from demur.policy.label_notes import label_notes
 from demur.policy.signature import Key
 from demur.pools.splits import Texts
 from demur.records import Decision, Problem, question_digest
@@ -266,6 +267,8 @@ class Policy(PolicyParts):
             return
         ours, others = self.labels.options(), theirs.options()
         wanted = f"label these with {' and '.join(ours)}" if ours else f"leave {' and '.join(others)} out"
+        if self.labels.people:
+            wanted, others = "have people say how many answers are wrong, and give {errors} and {of}", []
         without = f", and without {' and '.join(others)}" if ours and others else ""
         raise LabelMismatch(
             f"right was {self.labels.told} when the policy was calibrated, and is {theirs.told} here; a promise about "
@@ -277,6 +280,7 @@ class Policy(PolicyParts):
         """The promise and the forecast of each operating point, in words."""
         lines = [f"{self.n} calibration {self.unit}s, vote accuracy {_show(self.evidence.vote_accuracy)}"]
         lines += [] if self.labels.is_plain else [f"right: {self.labels.told}"]
+        lines += label_notes(self)
         for rule in self.points:
             expected = forecast(self.strata, rule)
             lines.append(f"alpha {rule.alpha:g} ({rule.guarantee.name.replace('_', ' ')}): {rule.promise}")
@@ -304,7 +308,7 @@ class Policy(PolicyParts):
         if unspent < _MUCH_UNSPENT * rule.alpha:
             return ""
         pooled, key = self.strata.pooled, rule.threshold_key
-        tied = int((pooled.levels == key).all(axis=1) @ (pooled.right + pooled.wrong))
+        tied = int((pooled.levels == key).all(axis=1) @ (pooled.right + pooled.not_right))
         shared = f"{tied} calibration votes share the confidence {rule.threshold:.4g}"
         return (
             f"Ties leave {_show(unspent)} of the {_show(rule.alpha)} that alpha = {rule.alpha:g} allows unspent: "

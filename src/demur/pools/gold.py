@@ -38,6 +38,11 @@ def accepted(problem: Problem) -> tuple[Any, ...]:
     return (*problem.gold, *listed)
 
 
+def without_aliases(problem: Problem) -> dict[str, Any]:
+    """What else a problem says, but for what it accepts."""
+    return {name: value for name, value in problem.extra.items() if name != ALIASES}
+
+
 def accepted_texts(problem: Problem) -> tuple[str, ...]:
     """The same as they are written, each once."""
     written = (as_written(answer) for answer in accepted(problem))

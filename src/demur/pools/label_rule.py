@@ -6,6 +6,7 @@ tolerance      a number within this share of gold's value: |answer − gold| ≤
 containment    an open answer that holds the words of a gold answer: see `pools.containment`
 judge          stored verdicts on what these do not decide, which people may overrule
 field          ready-made labels, in place of all of these
+people         what people said of each vote who saw its answer and no gold, in place of all of these
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ class LabelRule:
     tolerance: Fraction | None = None
     containment: bool = False
     judge: LabelJudge | None = None
+    people: bool = False
+    """People labelled the votes, one by one."""
     verdicts: Verdicts | None = field(default=None, compare=False, repr=False)
     """The judge's verdicts; a rule that was read from a policy has none."""
 
@@ -69,6 +72,11 @@ class LabelRule:
             object.__setattr__(self, "tolerance", exact_tolerance(self.tolerance))
         if self.verdicts is not None:
             object.__setattr__(self, "judge", self.verdicts.judge)
+        if self.people and replace(self, people=False) != LabelRule():
+            raise InvalidValue(
+                "people labelled these votes, so neither gold nor a field is looked at",
+                "leave {correct}, {gold_tolerance}, {gold_containment} and {label_verdicts} out",
+            )
         if self.label_field is not None and replace(self, label_field=None) != LabelRule():
             raise InvalidValue(
                 f"labels come ready-made from the field {self.label_field!r}, so gold is not looked at",
@@ -84,6 +92,8 @@ class LabelRule:
         """As plain values: what a policy holds; `of` reads it back."""
         if self.label_field is not None:
             return {"field": self.label_field}
+        if self.people:
+            return {"people": True}
         known: dict[str, Any] = {"gold": _RELATION}
         known |= {} if self.tolerance is None else {"tolerance": str(self.tolerance)}
         known |= {"containment": _CONTAINMENT} if self.containment else {}
@@ -97,7 +107,7 @@ class LabelRule:
         """The rule that plain values tell of; ValueError where they tell of none. None: the plain one."""
         if described is None:
             return cls()
-        known = {"field", "gold", "tolerance", "containment", "judge"}
+        known = {"field", "gold", "tolerance", "containment", "judge", "people"}
         if not isinstance(described, dict) or not set(described) <= known:
             raise InvalidValue(f"a label rule must be an object of {', '.join(sorted(known))}, got {described!r:.80}")
         name, tolerance, judge = (described.get(part) for part in ("field", "tolerance", "judge"))
@@ -108,13 +118,18 @@ class LabelRule:
             raise InvalidValue(
                 f"this demur has version {_CONTAINMENT} of containment, not {described['containment']!r:.20}"
             )
-        return cls(name, tolerance, "containment" in described, None if judge is None else _judge(judge))
+        if described.get("people", True) is not True:
+            raise InvalidValue(f"`people` of a label rule is true or not there, got {described['people']!r:.20}")
+        judged = None if judge is None else _judge(judge)
+        return cls(name, tolerance, "containment" in described, judged, "people" in described)
 
     @property
     def told(self) -> str:
         """The rule in a few words."""
         if self.label_field is not None:
             return f"the field {self.label_field!r}"
+        if self.people:
+            return "what people said who saw the answers"
         ways = ["gold by the relation"]
         ways += [] if self.tolerance is None else [f"within {_shown(self.tolerance)} of its value"]
         ways += ["in an answer that holds its words"] if self.containment else []
@@ -128,6 +143,8 @@ class LabelRule:
             return ""
         if self.label_field is not None:
             return f"Wrong means wrong by the field {self.label_field!r} of the paths."
+        if self.people:
+            return "Wrong means wrong by the people who labelled the votes."
         lenient = replace(self, judge=None, verdicts=None)
         right = [] if lenient.is_plain else [f"Right is {lenient.told}."]
         wrong = [] if self.judge is None else [f"Wrong means wrong by {self.judge.told}."]
@@ -145,6 +162,7 @@ class LabelRule:
             f"{{gold_tolerance={_shown(self.tolerance or Fraction(0))}}}": self.tolerance is not None,
             "{gold_containment=True}": self.containment,
             judge: self.judge is not None,
+            "{label_file=FILE}": self.people,
         }
         return [option for option, is_given in given.items() if is_given]
 
@@ -176,7 +194,8 @@ def _judge(described: Any) -> LabelJudge:
 
 
 def _compared(rule: LabelRule) -> tuple[Any, ...]:
-    return rule.label_field, rule.tolerance, rule.containment, None if rule.judge is None else rule.judge.name
+    judge = None if rule.judge is None else rule.judge.name
+    return rule.label_field, rule.tolerance, rule.containment, judge, rule.people
 
 
 def _shown(share: Fraction) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from demur.errors import InvalidValue, PoolFileError
 from demur.pools.field_names import label_fields, there_is
 from demur.pools.fields import PoolTable
-from demur.pools.gold import accepted, accepted_texts, leniently_right, other_number
+from demur.pools.gold import accepted, accepted_texts, leniently_right, other_number, without_aliases
 from demur.pools.label_rule import LabelRule, as_label_rule
 from demur.pools.scores import ABSENT, field_of
 from demur.pools.verdicts import Verdict, Verdicts
@@ -40,13 +40,16 @@ class Labels:
     """Where a judge is part of the rule: answer key → its verdict, None for none yet, where rules do not decide."""
     notes: tuple[str, ...] = ()
     """What is to be known of the verdicts that were, and were not, used."""
+    known: list[bool] | None = None
+    """Which problems have a label, where some have none; None where all have one."""
 
     def take(self, rows: Sequence[int]) -> Labels:
         """Those of some problems, in that order."""
         right = [self.right[row] for row in rows] if self.right else []
         judged = [self.judged[row] for row in rows] if self.judged else []
         gold = None if self.gold is None else [self.gold[row] for row in rows]
-        return replace(self, right=right, gold=gold, judged=judged)
+        known = None if self.known is None else [self.known[row] for row in rows]
+        return replace(self, right=right, gold=gold, judged=judged, known=known)
 
     def of_answers(self, chosen: Sequence[Any]) -> NDArray[np.bool_]:
         """Whether each problem's chosen answer is right; no answer is wrong."""
@@ -67,19 +70,43 @@ class Labels:
         return answer in self.gold[row] if self.gold is not None else self.right[row].get(answer, False)
 
 
-def read_labels(pools: Sequence[Pool], table: PoolTable, correct: str | LabelRule | None = None) -> Labels:
-    """Labels by a rule: from gold by the relation of `answers`, or ready-made from a boolean field of the paths."""
+def read_labels(
+    pools: Sequence[Pool], table: PoolTable, correct: str | LabelRule | None = None, *, partly: bool = False
+) -> Labels:
+    """Labels by a rule: from gold by the relation of `answers`, or ready-made from a boolean field of the paths.
+
+    With `partly`, problems may lack gold, or some of their paths that field: those have no label.
+    """
     rule = as_label_rule(correct)
     if rule.label_field is not None:
-        return _from_field(pools, table, rule.label_field)
+        return _from_field(pools, table, rule.label_field, partly=partly)
     if rule.judge is not None and rule.verdicts is None:
         raise InvalidValue(f"these labels need the verdicts of {rule.judge.told}", "give {label_verdicts=FILE}")
-    return _from_gold(pools, table, rule)
+    with_gold = set(labelled_rows(pools))
+    if not partly or not with_gold or len(with_gold) == len(pools):
+        return _from_gold(pools, table, rule)
+    rows = sorted(with_gold)
+    labels = _from_gold([pools[row] for row in rows], table.take(rows), rule)
+    assert labels.gold is not None
+    gold, judged = dict(zip(rows, labels.gold, strict=True)), dict(zip(rows, labels.judged, strict=False))
+    every = range(len(pools))
+    return replace(
+        labels,
+        gold=[gold.get(row, frozenset()) for row in every],
+        judged=[judged.get(row, {}) for row in every] if labels.judged else [],
+        known=[row in with_gold for row in every],
+    )
 
 
 def labelled_rows(pools: Sequence[Pool]) -> list[int]:
     """The rows whose problems have a gold answer."""
     return [row for row, pool in enumerate(pools) if accepted_texts(pool.problem)]
+
+
+def without_gold(pools: Sequence[Pool]) -> list[Pool]:
+    """Pools as they are where nothing is known of what is right."""
+    bare = [replace(pool.problem, gold=(), extra=without_aliases(pool.problem)) for pool in pools]
+    return [replace(pool, problem=problem) for pool, problem in zip(pools, bare, strict=True)]
 
 
 def accepted_answers(pools: Sequence[Pool]) -> list[list[str]]:
@@ -178,16 +205,19 @@ def _keys_of_gold(problem: Problem, table: PoolTable) -> dict[str, str]:
     return {key: str(entry) for entry in relation.accepted(accepted(problem)) if (key := key_of(entry)) is not None}
 
 
-def _from_field(pools: Sequence[Pool], table: PoolTable, name: str) -> Labels:
+def _from_field(pools: Sequence[Pool], table: PoolTable, name: str, *, partly: bool) -> Labels:
     steps = name.removeprefix(".").split(".")
-    right, conflicts = [], 0
-    for pool, keys in zip(pools, table.answers, strict=True):
+    right, conflicts, known = [], 0, [True] * len(pools)
+    for row, (pool, keys) in enumerate(zip(pools, table.answers, strict=True)):
         verdicts: dict[str, bool] = {}
         conflict = False
         for position, (path, key) in enumerate(zip(pool.paths, keys, strict=True)):
             if key is None:
                 continue
             label = field_of(path, steps)
+            if partly and (label is None or label is ABSENT):
+                known[row] = False
+                continue
             if not isinstance(label, bool):
                 got = f"nothing; {there_is(name, label_fields(pools))}" if label is ABSENT else f"{label!r:.60}"
                 raise PoolFileError(
@@ -197,4 +227,5 @@ def _from_field(pools: Sequence[Pool], table: PoolTable, name: str) -> Labels:
             verdicts[key] &= label
         conflicts += conflict
         right.append(verdicts)
-    return Labels(right=right, gold=None, conflicts=conflicts, rule=LabelRule(name))
+    said = None if all(known) else known
+    return Labels(right=right, gold=None, conflicts=conflicts, rule=LabelRule(name), known=said)

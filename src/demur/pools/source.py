@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from demur.answers.relations import as_written
 from demur.descriptions import Description
 from demur.errors import InvalidValue
@@ -112,6 +114,7 @@ def vote_pools(
     recipe: Recipe | None = None,
     *,
     labelled: bool = True,
+    partly_labelled: bool = False,
     correct: str | LabelRule | None = None,
     assumed: Description = Description(),  # noqa: B008 - frozen
     fitted_on: Iterable[str] = (),
@@ -120,7 +123,8 @@ def vote_pools(
     """Read the answers, hold the vote and, if asked for, find out which votes are right.
 
     `recipe` says how to vote; without one, as the score's family is. `correct` names a field of the paths with
-    ready-made labels, in place of gold, or is a rule that says what counts as right. `assumed` is taken to be so where
+    ready-made labels, in place of gold, or is a rule that says what counts as right. With `partly_labelled`, some
+    problems may have neither; `calibrate` takes those as wrong, if told so. `assumed` is taken to be so where
     the source does not say how its pools were made. `fitted_on` names the problems that a learned score or
     tie-breaking column was fitted on.
     """
@@ -150,7 +154,7 @@ def vote_pools(
         say(f"note: {fields.unscored} stands in for the score {fields.score!r} of {filled} paths that have none")
     labels = right = None
     if labelled:
-        labels = read_labels(pools, table, correct)
+        labels = read_labels(pools, table, correct, partly=partly_labelled)
         right = labels.of_votes(votes)
         refuse_labels_as_score(table, labels)
         if labels.conflicts:
@@ -158,7 +162,8 @@ def vote_pools(
         for note in labels.notes:
             say(note)
     flags = source.flags.get(fields.score or "", {})
-    return VotedPools(votes, right, table.digests, table.clusters, table, labels, flags)
+    known = None if labels is None or labels.known is None else np.array(labels.known, dtype=np.bool_)
+    return VotedPools(votes, right, table.digests, table.clusters, table, labels, flags, known)
 
 
 def _answers_of(pool: Pool) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from demur.errors import CalibrationLeak, InvalidValue
 from demur.pools.splits import Rows, Split, Texts, in_drawn_order, one_per_unit, split, units
-from demur.records import question_digest
+from demur.records import is_nothing, question_digest
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of_columns
 from demur.voting.baselines import best_of_m, oracle, single_path
@@ -35,6 +35,9 @@ if TYPE_CHECKING:  # what reads pools compares answers, which arrays do not need
 
 _MANY_FLOORS = 0.2
 _ENOUGH_VOTES = 20
+
+
+Columns = tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.intp], NDArray[np.bool_] | None]
 
 
 class _Seen(Protocol):
@@ -56,6 +59,8 @@ class VotedPools:
     labels: Labels | None = field(default=None, repr=False)
     flags: Mapping[str, int] = field(default_factory=dict)
     """How many values of the score are not quite what they should be, by flag."""
+    known: NDArray[np.bool_] | None = None
+    """Which votes have a label, where some have none; None where all have one."""
 
     def __post_init__(self) -> None:
         for name, column in (("clusters", self.clusters), ("questions", self.questions)):
@@ -65,8 +70,14 @@ class VotedPools:
             labels = as_labels(self.correct, len(self))
             if (unanswered := np.flatnonzero(labels & ~self.votes.has_answer)).size:
                 raise InvalidValue(f"vote {unanswered[0]} has no answer, so it cannot be labelled correct")
-            refuse_labels(self.votes, labels)
             object.__setattr__(self, "correct", labels)
+            if self.known is None:
+                refuse_labels(self.votes, labels)
+            else:
+                refuse_labels(self.votes.take(np.flatnonzero(self.known)), labels[self.known])
+                # A vote without an answer is wrong, whether or not somebody looked at it.
+                known = self.known | ~self.votes.has_answer
+                object.__setattr__(self, "known", None if known.all() else known)
 
     @classmethod
     def of(
@@ -76,21 +87,29 @@ class VotedPools:
         *,
         questions: Texts | None = None,
         clusters: Texts | None = None,
+        partly_labelled: bool = False,
     ) -> VotedPools:
-        """From votes held on arrays: one label per vote and, where they are known, question texts and clusters."""
+        """From votes held on arrays: one label per vote and, where they are known, question texts and clusters.
+
+        With `partly_labelled`, some labels may be missing: None or NaN.
+        """
         if isinstance(votes, VotedPools):
             if correct is not None or questions is not None or clusters is not None:
                 raise InvalidValue("voted pools have labels, questions and clusters of their own; give no others")
             return votes
+        known = None
+        if correct is not None and partly_labelled:
+            correct, known = as_part_of_labels(correct, len(votes))
         labels = None if correct is None else as_labels(correct, len(votes))
         digests = votes.questions if questions is None else [question_digest(question) for question in questions]
-        return cls(votes, labels, digests, clusters)
+        return cls(votes, labels, digests, clusters, known=known)
 
     def __len__(self) -> int:
         return len(self.votes)
 
     def __repr__(self) -> str:
         right = "no labels" if self.correct is None or not len(self) else f"{self.correct.mean():.1%} right"
+        right = right if self.known is None else f"{int(self.known.sum()):,} labelled"
         return f"VotedPools({right}, {self.votes!r})"
 
     def _repr_html_(self) -> str:
@@ -101,6 +120,7 @@ class VotedPools:
         """One entry per problem, by name."""
         columns = self.votes.columns()
         columns |= {} if self.correct is None else {"correct": self.correct}
+        columns |= {} if self.known is None else {"labelled": self.known}
         return columns | ({} if self.clusters is None or not any(self.clusters) else {"cluster": list(self.clusters)})
 
     def to_frame(self, library: str | None = None) -> Any:
@@ -144,12 +164,17 @@ class VotedPools:
         return self.clusters is None and self.questions is None
 
     @property
-    def counted_keys(self) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.intp]]:
-        """Key, label and number of paths of one row of each unit; the columns themselves where every row counts."""
-        key, labels, sizes = self.votes.key, self.labelled, self.votes.n_paths
-        if self._all_count:
-            return key, labels, sizes
-        return key[self.counted], labels[self.counted], sizes[self.counted]
+    def counted_keys(self) -> Columns:
+        """`keys_of` one row of each unit; the columns themselves where every row counts."""
+        return self.keys_of(None if self._all_count else self.counted)
+
+    def keys_of(self, rows: Rows | None) -> Columns:
+        """Key, label, number of paths and whether the label is known, of some rows or of all."""
+        columns = self.votes.key, self.labels_so_far, self.votes.n_paths, self.known
+        if rows is None:
+            return columns
+        key, labels, sizes, known = columns
+        return key[rows], labels[rows], sizes[rows], None if known is None else known[rows]
 
     @cached_property
     def in_order(self) -> Rows:
@@ -160,7 +185,18 @@ class VotedPools:
 
     @property
     def labelled(self) -> NDArray[np.bool_]:
-        """The labels; an error where there are none."""
+        """The labels; an error where there are none, or not of all."""
+        if self.known is not None:
+            lacking = int((~self.known).sum())
+            raise InvalidValue(
+                f"{lacking} of {len(self)} votes have no label, and only a calibration can count those as wrong",
+                "label the rest, or calibrate with {partly_labelled=True}",
+            )
+        return self.labels_so_far
+
+    @property
+    def labels_so_far(self) -> NDArray[np.bool_]:
+        """The labels, which say nothing of votes that are not `known`; an error where there are none."""
         if self.correct is None:
             raise InvalidValue("these pools have no labels", "read them with labels, or give {correct}")
         return self.correct
@@ -182,8 +218,8 @@ class VotedPools:
     def take(self, rows: NDArray[Any]) -> VotedPools:
         """Some of the rows, in that order."""
         index = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        correct, questions, clusters = (
-            taken(column, index) for column in (self.correct, self.questions, self.clusters)
+        correct, known, questions, clusters = (
+            taken(column, index) for column in (self.correct, self.known, self.questions, self.clusters)
         )
         table = None if self.table is None else self.table.take(index.tolist())
         labels = None if self.labels is None else self.labels.take(index.tolist())
@@ -191,11 +227,16 @@ class VotedPools:
             self,
             votes=self.votes.take(index),
             correct=correct,
+            known=known,
             questions=questions,
             clusters=clusters,
             table=table,
             labels=labels,
         )
+
+    def with_labels(self, correct: NDArray[np.bool_], known: NDArray[np.bool_] | None = None) -> VotedPools:
+        """The same votes with other labels; `known` says which of them are there, None that all are."""
+        return replace(self, correct=correct, known=known, labels=None)
 
     def split(self, *, hold_out: float, seed: int) -> Split:
         """Rows to calibrate on, and a share of the units held out."""
@@ -233,6 +274,8 @@ class VotedPools:
 
     def accuracies(self, rows: Rows) -> dict[str, float]:
         """Accuracy without abstention on some rows, of the vote and of what it is compared with."""
+        if self.known is not None:
+            return {}
         if self.labels is None or self.table is None:
             return {} if self.correct is None else {"weighted_vote": float(self.correct[rows].mean())}
         table, labels = self.table, self.labels
@@ -280,6 +323,20 @@ def refuse_labels(votes: Votes, correct: NDArray[np.bool_]) -> None:
     if len(right) == len(wrong) == 1 and right[0] != wrong[0]:
         what = f"the field {tie_break.name!r}" if isinstance(tie_break, Column) else f"the tie-break {tie_break.spec}"
         raise InvalidValue(f"{what} is the label itself; labels cannot break ties")
+
+
+def as_part_of_labels(correct: ArrayLike, rows: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Labels of which some may be missing (None, NaN), and which of them are there."""
+    refuse_mask(correct, "correct")
+    given = np.asarray(correct, dtype=object)
+    if given.shape != (rows,):
+        raise InvalidValue(f"correct must hold one label or None per vote, {rows} of them, got shape {given.shape}")
+    known = np.array([not is_nothing(label) for label in given], dtype=np.bool_)
+    if np.asarray(correct).dtype.kind == "f" and np.isin(given[known].astype(np.float64), (0, 1)).all():
+        given = given == 1.0  # booleans that NaN among them made numbers of
+    labels = np.zeros(rows, dtype=np.bool_)
+    labels[known] = as_labels(given[known], int(known.sum()))
+    return labels, known
 
 
 def as_labels(correct: ArrayLike, rows: int) -> NDArray[np.bool_]:

@@ -209,6 +209,7 @@ const separabilityChart = {
     return { svg: plot.svg, key, move };
   },
   say: whereFeasible((point) => {
+    if (facts.labelled < facts.n) return "Only some of the calibration votes are labelled, so this is not known.";
     const rights = sum(facts.evidence.right);
     const wrongs = sum(facts.evidence.wrong);
     const right = rights ? point.right_above / rights : null;

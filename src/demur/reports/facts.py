@@ -19,6 +19,7 @@ from demur.evaluation.audit import verdict_of
 from demur.evaluation.comparison import compare_scores, shared_rows
 from demur.evaluation.resampling import DRAWS
 from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Separability, Strata
+from demur.policy.label_notes import label_notes
 from demur.policy.policy import Policy
 from demur.pools.source import PoolSource
 from demur.pools.voted_pools import VotedPools
@@ -48,6 +49,7 @@ def report_facts(
         "run": _run(policy),
         "n_paths": [min(policy.sizes), max(policy.sizes)],
         "n": policy.n,
+        "labelled": policy.n - policy.evidence.n_unlabelled,
         "unit": policy.unit,
         "n_test": len(fresh),
         "vote_accuracy": policy.evidence.vote_accuracy,
@@ -64,7 +66,13 @@ def report_facts(
         "labels": label_facts(voted, policy),
         "baselines": _baselines(source, voted),
         "unanimous": _unanimous(policy.evidence),
-        "warnings": [*voted.score_warnings(), *_doubts(scores, voted), *policy.size_warnings(), *_per_question(policy)],
+        "warnings": [
+            *label_notes(policy),
+            *voted.score_warnings(),
+            *_doubts(scores, voted),
+            *policy.size_warnings(),
+            *_per_question(policy),
+        ],
         "questions": question_facts(source.pools, voted, policy, seen),
         "paths": path_facts(source.pools, voted, texts=texts),
     }
@@ -80,6 +88,7 @@ def _points(policy: Policy, test: Strata | None, sizes: Sequence[int]) -> list[d
         rule = settle_by_size(guarantee, evidence, policy.unit, policy.labels.wrong)
         expected = forecast(evidence, rule)
         right, wrong = rule.answered(evidence)
+        wrong -= rule.answered_unlabelled(evidence)
         thresholds = 1 + len(rule.by_size)  # each was set by the data: the band must hold for all of them
         margin = thresholds * math.sqrt(math.log(4 * thresholds / 0.05) / (2 * policy.n))
         half = margin / expected.answered if expected.answered else math.nan
@@ -248,7 +257,7 @@ def _unanimous(evidence: Evidence) -> dict[str, float]:
     top = evidence.by_confidence
     if top.levels[-1, 0] < 1:
         return {"share": 0.0, "wrong": 0.0}
-    return {"share": int(top.right[-1] + top.wrong[-1]) / evidence.n, "wrong": int(top.wrong[-1]) / evidence.n}
+    return {"share": int(top.right[-1] + top.not_right[-1]) / evidence.n, "wrong": int(top.wrong[-1]) / evidence.n}
 
 
 def _shown(value: Any) -> Any:

@@ -151,7 +151,7 @@ function setUpFooter() {
     "Right is": facts.labels.told,
     "Paths per question": low === high ? low : `${low} to ${high}`,
     "Paths without an answer": `${without} of ${paths} (${percent(paths ? without / paths : null)})`,
-    [`Calibration ${facts.unit}s`]: facts.n,
+    [`Calibration ${facts.unit}s`]: facts.labelled < facts.n ? `${facts.n}, ${facts.labelled} labelled` : facts.n,
     [`Unseen labelled ${facts.unit}s`]: facts.n_test,
   };
   for (const [name, value] of Object.entries(settings)) {

@@ -1,0 +1,270 @@
+"""Which vote to label next: from the top down, until no label can move a threshold any more.
+
+    λ̂    the k-th largest key among wrong votes: what full labels give
+    λ̃    the same, with every vote that has no label as wrong: never below λ̂, so its promise holds at any moment
+    τ    a threshold as the number of its level, counted from the top: levels before it are answered
+
+Votes below λ̂ need no label. Labels in descending order, until k errors are found, give λ̂ itself; whoever stops before,
+or skips some, has λ̃, and answers less. The order is that of the calibrated key, ties included: labels of the least
+confident votes change nothing (theory, m).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from demur.calibration.guarantee import Guarantee, RankGuarantee
+from demur.errors import InvalidValue
+from demur.evidence.counts import Floats
+from demur.evidence.strata import rows_by_size
+from demur.pools.voted_pools import VotedPools, as_part_of_labels
+
+_OPEN, _RIGHT, _WRONG, _SKIPPED = range(4)
+_PRIOR_WRONG, _PRIOR = 1.0, 8.0
+"""An error among eight votes: what is guessed of the next ones while little is seen."""
+_RECENT = 30
+
+
+def refuse_other_than_ranks(guarantees: Iterable[Guarantee]) -> None:
+    """Raise unless each threshold is the k-th largest wrong key: what else there is may not stand on some labels."""
+    for guarantee in guarantees:
+        if not isinstance(guarantee, RankGuarantee):
+            raise InvalidValue(
+                f"the guarantee {guarantee.name} needs the labels of all votes: its errors need not fall as the "
+                "threshold rises",
+                "label the rest, or leave this guarantee out",
+            )
+
+
+@dataclass(frozen=True)
+class LabelProgress:
+    """How far the labels of one guarantee are."""
+
+    alpha: float
+    guarantee: str
+    errors_to_find: int
+    """Wrong votes that must still be found for the threshold of full labels; 0 where it is there."""
+    answered: float
+    """The yield of a policy that is calibrated now, on the calibration questions."""
+    labels_to_go: int
+    """About how many labels it takes to get there, by the rate of errors among the last labels."""
+    feasible: bool
+    """False where the votes are too few for the promise, whatever their labels."""
+
+
+class LabelQueue:
+    """Votes in the order in which their labels are of use, and what is known of them. Rows are those of the votes.
+
+    Rows that share a cluster or a question are asked about once; votes without any confidence are never answered, and
+    need no label.
+    """
+
+    def __init__(self, voted: VotedPools, guarantees: Sequence[Guarantee], *, sizes_by_chance: bool = False) -> None:
+        refuse_other_than_ranks(guarantees)
+        unscored = voted.votes.unscored
+        scored = np.arange(len(voted)) if unscored is None else np.flatnonzero(~unscored)
+        some = voted.scored
+        counted = some.in_order
+        if not len(counted):
+            raise InvalidValue("there are no votes to label")
+        key, sizes = some.votes.key[counted], some.votes.n_paths[counted]
+        order = np.lexsort(key.T[::-1])[::-1]
+        order = order[key[order, 0] > 0]
+        level = _levels(key[order])
+        numbers = {} if sizes_by_chance else {size: int((sizes == size).sum()) for size in rows_by_size(sizes)}
+        places = {size: np.flatnonzero(sizes[order] == size) for size in numbers if len(numbers) > 1}
+        self.rows: NDArray[np.intp] = scored[counted[order]]
+        """What may be asked about, in the order of asking."""
+        self.n, self._voted = len(counted), voted
+        self._place = {row: place for place, row in enumerate(self.rows.tolist())}
+        self._marks = np.full(len(order), _OPEN, dtype=np.uint8)
+        self._goals = []
+        for guarantee in guarantees:
+            pooled = _Count(np.arange(len(order)), level, guarantee.law(self.n).k)
+            enough = {size: numbers[size] for size in places if numbers[size] >= guarantee.n_needed()}
+            own = [_Count(places[size], level, guarantee.law(n).k) for size, n in enough.items()]
+            self._goals.append(_Goal(guarantee, pooled, own if places else None))
+
+    @property
+    def next(self) -> int | None:
+        """The row whose label is wanted most; None where no label is of use any more, skipped ones aside."""
+        places = [place for goal in self._goals if (place := goal.next_place()) is not None]
+        return int(self.rows[min(places)]) if places else None
+
+    @property
+    def wanted(self) -> list[int]:
+        """All rows without a label, in the order of asking: what another tool may be given."""
+        return [int(row) for row in self.rows[self._marks == _OPEN]]
+
+    @property
+    def skipped(self) -> list[int]:
+        return [int(row) for row in self.rows[self._marks == _SKIPPED]]
+
+    @property
+    def n_labelled(self) -> int:
+        return int(((self._marks == _RIGHT) | (self._marks == _WRONG)).sum())
+
+    @property
+    def n_wrong(self) -> int:
+        return int((self._marks == _WRONG).sum())
+
+    def label(self, row: int, *, right: bool) -> None:
+        """Say whether a vote is right; twice on one vote is an error."""
+        if self._marks[self._at(row)] in (_RIGHT, _WRONG):
+            raise InvalidValue(f"vote {row} has a label already", "take it back first")
+        self._mark(row, _RIGHT if right else _WRONG)
+
+    def skip(self, row: int) -> None:
+        """Leave a vote without a label: it counts as wrong, and is not asked about again."""
+        if self._marks[self._at(row)] in (_RIGHT, _WRONG):
+            raise InvalidValue(f"vote {row} has a label already", "take it back first")
+        self._mark(row, _SKIPPED)
+
+    def take_back(self, row: int) -> None:
+        """Forget what was said of a vote."""
+        self._mark(row, _OPEN)
+
+    def labels(self) -> NDArray[Any]:
+        """One label per vote, None where there is none."""
+        labels = np.full(len(self._voted), None, dtype=object)
+        labels[self.rows[self._marks == _RIGHT]] = True
+        labels[self.rows[self._marks == _WRONG]] = False
+        labels[~self._voted.votes.has_answer] = False
+        return labels
+
+    def labelled_votes(self) -> VotedPools:
+        """The votes with the labels that were given so far: what `calibrate(…, partly_labelled=True)` takes."""
+        return self._voted.with_labels(*as_part_of_labels(self.labels(), len(self._voted)))
+
+    def progress(self) -> list[LabelProgress]:
+        """How far each guarantee is, in the order in which they were given."""
+        return [goal.progress(self.n) for goal in self._goals]
+
+    def _at(self, row: int) -> int:
+        if row not in self._place:
+            raise InvalidValue(f"vote {row} is not in the queue: it does not count, or has no confidence")
+        return self._place[row]
+
+    def _mark(self, row: int, mark: int) -> None:
+        place = self._at(row)
+        self._marks[place] = mark
+        for goal in self._goals:
+            goal.mark(place, mark)
+
+
+def _levels(ordered: Floats) -> NDArray[np.intp]:
+    """The number of each key's level, counted from the top, of keys that descend."""
+    if not len(ordered):
+        return np.zeros(0, dtype=np.intp)
+    return np.cumsum(np.append(False, (ordered[1:] != ordered[:-1]).any(axis=1)))
+
+
+class _Count:
+    """One order statistic: the k-th largest key that is not known to be right, among some of the votes."""
+
+    def __init__(self, places: NDArray[np.intp], level: NDArray[np.intp], k: int) -> None:
+        self.k, self.places = k, places
+        self.level = level[places]
+        self.marks = np.full(len(places), _OPEN, dtype=np.uint8)
+        self._last, self._not_right = min(k, len(places)) - 1, min(k, len(places))
+        self._behind = int(level[-1]) + 1 if len(level) else 0
+
+    @property
+    def threshold(self) -> int:
+        """τ: 0 where nothing is answered, one behind the last level where everything is."""
+        if self.k == 0:
+            return 0
+        return int(self.level[self._last]) if self._not_right == self.k else self._behind
+
+    def mark(self, place: int, mark: int) -> None:
+        position = int(np.searchsorted(self.places, place))
+        if position == len(self.places) or self.places[position] != place:
+            return
+        change = int(self.marks[position] == _RIGHT) - int(mark == _RIGHT)
+        self.marks[position] = mark
+        if position > self._last or not change:
+            return
+        self._not_right += change
+        while self._not_right < self.k and self._last + 1 < len(self.places):
+            self._last += 1
+            self._not_right += int(self.marks[self._last] != _RIGHT)
+        while self._not_right > self.k or (self._not_right == self.k and self.marks[self._last] == _RIGHT):
+            self._not_right -= int(self.marks[self._last] != _RIGHT)
+            self._last -= 1
+
+    @property
+    def _head(self) -> NDArray[np.uint8]:
+        """The marks of what is as large as the threshold or larger."""
+        if self.k == 0 or self._not_right < self.k:
+            return self.marks[:0]
+        return self.marks[: int(np.searchsorted(self.level, self.level[self._last], side="right"))]
+
+    def errors_to_find(self) -> int:
+        """How many wrong votes are lacking for a threshold that no label can lower."""
+        head = self._head
+        if not len(head):
+            return 0
+        found = int(np.count_nonzero(head >= _WRONG))
+        return max(0, self.k - found) if np.count_nonzero(head == _OPEN) else 0
+
+    def next_place(self) -> int | None:
+        """The first vote that may lower the threshold if it is right."""
+        return int(self.places[np.argmax(self.marks == _OPEN)]) if self.errors_to_find() else None
+
+    def labels_to_go(self) -> float:
+        """By the rate of errors among the lower half of the labels, and some of the upper while there are few."""
+        errors = self.errors_to_find()
+        if not errors:
+            return 0.0
+        said = self.marks[(self.marks == _RIGHT) | (self.marks == _WRONG)]
+        last = said[-max(len(said) // 2, _RECENT) :]
+        rate = (np.count_nonzero(last == _WRONG) + _PRIOR_WRONG) / (len(last) + _PRIOR)
+        return min(errors / rate, float(np.count_nonzero(self.marks == _OPEN)))
+
+    def answered(self, threshold: int) -> int:
+        return int(np.searchsorted(self.level, threshold, side="left"))
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """One guarantee: a count among all votes and, where each pool size has to pass by itself, one of each size."""
+
+    guarantee: Guarantee
+    pooled: _Count
+    own: list[_Count] | None
+
+    def mark(self, place: int, mark: int) -> None:
+        for count in (self.pooled, *(self.own or ())):
+            count.mark(place, mark)
+
+    def active(self) -> list[_Count]:
+        """The counts whose thresholds decide, of which a size takes the larger: the others need no labels."""
+        if self.own is None:
+            return [self.pooled]
+        bound = self.pooled.threshold
+        deciding = [count for count in self.own if count.threshold <= bound]
+        return deciding + ([self.pooled] if any(bound <= count.threshold for count in self.own) else [])
+
+    def next_place(self) -> int | None:
+        places = [place for count in self.active() if (place := count.next_place()) is not None]
+        return min(places, default=None)
+
+    def progress(self, n: int) -> LabelProgress:
+        bound, active = self.pooled.threshold, self.active()
+        parts = [self.pooled] if self.own is None else self.own
+        answered = sum(count.answered(min(bound, count.threshold)) for count in parts)
+        own = sum(count.labels_to_go() for count in active if count is not self.pooled)
+        pooled = self.pooled.labels_to_go() if self.pooled in active else 0.0
+        return LabelProgress(
+            alpha=self.guarantee.alpha,
+            guarantee=self.guarantee.name,
+            errors_to_find=max((count.errors_to_find() for count in active), default=0),
+            answered=answered / n,
+            labels_to_go=round(max(own, pooled)),
+            feasible=any(count.k > 0 for count in parts),
+        )

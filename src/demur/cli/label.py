@@ -1,0 +1,237 @@
+"""`demur label`: people say which votes are right, from the top down, as far as labels are of use."""
+
+from __future__ import annotations
+
+import getpass
+import shlex
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import demur
+from demur.cli import options, output
+from demur.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from demur.calibration import Guarantee
+    from demur.calibration.labelling import LabelQueue
+    from demur.pipeline.label_file import LabelFile, LabelHistory
+
+NAME = "label"
+HELP = """Label votes by hand, the most confident first, and only as many as the promise needs.
+
+A threshold is the k-th largest confidence of a wrong vote, so votes below it need no label. Votes that have none count
+as wrong: whenever you stop, `calibrate --label-file` makes a policy whose promise holds, and more labels only let it
+answer more. Gold is neither needed nor shown.
+
+Every label is on the disk before the next question; run the same command again to go on. With `--out-sheet` the queue
+goes to another tool, as CSV or JSON lines, and `--in-sheet` reads its verdicts back. `--json` asks nothing, and says
+where labelling stands.
+
+Examples:
+
+`demur label runs/qa.db --alpha 0.05 --alpha 0.1 --tie-break jitter:0 -o labels.jsonl`
+
+`demur label pools.jsonl -o labels.jsonl --out-sheet queue.csv --first 100`
+
+`demur label pools.jsonl -o labels.jsonl --in-sheet queue.csv --by ann`
+"""
+_OUT = "Where labels are stored, as JSON lines."
+_BY = "Who labels.  [default: the user's name]"
+_SHEET = "Write the queue to a new .csv or .jsonl file, for another tool."
+_FILLED = "Read verdicts (right, wrong or skip) back from such a file."
+_AGAIN = "Ask again about votes that were skipped."
+
+
+def run(
+    file: options.Pools,
+    out: Annotated[Path, options.option("--out", "LABELS", _OUT, "-o")],
+    alpha: options.Alpha = None,
+    delta: options.Delta = None,
+    smoothed: options.Smoothed = False,
+    score: options.Score = None,
+    normaliser: options.Normaliser = None,
+    weight: options.Weight = None,
+    tie_break: options.TieBreak = None,
+    answer_field: options.AnswerField = None,
+    missing: options.Missing = None,
+    relation: options.Relation = None,
+    task: options.Task = None,
+    labels: options.LabelSet = None,
+    drop_unscored: options.DropUnscored = False,
+    fill_unscored: options.FillUnscored = None,
+    fitted_on: options.FittedOn = None,
+    run_name: options.RunName = None,
+    partial: options.Partial = False,
+    config: options.Config = None,
+    sizes_by_chance: options.SizesByChance = False,
+    by: Annotated[str | None, options.option("--by", "NAME", _BY)] = None,
+    skipped: Annotated[bool, typer.Option("--skipped", help=_AGAIN)] = False,
+    out_sheet: Annotated[Path | None, options.option("--out-sheet", "FILE", _SHEET)] = None,
+    first: Annotated[int | None, typer.Option("--first", min=1, help="Rows of the sheet.  [default: all]")] = None,
+    in_sheet: Annotated[Path | None, options.option("--in-sheet", "FILE", _FILLED)] = None,
+    seed: options.Seed = None,
+    json: options.Json = False,
+) -> None:
+    from demur.pipeline.label_file import LabelFile, LabelHeader, read_label_file
+
+    if out_sheet is not None and in_sheet is not None:
+        raise InvalidValue("--out-sheet writes a sheet and --in-sheet reads one; choose one")
+    if first is not None and out_sheet is None:
+        raise InvalidValue("--first is how many rows --out-sheet writes; name the sheet")
+    if out.is_file() and Path(file).is_file() and out.samefile(file):
+        raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
+    asked = options.guarantees_of(alpha, delta, smoothed, seed)
+    given: dict[str, Any] = {"score": score, "normaliser": normaliser, "weight": weight, "tie_break": tie_break}
+    given |= {"answer_field": answer_field, "missing": missing, "relation": relation}
+    given |= {"drop_unscored": drop_unscored, "fill_unscored": fill_unscored, "fitted_on": fitted_on}
+    given |= {"task": task, "labels": labels}
+    asks = out_sheet is None and in_sheet is None and not json
+    source, voted = options.VoteFlags(**given).vote(
+        file, run_name, config, demur.LabelRule(), texts=asks, partial=partial, labelled=False
+    )
+    voted.refuse_fitted()
+    voted.refuse_without_jitter()
+    with LabelFile(out) as labelling:
+        history = read_label_file(out)
+        if history.header is None:
+            labelling.begin(LabelHeader.of(voted, asked, sizes_by_chance=sizes_by_chance))
+            history = read_label_file(out)
+        else:
+            _refuse_other(history, asked if alpha or delta or smoothed else None, sizes_by_chance, out)
+        work = _Work(source, voted, labelling, history, by or _user(), skipped=skipped)
+        if out_sheet is not None:
+            facts = work.write_sheet(out_sheet, first)
+        elif in_sheet is not None:
+            facts = work.read_sheet(in_sheet)
+        else:
+            facts = work.ask() if asks else {}
+        facts |= work.facts()
+    if json:
+        output.emit(facts)
+        return
+    where = {"run": run_name, "config": config, "partial": partial, "sizes_by_chance": sizes_by_chance}
+    _show(facts, _next(file, out, {**given, **where}))
+
+
+class _Work:
+    """A file of labels, its queue and the votes that they are about."""
+
+    def __init__(
+        self,
+        source: demur.PoolSource,
+        voted: demur.VotedPools,
+        labelling: LabelFile,
+        history: LabelHistory,
+        by: str,
+        *,
+        skipped: bool,
+    ) -> None:
+        from demur.pipeline.label_file import queue_of, rows_by_id
+
+        self.source, self.voted, self.labelling, self.history, self.by = source, voted, labelling, history, by
+        self.queue: LabelQueue = queue_of(voted, history, labelling.path)
+        self.rows = rows_by_id(voted, self.queue)
+        for row in self.queue.skipped if skipped else ():
+            self.queue.take_back(row)
+
+    def card(self, row: int) -> Any:
+        from demur.pipeline.label_cards import LabelCard
+
+        return LabelCard.of(self.source.pools[row], self.voted, row)
+
+    def ask(self) -> dict[str, Any]:
+        """Ask for labels, one by one, until none is of use or whoever labels has enough."""
+        from demur.cli.label_dialogue import Dialogue
+
+        said = list(self.history.standing.values())
+        asked = Dialogue(self.queue, self.labelling, self.rows, self.card, said, self.by).run()
+        return {"asked": asked}
+
+    def write_sheet(self, sheet: Path, first: int | None) -> dict[str, Any]:
+        from demur.pipeline.label_sheet import write_sheet
+
+        assert self.history.header is not None
+        cards = (self.card(row) for row in islice(self.queue.wanted, first))
+        return {"sheet": str(sheet), "rows": write_sheet(sheet, cards, self.history.header)}
+
+    def read_sheet(self, sheet: Path) -> dict[str, Any]:
+        from demur.pipeline.label_file import queue_of, read_label_file
+        from demur.pipeline.label_sheet import read_sheet
+
+        assert self.history.header is not None
+        found = read_sheet(sheet, self.history.header, self.history.standing, queue=self.rows, by=self.by)
+        self.labelling.append(found)
+        self.queue = queue_of(self.voted, read_label_file(self.labelling.path), self.labelling.path)
+        return {"sheet": str(sheet), "read": len(found)}
+
+    def facts(self) -> dict[str, Any]:
+        """Where labelling stands."""
+        counts = {"n": self.queue.n, "labelled": self.queue.n_labelled, "wrong": self.queue.n_wrong}
+        points = [asdict(point) for point in self.queue.progress()]
+        done = {"skipped": len(self.queue.skipped), "done": self.queue.next is None}
+        return {"labels": str(self.labelling.path), **counts, **done, "points": points}
+
+
+def _refuse_other(history: LabelHistory, asked: list[Guarantee] | None, sizes_by_chance: bool, out: Path) -> None:
+    """Raise where other guarantees are asked for than those that labels were begun for."""
+    assert history.header is not None
+    begun, wanted = (
+        sorted((one.name, one.alpha, getattr(one, "delta", None)) for one in ones)
+        for ones in (history.header.guarantees, asked or history.header.guarantees)
+    )
+    if begun != wanted:
+        told = ", ".join(f"{one.alpha:g} ({one.name.replace('_', ' ')})" for one in history.header.guarantees)
+        raise InvalidValue(
+            f"{out} was begun for alpha = {told}; leave --alpha, --delta and --smoothed out to go on, or begin another "
+            "file of labels"
+        )
+    if sizes_by_chance and not history.header.sizes_by_chance:
+        raise InvalidValue(f"{out} was begun without --sizes-by-chance; leave it out, or begin another file of labels")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "somebody"
+
+
+def _next(file: str, out: Path, given: dict[str, Any]) -> str:
+    """The command that calibrates on these labels."""
+    words = ["demur", "calibrate", file, "--label-file", str(out)]
+    for name, value in given.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        elif value not in (None, False):
+            words += [word for entry in (value if isinstance(value, list) else [value]) for word in (flag, str(entry))]
+    return shlex.join([*words, "-o", "policy.json"])
+
+
+def _show(facts: dict[str, Any], following: str) -> None:
+    if "rows" in facts:
+        output.say(f"Wrote {facts['sheet']}: {facts['rows']} votes, from the top down; fill in `verdict`.")
+    elif "read" in facts:
+        output.say(f"Read {facts['read']} verdicts from {facts['sheet']}.")
+    counts = f"{facts['labelled']} of {facts['n']} votes labelled, {facts['wrong']} of them wrong"
+    output.say(f"{counts}, {facts['skipped']} skipped.")
+    columns: output.Columns = {
+        "alpha": lambda point: f"{point['alpha']:g}",
+        "errors to find": lambda point: str(point["errors_to_find"]),
+        "answered now": lambda point: output.percent(point["answered"]),
+        "labels to go, about": lambda point: str(point["labels_to_go"]),
+    }
+    output.table_of("", facts["points"], columns)
+    for point in facts["points"]:
+        if not point["feasible"]:
+            output.say(f"{facts['n']} votes are too few for alpha = {point['alpha']:g}, whatever their labels.")
+    if facts["done"] and facts["skipped"]:
+        output.say("More labels change nothing, but for the skipped ones, which count as wrong: --skipped asks again.")
+    elif facts["done"]:
+        output.say("More labels change nothing: the thresholds are those of full labels.")
+    if facts["labelled"]:
+        output.say(f"Next: {following}")

@@ -1,0 +1,237 @@
+"""Files of labels that people gave to votes: one JSON object per line, appended to as labels are given.
+
+    {"format": "demur-labels", "schema": 1, "queue": "sha256:…", "pipeline": {…}, "guarantees": [{…}], …}
+    {"id": "q1", "label": "right", "by": "ann", "at": "2026-11-17T20:00:00+00:00"}
+    {"id": "q1", "undo": true, "by": "ann", "at": "2026-11-17T20:00:09+00:00"}
+
+The first line, written before the first label, says which votes are labelled and for which guarantees: a rank that is
+drawn is drawn by then. Labels of other votes are refused, and so are two on one question, unless the first was undone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from demur.calibration import GUARANTEES, Guarantee
+from demur.calibration.guarantee import without_infinity
+from demur.calibration.labelling import LabelQueue
+from demur.descriptions import Description, digest
+from demur.errors import InvalidValue, LabelMismatch
+from demur.files.appended import AppendedLines
+from demur.files.inputs import lines_of
+from demur.files.strict_json import NotJson, parse
+from demur.pools.label_rule import LabelRule
+from demur.pools.labels import Labels
+from demur.pools.voted_pools import VotedPools
+
+FORMAT, SCHEMA = "demur-labels", 1
+RIGHT, WRONG, SKIP = "right", "wrong", "skip"
+_SAID = (RIGHT, WRONG, SKIP)
+_ANOTHER = "give the pools and options that the labels were begun with, or begin another file of labels"
+
+
+@dataclass(frozen=True)
+class Label:
+    """What somebody said of one vote, and when."""
+
+    id: str
+    said: str
+    """`right`, `wrong`, or `skip`: no label so far."""
+    by: str
+    at: str
+
+    @classmethod
+    def now(cls, name: str, said: str, by: str) -> Label:
+        return cls(name, said, by, datetime.now(UTC).isoformat(timespec="seconds"))
+
+    def line(self, *, undone: bool = False) -> str:
+        """As its file has it; in ASCII, so that a line which is cut off is still text."""
+        said = {"undo": True} if undone else {"label": self.said}
+        return json.dumps({"id": self.id, **said, "by": self.by, "at": self.at})
+
+
+@dataclass(frozen=True)
+class LabelHeader:
+    """Which votes are labelled, and what for."""
+
+    queue: str
+    """Of the questions, answers and keys to be labelled."""
+    description: Description
+    n: int
+    guarantees: tuple[Guarantee, ...]
+    sizes_by_chance: bool = False
+
+    @classmethod
+    def of(cls, voted: VotedPools, guarantees: Iterable[Guarantee], *, sizes_by_chance: bool = False) -> LabelHeader:
+        """Of votes that nobody has labelled yet."""
+        counted = voted.scored.counted
+        return cls(_queue(voted), voted.votes.description, len(counted), tuple(guarantees), sizes_by_chance)
+
+    def line(self) -> str:
+        promised = [{"guarantee": one.name, **one.parameters()} for one in self.guarantees]
+        known = {"format": FORMAT, "schema": SCHEMA, "queue": self.queue, "n": self.n, "guarantees": promised}
+        chance = {"sizes_by_chance": True} if self.sizes_by_chance else {}
+        return json.dumps({**known, **chance, "pipeline": self.description.document()})
+
+    def refuse_other(self, voted: VotedPools, where: object) -> None:
+        """Raise LabelMismatch unless these are the votes that were to be labelled."""
+        if differences := self.description.differences(voted.votes.description, here=str(where)):
+            raise LabelMismatch(
+                f"{where} holds labels of votes that were made another way: {'; '.join(differences)}", _ANOTHER
+            )
+        if self.queue != _queue(voted):
+            n = len(voted.scored.counted)
+            raise LabelMismatch(
+                f"{where} holds labels for another queue: its {self.n} questions, answers and confidences are not "
+                f"those of the {n} given here",
+                _ANOTHER,
+            )
+
+
+@dataclass(frozen=True)
+class LabelHistory:
+    """A file of labels, as it stands."""
+
+    header: LabelHeader | None = None
+    """None where nothing has been written yet."""
+    standing: Mapping[str, Label] = field(default_factory=dict)
+    """The last word on each question, by its id, in the order in which they were said; undone ones are gone."""
+
+
+def read_label_file(path: str | os.PathLike[str]) -> LabelHistory:
+    """What a file of labels says; an error names the file and the line."""
+    source, header = Path(path), None
+    standing: dict[str, Label] = {}
+    lines: dict[str, int] = {}
+    for number, record in _records(source):
+        where = f"{source}, line {number}"
+        if header is None:
+            header = _header(record, where)
+            continue
+        label, undone = _label(record, where)
+        before = standing.pop(label.id, None)
+        if undone:
+            if before is None:
+                raise InvalidValue(f"{where}: {label.id!r:.60} has no label that could be undone", "remove the line")
+            continue
+        if before is not None and before.said != SKIP:
+            raise InvalidValue(
+                f"{where}: {label.id!r:.60} has a label already, {before.said!r} in line {lines[label.id]}; a question "
+                "has one",
+                "remove one of the two lines",
+            )
+        standing[label.id], lines[label.id] = label, number
+    return LabelHistory(header, standing)
+
+
+class LabelFile(AppendedLines):
+    """A file that labels are appended to."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(path, "labels", read_label_file)
+
+    def begin(self, header: LabelHeader) -> None:
+        """Say which votes are labelled, before the first label is."""
+        self.append_lines([header.line()])
+
+    def append(self, labels: Iterable[Label]) -> None:
+        self.append_lines(label.line() for label in labels)
+
+    def undo(self, label: Label, by: str) -> None:
+        """Take a label back, and keep who did."""
+        self.append_lines([Label.now(label.id, label.said, by).line(undone=True)])
+
+
+def queue_of(voted: VotedPools, history: LabelHistory, where: object) -> LabelQueue:
+    """The queue of a file of labels, with what was said so far."""
+    if history.header is None:
+        raise InvalidValue(f"{where} holds no labels", "make some with `demur label`")
+    history.header.refuse_other(voted, where)
+    queue = LabelQueue(voted, history.header.guarantees, sizes_by_chance=history.header.sizes_by_chance)
+    rows = rows_by_id(voted, queue)
+    for label in history.standing.values():
+        if label.id not in rows:
+            raise InvalidValue(
+                f"{where} has a label for {label.id!r:.60}, which is not in the queue of {len(rows)} questions",
+                "remove the line",
+            )
+        if label.said == SKIP:
+            queue.skip(rows[label.id])
+        else:
+            queue.label(rows[label.id], right=label.said == RIGHT)
+    return queue
+
+
+def rows_by_id(voted: VotedPools, queue: LabelQueue) -> dict[str, int]:
+    """The rows that may be labelled, by their ids."""
+    return {voted.ids[row]: row for row in queue.rows.tolist()}
+
+
+def labelled_by(voted: VotedPools, path: str | os.PathLike[str]) -> VotedPools:
+    """Votes with the labels of a file, of which some may be missing: calibrate them with `partly_labelled`."""
+    queue = queue_of(voted, read_label_file(path), path)
+    labels = zip(voted.votes.winners.tolist(), queue.labels(), strict=True)
+    said = [{} if key is None or right is None else {key: bool(right)} for key, right in labels]
+    return replace(queue.labelled_votes(), labels=Labels(right=said, gold=None, rule=LabelRule(people=True)))
+
+
+def _queue(voted: VotedPools) -> str:
+    some = voted.scored
+    rows = some.counted.tolist()
+    winners, keys = some.votes.winners.tolist(), some.votes.key.tolist()
+    questions = some.questions if some.questions is not None else [None] * len(some)
+    return digest(sorted([some.ids[row], questions[row], winners[row], without_infinity(keys[row])] for row in rows))
+
+
+def _records(path: Path) -> Iterator[tuple[int, Any]]:
+    for number, line in lines_of(path, InvalidValue):
+        if line.isspace():
+            continue
+        try:
+            yield number, parse(line)
+        except NotJson as error:
+            if line.startswith("{") and not line.endswith("\n"):
+                return  # the last one, cut off
+            raise InvalidValue(f"{path}, line {number}: expected a label as a JSON object: {error}") from None
+
+
+def _header(record: Any, where: str) -> LabelHeader:
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise InvalidValue(f"{where}: this is no file of labels; `demur label` writes such files")
+    if (schema := record.get("schema")) != SCHEMA:
+        raise InvalidValue(f"{where}: it has schema {schema!r:.20}, and this demur reads {SCHEMA}", "upgrade demur")
+    queue, n, promised = record.get("queue"), record.get("n"), record.get("guarantees")
+    by_chance = record.get("sizes_by_chance", False)
+    plain = isinstance(queue, str) and isinstance(n, int) and isinstance(by_chance, bool)
+    if not plain or not isinstance(promised, list) or not promised:
+        raise InvalidValue(f"{where}: the first line must name the queue, its length and its guarantees")
+    description = Description.of(record.get("pipeline"))
+    return LabelHeader(
+        str(queue), description, int(n or 0), tuple(_guarantee(one, where) for one in promised), by_chance
+    )
+
+
+def _guarantee(stored: Any, where: str) -> Guarantee:
+    try:
+        kind = GUARANTEES[stored["guarantee"]]
+        return kind(**{name: value for name, value in stored.items() if name != "guarantee"})
+    except (KeyError, TypeError, AttributeError):
+        raise InvalidValue(f"{where}: this is no guarantee: {stored!r:.80}") from None
+
+
+def _label(record: Any, where: str) -> tuple[Label, bool]:
+    if not isinstance(record, dict) or not isinstance(record.get("id"), str):
+        raise InvalidValue(f"{where}: a label is an object with an id, got {record!r:.60}")
+    undone, said = record.get("undo", False), record.get("label")
+    if not (undone is True and said is None) and not (undone is False and said in _SAID):
+        raise InvalidValue(f"{where}: `label` must be one of {', '.join(_SAID)}, got {said!r:.40}")
+    for name in ("by", "at"):
+        if not isinstance(record.get(name, ""), str):
+            raise InvalidValue(f"{where}: `{name}` must be a text, got {record[name]!r:.40}")
+    return Label(record["id"], said or "", record.get("by", ""), record.get("at", "")), undone
