@@ -203,7 +203,8 @@ def plan(
     voted = VotedPools.of(votes, correct).scored
     voted.refuse_fitted()
     voted.refuse_without_jitter()
-    keys, labels, _ = voted.counted_keys
+    voted.labelled  # noqa: B018 - a pilot is labelled in full: what is unknown foretells nothing
+    keys, labels, *_ = voted.counted_keys
     _refuse_small(len(keys), guarantees)
     evidence = Evidence.of(keys, labels)
     law = YieldLaw.of(evidence)

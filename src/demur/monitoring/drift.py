@@ -182,4 +182,4 @@ def _factors(p: float) -> tuple[float, ...]:
 
 def _keys_of(evidence: Evidence) -> list[Key]:
     """Every calibration key, as often as it occurs."""
-    return ordered_bytes(np.repeat(evidence.levels, evidence.right + evidence.wrong, axis=0))
+    return ordered_bytes(np.repeat(evidence.levels, evidence.right + evidence.not_right, axis=0))

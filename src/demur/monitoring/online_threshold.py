@@ -79,7 +79,7 @@ class OnlineThreshold(Monitor):
         self._coins = Uniforms(seed)
         evidence = policy.evidence
         self._keys: list[ThresholdKey] = list(map(tuple, evidence.levels.tolist()))
-        self._up_to: list[int] = np.cumsum(evidence.right + evidence.wrong).tolist()
+        self._up_to: list[int] = np.cumsum(evidence.right + evidence.not_right).tolist()
         """How many calibration keys are at most each of those."""
         self._calibrated = evidence.n
         self.start = self.threshold = self._share_of(self.rule.threshold_key)
