@@ -22,6 +22,7 @@ SCRIPTS = [
     "frames_speed.py",
     "decide_speed.py",
     "calibration_speed.py",
+    "selective_speed.py",
     "paper_table.py",
     "cli_start.py",
     "answer_classes.py",

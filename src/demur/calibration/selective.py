@@ -14,13 +14,14 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
-import numpy as np
-
 from demur.calibration.boundary import boundary, fewest_votes
 from demur.calibration.guarantee import CLUSTER, QUESTION, Rule, exact_alpha, shown, stored
 from demur.evidence.counts import Evidence, above_all, answer_all, or_above
 from demur.evidence.laws import AnswerLaw
 from demur.evidence.strata import Strata
+
+_CHUNK = 1 << 16
+"""Levels that are looked at together: a million votes may have as many."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,27 @@ class Selective:
     def settle(self, evidence: Evidence) -> Rule:
         """The smallest threshold above which calibration has no more errors than the boundary allows."""
         width, law = evidence.levels.shape[1], AnswerLaw(self.alpha, answers=evidence.n >= self.n_needed())
-        wrong = or_above(evidence.wrong)[:-1]
-        allowed = boundary(evidence.n, self.alpha, self.delta).allowed(or_above(evidence.right)[:-1] + wrong)
-        within = np.flatnonzero((wrong <= allowed) & (evidence.levels[:, 0] > 0))
-        if not len(within):
+        lowest = self._lowest_level(evidence)
+        if lowest is None:
             return Rule(self, evidence.n, law, above_all(width))
-        below = int(within[0]) - 1
-        if below < 0 or evidence.levels[below, 0] == 0:
+        if lowest == 0 or evidence.levels[lowest - 1, 0] == 0:
             return Rule(self, evidence.n, law, answer_all(width))
-        return Rule(self, evidence.n, law, tuple(evidence.levels[below].tolist()))
+        return Rule(self, evidence.n, law, tuple(evidence.levels[lowest - 1].tolist()))
+
+    def _lowest_level(self, evidence: Evidence) -> int | None:
+        """The lowest level with confidence from which on errors are within the boundary; None where there is none."""
+        limit, wrong, votes = (
+            boundary(evidence.n, self.alpha, self.delta),
+            or_above(evidence.wrong),
+            or_above(evidence.right),
+        )
+        votes += wrong
+        for start in range(0, len(evidence.levels), _CHUNK):  # the first that passes is near the bottom, or nowhere
+            part = slice(start, min(start + _CHUNK, len(evidence.levels)))
+            within = (wrong[part] <= limit.allowed(votes[part])) & (evidence.levels[part, 0] > 0)
+            if within.any():
+                return start + int(within.argmax())
+        return None
 
     def settle_sizes(self, evidence: Strata) -> Rule:
         """A threshold for each size, from the votes of that size alone, which share delta among them.
