@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import demur as dm
+from demur.calibration.batch import cut_off
 from demur.errors import CalibrationLeak, InvalidValue, PipelineMismatch, PolicyFileError
+from demur.evidence.counts import exceeds
+from demur.policy.document import from_document, to_document
 
 GUARANTEE = dm.Selective(0.1, 0.1)
 
@@ -145,8 +150,6 @@ def test_a_stored_policy_is_computed_again_and_a_changed_threshold_refused(polic
     document = json.loads((tmp_path / "policy.json").read_text())
     stored = next(point for point in document["points"] if point["guarantee"] == "selective")
     assert set(stored) == {"guarantee", "alpha", "delta", "threshold"}
-    from demur.policy.document import from_document, to_document
-
     changed = to_document(policy)
     changed["points"][1]["threshold"][0] -= 0.01
     with pytest.raises(ValueError, match="does not follow from its evidence"):
@@ -168,8 +171,6 @@ def test_an_audit_judges_the_answers_and_says_so(policy):
     assert (point.errors, point.answered) == (wrong, answered.mean())
     assert f"among {answered.sum()} answers" in point.verdict
     assert point.consistent
-    from scipy.stats import binom
-
     assert point.p_value == pytest.approx(binom.sf(wrong - 1, answered.sum(), 0.1))
     assert point.outlook.n == answered.sum()
     assert "answers" in point.outlook.sentence
@@ -239,3 +240,41 @@ def test_each_number_of_paths_has_its_own_threshold_and_a_part_of_delta():
     by_chance = dm.calibrate(votes, votes.answer == gold, guarantee=GUARANTEE, sizes_by_chance=True)
     assert by_chance.point().threshold_key == GUARANTEE.settle(by_chance.evidence).threshold_key
     assert rule.document()["by_size"].keys() == {"4", "16"}
+
+
+# --- on recorded pools -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(
+    ("name", "field", "least_selected", "least_selective"),
+    [
+        ("faithfulcot_gsm8k_pool", "answer", 0.85, 0.7),
+        ("wisdom_gpt35_nlu_asdiv_single_answer", "answer_x", 0.85, 0.7),
+        ("mmlupro_text_1in8", "answer", 0.1, 0.0),
+    ],
+)
+def test_both_promises_hold_on_pools_of_real_models(recorded_pools, name, field, least_selected, least_selective):
+    """Calibration sets are drawn with replacement, so that the file is the population and true rates are known."""
+    fields = dm.FieldChoice(field, missing=("None",))
+    source = dm.read_pools(recorded_pools / f"{name}.jsonl.gz", facts=field != "answer")
+    recipe = source.recipe(None, None, None, "jitter:0")
+    voted = dm.vote_pools(source, fields, recipe, correct=dm.LabelRule())
+    key, right = voted.votes.key[voted.in_order], voted.labelled[voted.in_order]
+    rng = np.random.default_rng(0)
+    violated, yields, shares, chosen = 0, [], [], []
+    for _ in range(200):
+        rows = rng.integers(0, len(right), 200)
+        rule = dm.Selective(0.1, 0.1).settle(dm.Evidence.of(key[rows], right[rows]))
+        answered = exceeds(key, rule.threshold_key)
+        yields.append(answered.mean())
+        violated += (answered & ~right).sum() > 0.1 * answered.sum()
+        batch = rng.integers(0, len(right), 500)
+        p_values = dm.Evidence.of(key[rows], right[rows]).p_value(key[batch])
+        picked = p_values <= float(cut_off(p_values, Fraction(1, 10), 200)) + 1e-12
+        chosen.append(picked.mean())
+        shares.append((picked & ~right[batch]).sum() / max(1, picked.sum()))
+    assert violated <= binom.isf(1e-6, 200, 0.1)
+    assert np.mean(shares) <= 0.1 + 4 * np.std(shares, ddof=1) / np.sqrt(200)
+    assert np.mean(yields) >= least_selective
+    assert np.mean(chosen) >= least_selected
