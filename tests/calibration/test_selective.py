@@ -264,6 +264,23 @@ def test_one_vote_more_or_less_confident_changes_nothing_but_its_place():
     assert dm.Selective(0.1, 0.1).settle(Evidence.of([0.9] * 50, [False] * 50)).never_answers
 
 
+@pytest.mark.parametrize(
+    ("alpha", "delta"), [(1e-9, 0.1), (0.999999, 0.1), (0.1, 1e-12), (0.1, 0.9999999), (1e-40, 0.5)]
+)
+def test_extreme_levels_settle(alpha, delta):
+    rule = dm.Selective(alpha, delta).settle(Evidence.of(np.linspace(0.1, 1, 300), np.arange(300) % 3 > 0))
+    assert 0 <= rule.threshold <= 1
+    assert boundary(300, alpha, delta).spent <= delta
+
+
+def test_what_floats_or_memory_cannot_hold_is_refused():
+    with pytest.raises(InvalidValue, match="too close to 1"):
+        dm.Selective(1 - Fraction(1, 10**30), 0.1)
+    with pytest.raises(InvalidValue, match="up to 10,000,000 calibration votes"):
+        boundary(10**15, 0.1, 0.1)
+    assert boundary(10**7, 0.1, 0.1).spent <= 0.1
+
+
 def test_levels_stay_exact():
     third = dm.Selective("1/3", Fraction(1, 7))
     assert third.parameters() == {"alpha": "1/3", "delta": "1/7"}

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from demur.errors import InvalidValue
 from demur.evidence.counts import Counts, Floats
 
 _EACH_RANK = 256
@@ -28,6 +29,7 @@ _SLACK = 1e-8
 _NEGLIGIBLE = 1e-22
 """Chances of less than this part of δ are left out."""
 NOTHING = -1
+MOST_VOTES = 10**7
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +59,8 @@ def fewest_votes(alpha: float, delta: float) -> int:
 @lru_cache(maxsize=512)
 def boundary(n: int, alpha: float, delta: float) -> Boundary:
     """The boundary of n calibration votes."""
+    if n > MOST_VOTES:
+        raise InvalidValue(f"a promise about answers takes up to {MOST_VOTES:,} calibration votes, got {n:,}")
     looks = _looks(n, min(fewest_votes(alpha, delta), n))
     alive, lowest, rank, spent = np.ones(1), 0, 0, 0.0
     most = np.full(len(looks), NOTHING, dtype=np.int64)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from demur.calibration.boundary import boundary, fewest_votes
 from demur.calibration.guarantee import CLUSTER, QUESTION, Rule, exact_alpha, shown, stored
+from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, above_all, answer_all, or_above
 from demur.evidence.laws import AnswerLaw
 from demur.evidence.strata import Strata
@@ -39,6 +40,8 @@ class Selective:
         for name, exact in (("alpha", "level"), ("delta", "delta_level")):
             object.__setattr__(self, exact, exact_alpha(getattr(self, name), name))
             object.__setattr__(self, name, float(getattr(self, exact)))
+        if self.alpha in (0.0, 1.0):
+            raise InvalidValue(f"alpha is too close to {self.alpha:g} for a promise about answers, got {self.level}")
 
     def settle(self, evidence: Evidence) -> Rule:
         """The smallest threshold above which calibration has no more errors than the boundary allows."""
