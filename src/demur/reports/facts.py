@@ -93,6 +93,7 @@ def _points(policy: Policy, test: Strata | None, sizes: Sequence[int]) -> list[d
                 "rare_sizes": [size for size in sizes if not rule.takes(size)],
                 "chosen": chosen,
                 "feasible": rule.feasible,
+                "among_answers": rule.among_answers,
                 "n_needed": guarantee.n_needed(),
                 "promise": rule.promise,
                 "answered": expected.answered,
