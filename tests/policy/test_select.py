@@ -82,6 +82,14 @@ def test_a_batch_of_which_nothing_is_answered_says_so(policy):
     assert "no vote of this batch" in chosen[0].explanation
 
 
+def test_too_few_calibration_votes_are_named():
+    policy = dm.calibrate(*labelled(30, 20), alpha=0.1)
+    chosen = policy.select(labelled(40, 21)[0], fdr=0.01)
+    assert not chosen.answered.any()
+    assert "30 calibration questions are too few for an fdr of 0.01, which needs 99" in chosen.notes()[0]
+    assert "too few for an fdr" in chosen[0].explanation
+
+
 def test_what_is_answered_depends_on_the_rest_of_the_batch(policy):
     votes, _ = labelled(400, 4)
     p_values = policy.p_value(votes)

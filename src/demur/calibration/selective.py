@@ -34,6 +34,7 @@ class Selective:
     level: Fraction = field(init=False, repr=False)
     """Alpha, exactly."""
     delta_level: Fraction = field(init=False, repr=False)
+    """Delta, exactly."""
     name: ClassVar[str] = "selective"
 
     def __post_init__(self) -> None:
@@ -55,11 +56,8 @@ class Selective:
 
     def _lowest_level(self, evidence: Evidence) -> int | None:
         """The lowest level with confidence from which on errors are within the boundary; None where there is none."""
-        limit, wrong, votes = (
-            boundary(evidence.n, self.alpha, self.delta),
-            or_above(evidence.wrong),
-            or_above(evidence.right),
-        )
+        limit = boundary(evidence.n, self.alpha, self.delta)
+        wrong, votes = or_above(evidence.wrong), or_above(evidence.right)
         votes += wrong
         for start in range(0, len(evidence.levels), _CHUNK):  # the first that passes is near the bottom, or nowhere
             part = slice(start, min(start + _CHUNK, len(evidence.levels)))

@@ -53,9 +53,20 @@ class Selection(Decisions):
         return replace(super().__getitem__(row), explanation=f"{self._why(row)} {self.promise}")
 
     def notes(self) -> list[str]:
-        again = int((~self.counted).sum())
-        shared = f"{again} problems share a cluster or question with another of the batch: not answered"
-        return [*super().notes(), *([shared] if again else [])]
+        again, notes = int((~self.counted).sum()), super().notes()
+        if self._too_few:
+            notes.append(f"{self._too_few}: nothing is answered")
+        if again:
+            notes.append(f"{again} problems share a cluster or question with another of the batch: not answered")
+        return notes
+
+    @property
+    def _too_few(self) -> str:
+        """That no batch could be answered at this level with so few calibration votes; blank where one could."""
+        n, needed = self.rule.n, self.rule.guarantee.n_needed()
+        if n >= needed:
+            return ""
+        return f"{n} calibration {self.rule.unit}s are too few for an fdr of {self.fdr:g}, which needs {needed}"
 
     @property
     def _guarantee(self) -> BatchSelection:
@@ -69,6 +80,8 @@ class Selection(Decisions):
             return f"Abstained: {nothing}."
         if not self.counted[row]:
             return f"Abstained: {_SHARED}."
+        if self._too_few:
+            return f"Abstained: {self._too_few}."
         if self.answered[row]:
             return f"Answered: its p-value {p_value} is at most {self.cut_off:.4g}, the cut-off of this batch."
         if self.cut_off:

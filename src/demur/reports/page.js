@@ -84,7 +84,8 @@ function accuracySentence(point) {
 }
 function thresholdSentence(point) {
   if (!point.feasible) return `${needs(point)}.`;
-  if (point.among_answers) return "Answers if the confidence is greater. Set by the errors above every threshold at once.";
+  if (point.among_answers)
+    return "Answers if the confidence is greater. Set by the errors above every threshold at once.";
   const origin =
     point.threshold[0] > 0
       ? `Set by rank ${point.k} among the wrong votes of ${facts.n} ${facts.unit}s.`
