@@ -24,6 +24,7 @@ SCRIPTS = [
     "calibration_speed.py",
     "plan_speed.py",
     "label_speed.py",
+    "selective_speed.py",
     "paper_table.py",
     "monitoring_speed.py",
     "cli_start.py",

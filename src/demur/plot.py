@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from demur.calibration import forecast
 from demur.errors import InvalidValue, MissingExtra
 from demur.evaluation.audit import PolicyAudit
 from demur.evaluation.repeated_splits import Evaluation
@@ -185,9 +186,15 @@ def audit(audited: PolicyAudit | Policy, *, n: int | None = None) -> Any:
     if isinstance(audited, Policy):
         if n is None or n < 1:
             raise InvalidValue(f"say on how many questions the policy is to be audited: n >= 1, got {n}")
-        points: list[tuple[Any, Any, int, int | None]] = [(rule, rule.law, n, None) for rule in audited.points]
+        points: list[tuple[Any, Any, int, int | None]] = [
+            (rule, rule.law, rule.judged(round(n * forecast(audited.strata, rule).answered), n), None)
+            for rule in audited.points
+        ]
     else:
-        points = [(at.rule, at.law or at.rule.law, at.n, at.errors) for at in audited.points]
+        points = [
+            (at.rule, at.law or at.rule.law, at.rule.judged(round(at.answered * at.n), at.n), at.errors)
+            for at in audited.points
+        ]
     for rule, law, fresh, errors in points:
         chances = law.counts(fresh)
         usual = law.usual_at_most(fresh)

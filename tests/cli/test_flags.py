@@ -115,6 +115,6 @@ def test_what_tab_offers_is_taken():
     for parse, values in parsers.items():
         for value in values:
             assert parse(value) is not None
-    kinds = (demur.Marginal, demur.Smoothed, demur.HighProbability)
+    kinds = (demur.Marginal, demur.Smoothed, demur.HighProbability, demur.Selective)
     assert {kind.name for kind in kinds} == set(completion.GUARANTEES)
     assert all(name in COMMANDS["sample"].params[0].help for name in completion.DATASETS)

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from demur.calibration import HighProbability, Marginal
+from demur.calibration import HighProbability, Marginal, Selective
 from demur.evaluation.audit import audit_policy
 from demur.evidence.counts import exceeds
 from demur.policy.calibrate import calibrate
@@ -210,3 +210,15 @@ def test_without_labels_the_curve_is_that_of_calibration():
     facts = report_facts(bare, again, policy, title="x")
     assert facts["frontier"]["on"] == "calibration"
     assert facts["compared"]["n"] == 0
+
+
+def test_a_promise_about_answers_is_told_as_one_and_judged_by_them():
+    source, voted, policy = made((Selective(0.1, 0.1),))
+    facts = report_facts(source, voted, policy, title="A report")
+    (point,) = [point for point in facts["points"] if point["chosen"]]
+    audit = audit_policy(policy, voted)[0]
+    assert point["among_answers"]
+    assert "of the answers given" in point["promise"]
+    assert point["observed"]["p_value"] == audit.p_value
+    assert point["observed"]["usual_at_most"] == audit.usual_at_most
+    page_of(facts)

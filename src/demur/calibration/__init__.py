@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from demur.calibration.forecast import Forecast, forecast
-from demur.calibration.guarantee import CLUSTER, QUESTION, Guarantee, Level, Rule, exact_alpha, settle_by_size
+from demur.calibration.guarantee import (
+    CLUSTER,
+    QUESTION,
+    Guarantee,
+    Level,
+    RankGuarantee,
+    Rule,
+    exact_alpha,
+    settle_by_size,
+)
 from demur.calibration.high_probability import HighProbability
 from demur.calibration.marginal import Marginal
+from demur.calibration.selective import Selective
 from demur.calibration.smoothed import Smoothed
 
-GUARANTEES: dict[str, type[Marginal] | type[Smoothed] | type[HighProbability]] = {
-    kind.name: kind for kind in (Marginal, Smoothed, HighProbability)
+GUARANTEES: dict[str, type[Marginal] | type[Smoothed] | type[HighProbability] | type[Selective]] = {
+    kind.name: kind for kind in (Marginal, Smoothed, HighProbability, Selective)
 }
 
 __all__ = [
@@ -21,7 +31,9 @@ __all__ = [
     "HighProbability",
     "Level",
     "Marginal",
+    "RankGuarantee",
     "Rule",
+    "Selective",
     "Smoothed",
     "exact_alpha",
     "forecast",

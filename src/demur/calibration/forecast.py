@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from demur.calibration.guarantee import Rule
 from demur.evidence.counts import Evidence
+from demur.evidence.laws import AnswerLaw
 from demur.evidence.strata import Strata
 
 
@@ -72,7 +73,7 @@ def forecast(evidence: Evidence | Strata, rule: Rule, *, delta: float = 0.05) ->
 
 def _unspent(evidence: Evidence, rule: Rule) -> float:
     """Of k − 1 errors that may lie above the threshold, the share that do not because others tie with it."""
-    if not rule.feasible or rule.threshold == 0:
+    if isinstance(rule.law, AnswerLaw) or not rule.feasible or rule.threshold == 0:
         return 0.0
     return max(0, rule.law.k - 1 - evidence.above(rule.threshold_key)[1]) / (evidence.n + 1)
 

@@ -5,8 +5,9 @@
     Rule.law                               which law its errors follow on new votes: what an audit asks
     Rule.promise                           the guarantee in one sentence, with its scope
 
-The guarantees here are one order statistic each: the k-th largest wrong key is the threshold, so that at most k − 1
-calibration errors lie above it. They need to know n and nothing else of the data to know k.
+Most guarantees are one order statistic each (`RankGuarantee`): the k-th largest wrong key is the threshold, so that at
+most k − 1 calibration errors lie above it. They need to know n and nothing else of the data to know k. Their promise is
+about all questions. One about the answers given alone (`selective`) has a law of its own.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, Floats, ThresholdKey, above_all, exceeds
-from demur.evidence.laws import ErrorLaw
+from demur.evidence.laws import AnswerLaw, ErrorLaw
 from demur.evidence.split_law import SplitLaw
 from demur.evidence.strata import Sizes, Strata, rows_by_size
 
@@ -32,6 +33,10 @@ Level = float | Fraction
 _FINEST = 10**40
 QUESTION, CLUSTER = "question", "cluster"
 """What a promise counts: questions, or clusters of them of which one question each counts."""
+NOWHERE_FEW_ENOUGH = (
+    "at no threshold are calibration errors few enough for such a promise about the answers, so the policy abstains "
+    "always."
+)
 
 
 @runtime_checkable
@@ -47,18 +52,8 @@ class Guarantee(Protocol):
     def settle(self, evidence: Evidence) -> Rule:
         """The rule that keeps the promise, given these labelled votes."""
 
-    def settle_many(self, wrong: NDArray[np.int32], highest: int) -> NDArray[Any]:
-        """Thresholds of many calibration sets at once, as ranks.
-
-        A row is one set: the ranks of its wrong votes, ascending, and 0 for the right ones. Votes whose rank exceeds
-        the threshold are answered; `highest` is the largest rank there is.
-        """
-
-    def law(self, n: int) -> ErrorLaw:
-        """The law of its errors after a calibration on n votes."""
-
-    def law_over_splits(self, evidence: Evidence, n_cal: int) -> SplitLaw:
-        """The exact law of its errors over random splits of one file, `n_cal` of whose votes calibrate."""
+    def settle_sizes(self, evidence: Strata) -> Rule:
+        """The rule that keeps it for each of several pool sizes by itself, however often they occur in use."""
 
     def n_needed(self) -> int:
         """The smallest n from which it can answer at all."""
@@ -76,12 +71,14 @@ class Rule:
 
     guarantee: Guarantee
     n: int
-    law: ErrorLaw
+    law: ErrorLaw | AnswerLaw
     threshold_key: ThresholdKey
     sizes: Collection[int] | None = None
     """The pool sizes that calibration saw often enough; others are not answered. None: any size."""
     by_size: Mapping[int, ThresholdKey] = field(default_factory=dict)
-    """Of the sizes whose own threshold is larger."""
+    """Of the sizes that have a threshold of their own."""
+    needs: int | None = None
+    """How many votes of its own a size needs, where that is not what the guarantee needs in all."""
     unit: str = QUESTION
     wrong: str = ""
     """What "wrong" means, in a sentence; blank where it is "not the same as gold"."""
@@ -98,6 +95,15 @@ class Rule:
         return self.threshold_key[0]
 
     @property
+    def among_answers(self) -> bool:
+        """Whether the promise is about the answers given, rather than about all questions."""
+        return isinstance(self.law, AnswerLaw)
+
+    def judged(self, answered: int, n: int) -> int:
+        """Of n questions of which so many are answered, how many its law is about."""
+        return answered if self.among_answers else n
+
+    @property
     def feasible(self) -> bool:
         """False where n is too small for the promise, for pools of any size, so that the policy abstains always."""
         return self.law.answers and (self.sizes is None or len(self.sizes) > 0)
@@ -112,15 +118,22 @@ class Rule:
     def too_few(self) -> str:
         """Why it abstains always, where it does."""
         apart = " of each number of paths" if self.law.answers else ""
+        needed = self.needed_per_size if self.law.answers else self.guarantee.n_needed()
         return (
             f"{self.n} calibration {self.unit}s are too few for alpha = {self.alpha:g} ({self.guarantee.name}), "
-            f"which needs {self.guarantee.n_needed()}{apart}"
+            f"which needs {needed}{apart}"
         )
+
+    @property
+    def needed_per_size(self) -> int:
+        """How many calibration votes a size needs to be answered."""
+        return self.guarantee.n_needed() if self.needs is None else self.needs
 
     @property
     def never_answers(self) -> bool:
         """Too few votes, or a threshold that no confidence exceeds."""
-        return not self.feasible or (len(self.threshold_key) == 1 and self.threshold >= 1)
+        keys = [self.threshold_key] if self.sizes is None else [self.threshold_of(size) for size in self.sizes]
+        return not self.feasible or all(key >= above_all(len(key)) for key in keys)
 
     @property
     def told(self) -> str:
@@ -161,26 +174,25 @@ class Rule:
 
     def document(self) -> dict[str, Any]:
         """As plain values: what a policy file stores, and checks against its own evidence."""
-        settled: dict[str, Any] = {"k": self.law.k, "threshold": without_infinity(self.threshold_key)}
+        settled: dict[str, Any] = {"k": self.law.k} if isinstance(self.law, ErrorLaw) else {}
+        settled["threshold"] = without_infinity(self.threshold_key)
         if self.by_size:
             settled["by_size"] = {str(size): without_infinity(key) for size, key in self.by_size.items()}
         return {"guarantee": self.guarantee.name, **self.guarantee.parameters(), **settled}
 
 
 def settle_by_size(guarantee: Guarantee, evidence: Strata, unit: str = QUESTION, wrong: str = "") -> Rule:
-    """The rule for pools of every size that calibration knows: the larger of the pooled and the size's own threshold.
+    """The rule for pools of every size that calibration knows.
 
     A size that was seen too seldom to bear the promise by itself is not answered.
     """
-    rule, known = replace(guarantee.settle(evidence.pooled), unit=unit, wrong=wrong), tuple(evidence.by_size)
-    rule = replace(rule, unlabelled=evidence.n_unlabelled)
-    if evidence.by_chance:
-        return replace(rule, sizes=range(known[0], known[-1] + 1))
-    if len(known) == 1:
-        return replace(rule, sizes=known)
-    needed = guarantee.n_needed()
-    own = {size: guarantee.settle(part).threshold_key for size, part in evidence.by_size.items() if part.n >= needed}
-    return replace(rule, sizes=tuple(own), by_size={size: key for size, key in own.items() if key > rule.threshold_key})
+    known = tuple(evidence.by_size)
+    if evidence.by_chance or len(known) == 1:
+        sizes = range(known[0], known[-1] + 1) if evidence.by_chance else known
+        rule = replace(guarantee.settle(evidence.pooled), sizes=sizes)
+    else:
+        rule = guarantee.settle_sizes(evidence)
+    return replace(rule, unit=unit, wrong=wrong, unlabelled=evidence.n_unlabelled)
 
 
 @dataclass(frozen=True)
@@ -200,11 +212,31 @@ class RankGuarantee:
     def rank(self, n: int) -> int:
         """k for n calibration votes; 0 means abstain always."""
 
+    @abstractmethod
+    def n_needed(self) -> int:
+        """The smallest n from which it can answer at all."""
+
+    @abstractmethod
+    def promise(self, n: int, unit: str = QUESTION) -> str:
+        """The guarantee in one sentence, with its scope."""
+
     def settle(self, evidence: Evidence) -> Rule:
         law = self.law(evidence.n)
-        return Rule(self, evidence.n, law, evidence.threshold(law.k))  # type: ignore[arg-type]
+        return Rule(self, evidence.n, law, evidence.threshold(law.k))
+
+    def settle_sizes(self, evidence: Strata) -> Rule:
+        """For each size the larger of two thresholds: that of all votes, and its own."""
+        rule, needed = self.settle(evidence.pooled), self.n_needed()
+        own = {size: self.settle(part).threshold_key for size, part in evidence.by_size.items() if part.n >= needed}
+        larger = {size: key for size, key in own.items() if key > rule.threshold_key}
+        return replace(rule, sizes=tuple(own), by_size=larger)
 
     def settle_many(self, wrong: NDArray[np.int32], highest: int) -> NDArray[Any]:
+        """Thresholds of many calibration sets at once, as ranks.
+
+        A row is one set: the ranks of its wrong votes, ascending, and 0 for the right ones. Votes whose rank exceeds
+        the threshold are answered; `highest` is the largest rank there is.
+        """
         splits, n = wrong.shape
         k = self.rank(n)
         if k == 0:
@@ -212,9 +244,11 @@ class RankGuarantee:
         return wrong[:, n - k] if k <= n else np.zeros(splits, np.int32)
 
     def law(self, n: int) -> ErrorLaw:
+        """The law of its errors after a calibration on n votes."""
         return ErrorLaw(self.rank(n), n)
 
     def law_over_splits(self, evidence: Evidence, n_cal: int) -> SplitLaw:
+        """The exact law of its errors over random splits of one file, `n_cal` of whose votes calibrate."""
         return SplitLaw.of(evidence, self.rank(n_cal), n_cal)
 
     def parameters(self) -> dict[str, Any]:

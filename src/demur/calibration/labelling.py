@@ -30,8 +30,9 @@ _PRIOR_WRONG, _PRIOR = 1.0, 8.0
 _RECENT = 30
 
 
-def refuse_other_than_ranks(guarantees: Iterable[Guarantee]) -> None:
-    """Raise unless each threshold is the k-th largest wrong key: what else there is may not stand on some labels."""
+def only_ranks(guarantees: Iterable[Guarantee]) -> list[RankGuarantee]:
+    """The guarantees, each threshold of which is the k-th largest wrong key: no other may stand on some labels."""
+    ranks = []
     for guarantee in guarantees:
         if not isinstance(guarantee, RankGuarantee):
             raise InvalidValue(
@@ -39,6 +40,8 @@ def refuse_other_than_ranks(guarantees: Iterable[Guarantee]) -> None:
                 "threshold rises",
                 "label the rest, or leave this guarantee out",
             )
+        ranks.append(guarantee)
+    return ranks
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class LabelQueue:
     """
 
     def __init__(self, voted: VotedPools, guarantees: Sequence[Guarantee], *, sizes_by_chance: bool = False) -> None:
-        refuse_other_than_ranks(guarantees)
+        ranks = only_ranks(guarantees)
         unscored = voted.votes.unscored
         scored = np.arange(len(voted)) if unscored is None else np.flatnonzero(~unscored)
         some = voted.scored
@@ -84,7 +87,7 @@ class LabelQueue:
         self._place = {row: place for place, row in enumerate(self.rows.tolist())}
         self._marks = np.full(len(order), _OPEN, dtype=np.uint8)
         self._goals = []
-        for guarantee in guarantees:
+        for guarantee in ranks:
             pooled = _Count(np.arange(len(order)), level, guarantee.law(self.n).k)
             enough = {size: numbers[size] for size in places if numbers[size] >= guarantee.n_needed()}
             own = [_Count(places[size], level, guarantee.law(n).k) for size, n in enough.items()]

@@ -36,7 +36,7 @@ HELP = """Check a policy's promise: on labelled problems it has not seen, or aga
 Problems that calibrated the policy are refused, unless some were kept back with `calibrate --hold-out`; then those are
 audited. What counts as right must be what counted as right then: give `--gold-tolerance`, `--gold-containment`,
 `--label-verdicts` and `--correct` as you gave them to `calibrate`. With `--errors` and `--of` no pools are needed: the
-number of questions answered wrongly, of how many asked.
+number of questions answered wrongly, of how many asked; a promise about the answers given needs `--answered` too.
 
 Examples:
 
@@ -56,6 +56,9 @@ def run(
     key_file: KeyFile = None,
     errors: Annotated[int | None, typer.Option("--errors", min=0, help="Questions answered wrongly.")] = None,
     of: Annotated[int | None, typer.Option("--of", min=1, help="Questions asked, the unanswered ones too.")] = None,
+    answered: Annotated[
+        int | None, typer.Option("--answered", min=0, help="Questions answered, of those asked.")
+    ] = None,
     alpha: OneAlpha = None,
     guarantee: GuaranteeName = None,
     correct: Correct = None,
@@ -69,11 +72,13 @@ def run(
 ) -> None:
     if (errors is None) != (of is None):
         raise InvalidValue("--errors and --of go together: so many wrong answers, of so many questions")
+    if answered is not None and (of is None or answered > of):
+        raise InvalidValue("--answered goes with --errors and --of: so many of the questions asked were answered")
     if errors is not None and of is not None:
         labelled = correct or gold_tolerance or gold_containment or label_verdicts
         if policy is not None or labelled or run_name is not None:
             raise InvalidValue("with --errors and --of, name the policy alone: demur audit POLICY --errors 13 --of 500")
-        facts = _check(load_policy(file, key_file), errors, of, alpha, guarantee)
+        facts = _check(load_policy(file, key_file), errors, of, answered, alpha, guarantee)
     elif policy is None:
         raise InvalidValue("name the policy with --policy, or give --errors and --of")
     elif alpha is not None or guarantee is not None:
@@ -94,7 +99,9 @@ def run(
         _show_audit(facts, audit)
 
 
-def _check(policy: demur.Policy, errors: int, of: int, alpha: Any, guarantee: str | None) -> dict[str, Any]:
+def _check(
+    policy: demur.Policy, errors: int, of: int, answered: int | None, alpha: Any, guarantee: str | None
+) -> dict[str, Any]:
     """Two bare numbers against every operating point, or against the one that is named."""
     from demur.evaluation.audit import Consistency
 
@@ -106,8 +113,13 @@ def _check(policy: demur.Policy, errors: int, of: int, alpha: Any, guarantee: st
     rules = policy.points if alpha is None and guarantee is None else (policy.point(alpha, guarantee),)
     points = []
     for rule in rules:
-        ahead = demur.audit_outlook(policy, of, alpha=rule.alpha, guarantee=rule.guarantee.name)
-        found = Consistency.of(rule, errors, of, points=len(rules)).document()
+        if rule.among_answers and answered is None:
+            raise InvalidValue(
+                f"the {rule.guarantee.name} guarantee is about the answers given: say with --answered how many of the "
+                f"{of} questions were answered, or name another guarantee with --guarantee"
+            )
+        ahead = demur.audit_outlook(policy, of, alpha=rule.alpha, guarantee=rule.guarantee.name, answered=answered)
+        found = Consistency.of(rule, errors, of, answered=answered, points=len(rules)).document()
         points.append({**found, "outlook": ahead.document()})
     return {"n": of, "unit": policy.unit, "points": points}
 

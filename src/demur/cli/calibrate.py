@@ -31,6 +31,8 @@ Examples:
 `demur calibrate pools.jsonl --alpha 0.05 --alpha 0.1 --hold-out 0.5 -o policy.json`
 
 `demur calibrate pools.jsonl --score simulated --normaliser pool_z --tie-break mean_score --delta 0.1`
+
+`demur calibrate pools.jsonl --selective --alpha 0.1 --delta 0.1 -o policy.json`
 """
 
 
@@ -41,6 +43,7 @@ def run(
     alpha: options.Alpha = None,
     delta: options.Delta = None,
     smoothed: options.Smoothed = False,
+    selective: options.Selective = False,
     score: options.Score = None,
     normaliser: options.Normaliser = None,
     weight: options.Weight = None,
@@ -74,7 +77,7 @@ def run(
     if key_file is not None and out is None:
         raise InvalidValue("--key-file signs the policy that -o writes; name it")
     key = None if key_file is None else demur.read_key(key_file)  # before the work, not behind it
-    guarantees = options.guarantees_of(alpha, delta, smoothed, seed)
+    guarantees = options.guarantees_of(alpha, delta, smoothed, seed, selective=selective)
     flags = options.VoteFlags(
         score,
         normaliser,
@@ -179,6 +182,7 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
         if every is not None:
             promised["per_question"] = {"answered": every.answered, "confident_error": every.confident_error}
         promised |= {"told": rule.told, "tie_note": policy.tie_note(rule)}
+        known |= {"among_answers": rule.among_answers}
         points.append(rule.document() | {"alpha": rule.alpha} | known | promised)
     return {
         "n": policy.n,
@@ -250,7 +254,12 @@ def _show(facts: dict[str, Any]) -> None:
     if facts["labelled"] == facts["n"]:
         _show_vote(facts)
     for point in facts["points"]:
-        if point["feasible"] and vote["tie_break"] is None and point["threshold"] == 1:
+        if point["feasible"] and point["among_answers"] and point["told"] == "never answers":
+            output.say(
+                f"At no threshold are errors few enough to promise alpha = {point['alpha']:g} of the answers: more "
+                "calibration questions, a larger alpha or a better score would be needed, or `demur decide --fdr`."
+            )
+        elif point["feasible"] and vote["tie_break"] is None and point["threshold"] == 1:
             remedy = "--tie-break mean_score" if score["name"] else "a score, with --score NAME --tie-break mean_score"
             wrong = "wrong" if facts["labelled"] == facts["n"] else "wrong, or not known to be right"
             output.say(
@@ -261,10 +270,16 @@ def _show(facts: dict[str, Any]) -> None:
             output.say(f"{point['tie_note']} Try {options.tie_breaks(score['name'], vote['tie_break'])}.")
     output.warn(facts["warnings"])
     output.say(*([facts["size_note"]] if facts["size_note"] else []), *(point["promise"] for point in facts["points"]))
-    output.say(
-        "The promise is about all questions together: it is not that any one answer is right, nor that a share "
-        "1 − alpha of the answers given are."
-    )
+    if any(point["among_answers"] for point in facts["points"]):
+        output.say(
+            "The promise is about the answers given, in the long run: it is not that any one answer is right. It is "
+            "paid for with answers; `demur decide --fdr` promises an average over batches instead, and answers more."
+        )
+    else:
+        output.say(
+            "The promise is about all questions together: it is not that any one answer is right, nor that a share "
+            "1 − alpha of the answers given are."
+        )
     output.say(*(f"Before you audit: {ahead['sentence']}" for ahead in facts["audits"]))
     output.wrote(facts["policy"])
 

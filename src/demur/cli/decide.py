@@ -7,13 +7,20 @@ from typing import Annotated, Any
 
 import demur
 from demur.cli import options, output, replacing
+from demur.errors import InvalidValue
 
 NAME = "decide"
 HELP = """Answer or abstain on every problem of a file, by a policy.
 
-Reads answers and scores as the policy was calibrated; gold, if the file has any, is not looked at.
+Reads answers and scores as the policy was calibrated; gold, if the file has any, is not looked at. With `--fdr` the
+file is one batch: of the answers given to it, the expected share that is wrong is at most that, whatever the policy
+promises for single questions.
 
-Example: `demur decide new.jsonl --policy policy.json -o decisions.jsonl`
+Examples:
+
+`demur decide new.jsonl --policy policy.json -o decisions.jsonl`
+
+`demur decide new.jsonl --policy policy.json --fdr 0.1`
 """
 
 _SHOWN = 20
@@ -28,6 +35,7 @@ def run(
     ] = None,
     alpha: options.OneAlpha = None,
     guarantee: options.GuaranteeName = None,
+    fdr: options.Fdr = None,
     task: options.Task = None,
     run_name: options.RunName = None,
     json: options.Json = False,
@@ -35,25 +43,31 @@ def run(
     from demur.pools.jsonl import write_lines
 
     replacing.refuse_overwriting(out, file, policy, key_file, by=replacing.LINES)
+    if fdr is not None and (alpha is not None or guarantee is not None):
+        raise InvalidValue("--fdr is a promise of its own, for a whole file: leave --alpha and --guarantee out")
     loaded = options.load_policy(policy, key_file)
     voted = options.vote_by_policy(file, run_name, loaded, labelled=False, partial=True, task=task)
-    decided = loaded.decide_votes(voted.votes, alpha=alpha, guarantee=guarantee)
+    selected = None if fdr is None else loaded.select(voted, fdr=fdr)
+    decided = selected or loaded.decide_votes(voted.votes, alpha=alpha, guarantee=guarantee)
     lines = [decision_line(decision) for decision in decided]
     if out is not None:
         write_lines(lines, out)
     rule, n_answered = decided.rule, int(decided.answered.sum())
     if json:
         how = {"alpha": rule.alpha, "threshold": rule.threshold, "guarantee": rule.guarantee.name}
+        how |= {} if selected is None else {"fdr": selected.fdr, "cut_off": selected.cut_off}
         how |= {"by_size": {size: list(rule.threshold_of(size)) for size in loaded.sizes}} if rule.by_size else {}
         counts = {"problems": len(lines), "n_answered": n_answered, "answered": n_answered / len(lines)}
         counts |= {"of_rare_size": int(decided.of_rare_size.sum()), "unscored": int(decided.unscored.sum())}
         output.emit({**how, "promise": rule.promise, **counts, "decisions": lines})
         return
     title = f"Decisions at alpha {rule.alpha:g}, which {rule.told}"
-    if rule.by_size:
+    if selected is not None:
+        title = f"Selection at fdr {selected.fdr:g}: of this batch, p-values up to {selected.cut_off:.4g} are answered"
+    if rule.by_size and selected is None:
         title += " (more for some numbers of paths)"
     secondary: output.Columns = {}
-    if len(rule.threshold_key) > 1 and rule.threshold > 0 and not rule.never_answers:
+    if selected is None and len(rule.threshold_key) > 1 and rule.threshold > 0 and not rule.never_answers:
         title += f" or, at that confidence, above {rule.threshold_key[1]:.4g} in the secondary key"
         secondary = {"secondary": lambda line: output.number(line["secondary"])}
     columns: output.Columns = {

@@ -125,11 +125,15 @@ _SHARE = "Promise alpha for all but this share of calibration sets."
 Delta = Annotated[Any, option("--delta", "D", _SHARE, parser=level)]
 _SMOOTHED = "Spend alpha exactly, with one random draw of the rank (fresh, or from --seed)."
 Smoothed = Annotated[bool, typer.Option("--smoothed", help=_SMOOTHED)]
+_SELECTIVE = "Promise alpha of the answers given, rather than of all questions; needs --delta."
+Selective = Annotated[bool, typer.Option("--selective", help=_SELECTIVE)]
 _POLICY = "A file that `calibrate` wrote."
 PolicyFile = Annotated[Path, option("--policy", "POLICY", _POLICY)]
 MaybePolicyFile = Annotated[Path | None, option("--policy", "POLICY", _POLICY)]
 _POINT = "Which operating point.  [default: the smallest alpha]"
 OneAlpha = Annotated[Any, option("--alpha", "A", _POINT, parser=level)]
+_FDR = "Take the file as one batch: expected share of wrong ones among the answers given, at most."
+Fdr = Annotated[Any, option("--fdr", "Q", _FDR, parser=level)]
 _PARTIAL = "Leave out the problems of a run that still lack paths, which may not be a random part of them."
 Partial = Annotated[bool, typer.Option("--partial", help=_PARTIAL)]
 _KEYS = "Sign and check policies with the key in this file: at least 32 bytes, such as `openssl rand -hex 32` gives."
@@ -295,9 +299,20 @@ def _needs_facts(fields: demur.FieldChoice) -> bool:
     return fields.answer_field != "answer" or "." in (fields.score or "")
 
 
-def guarantees_of(alpha: Sequence[Any] | None, delta: Any, smoothed: bool, seed: int | None) -> list[Guarantee]:
+def guarantees_of(
+    alpha: Sequence[Any] | None, delta: Any, smoothed: bool, seed: int | None, *, selective: bool = False
+) -> list[Guarantee]:
     """The guarantees that the flags ask for."""
     levels = alpha or [0.05]
+    if selective and smoothed:
+        raise InvalidValue("--selective and --smoothed are two guarantees; choose one")
+    if selective and delta is None:
+        raise InvalidValue(
+            "--selective promises alpha for all but a share delta of calibration sets: say which with --delta, such "
+            "as --delta 0.1; for an average over batches, `demur decide --fdr` needs no delta"
+        )
+    if selective:
+        return [demur.Selective(a, delta) for a in levels]
     if delta is not None and smoothed:
         raise InvalidValue("--delta and --smoothed are two guarantees; choose one")
     if delta is not None:

@@ -4,6 +4,9 @@ A calibrated policy's true error rate is itself random, Beta(k, n + 1 − k), so
 questions is beta-binomial: much wider than a binomial at alpha. Only the upper tail speaks against the promise; ties
 and scarce errors make low counts likely. Small p-values say that the questions are not exchangeable with the
 calibration ones, or that votes were made another way.
+
+A promise about the answers given (`Selective`) is judged by them alone: given how many there are, the wrong ones are at
+most binomial at alpha, unless calibration was one of the share delta in which the promise fails.
 """
 
 from __future__ import annotations
@@ -45,7 +48,8 @@ class Consistency:
     """Questions answered wrongly."""
     confident_error: float
     usual_at_most: float
-    """In 95 % of such audits the rate is no higher; ties and scarce errors make it lower still."""
+    """In 95 % of such audits the rate is no higher; ties and scarce errors make it lower still. Like all rates here, of
+    all audited questions; where the promise is about answers, given how many there are."""
     interval: tuple[float, float]
     """Where the rate lies in 95 % of such audits, too low and too high left out alike, if there are no ties."""
     p_value: float
@@ -57,20 +61,37 @@ class Consistency:
 
     @staticmethod
     def of(
-        rule: Rule, errors: int, n: int, *, points: int = 1, law: CountLaw | None = None, unit: str | None = None
+        rule: Rule,
+        errors: int,
+        n: int,
+        *,
+        answered: int | None = None,
+        points: int = 1,
+        law: CountLaw | None = None,
+        unit: str | None = None,
     ) -> Consistency:
         """From the two bare numbers; `points` is how many rules are audited together.
 
         `law` is that of the errors on these very votes, where pools of different sizes have one of their own, and
-        `unit` is what was counted, if that is not what the rule counts.
+        `unit` is what was counted, if that is not what the rule counts. A promise about the answers given needs to
+        know how many were `answered`.
         """
         if not 0 <= errors <= n or n < 1:
             raise InvalidValue(f"errors must lie between 0 and the number of questions, got {errors} of {n}")
         law = law or rule.law
-        low, high = law.interval(n)
-        limit, p_value = law.usual_at_most(n), law.upper_tail(errors, n)
+        if rule.among_answers and answered is None:
+            raise InvalidValue(
+                f"the {rule.guarantee.name} guarantee is about the answers given: say how many of the {n} "
+                f"{unit or rule.unit}s were answered, or audit the pools themselves"
+            )
+        judged = rule.judged(answered or 0, n)
+        if errors > judged:
+            raise InvalidValue(f"no more than the {judged} questions answered can be answered wrongly, got {errors}")
+        low, high = law.interval(judged)
+        limit, p_value = law.usual_at_most(judged), law.upper_tail(errors, judged)
         consistent = verdict_of(p_value, points) != NOT_CONSISTENT
-        verdict = _verdict(rule, f"{n} {unit or rule.unit}s", errors / n, errors, p_value, consistent=consistent)
+        counted = f"{judged} answers" if rule.among_answers else f"{n} {unit or rule.unit}s"
+        verdict = _verdict(rule, counted, errors / max(judged, 1), errors, p_value, consistent=consistent)
         limits = limit / n, (low / n, high / n)
         return Consistency(rule, n, errors, errors / n, *limits, p_value, consistent, verdict, law=law)
 
@@ -214,9 +235,9 @@ def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: Rows
     n, given, errors = len(fresh), int(is_answered.sum()), int(every_error[fresh].sum())
     fresh_sizes = dict(zip(*(part.tolist() for part in np.unique(sizes, return_counts=True)), strict=True))
     law = policy.law_on(rule, fresh_sizes)
-    ahead = audit_outlook(policy, fresh_sizes, alpha=rule.alpha, guarantee=rule.guarantee.name)
+    ahead = audit_outlook(policy, fresh_sizes, alpha=rule.alpha, guarantee=rule.guarantee.name, answered=given)
     return Audit(
-        **vars(Consistency.of(rule, errors, n, points=len(policy.points), law=law, unit=unit)),
+        **vars(Consistency.of(rule, errors, n, answered=given, points=len(policy.points), law=law, unit=unit)),
         expected_confident_error=forecast(policy.strata, rule).expected_confident_error,
         answered=given / n,
         selective_accuracy=(given - errors) / given if given else float("nan"),
@@ -224,7 +245,7 @@ def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: Rows
         of_rare_size=int(decided.of_rare_size[fresh].sum()),
         unscored=int(decided.unscored[fresh].sum()),
         confident_error_per_question=float(every_error[new].mean()) if voted.clustered else errors / n,
-        outlook=replace(ahead, unit=unit),
+        outlook=ahead if rule.among_answers else replace(ahead, unit=unit),
     )
 
 
@@ -238,13 +259,19 @@ def verdict_of(p_value: float, points: int) -> str:
 def _verdict(rule: Rule, counted: str, rate: float, errors: int, p_value: float, *, consistent: bool) -> str:
     if not rule.feasible:
         return f"Abstains always: {rule.n} calibration {rule.unit}s are too few for alpha = {rule.alpha:g}."
+    if rule.among_answers and rule.never_answers:
+        return f"Abstains always, so nothing was answered wrongly: alpha = {rule.alpha:g} ({rule.guarantee.name})."
     told = f"{rate:.3g} against alpha = {rule.alpha:g}, p = {p_value:.3g}"
-    counted = f"{errors} wrong answer{'s' * (errors != 1)} in {counted} ({told})"
+    among = "among" if rule.among_answers else "in"
+    counted = f"{errors} wrong answer{'s' * (errors != 1)} {among} {counted} ({told})"
     if p_value >= UNUSUAL:
         return f"Consistent with the promise: {counted}."
     if consistent:
         return f"More errors than usual, but chance alone does this now and then: {counted}. Audit more questions."
+    unlucky = ""
+    if rule.among_answers:
+        unlucky = ", unless calibration was one of the few for which the promise does not hold"
     return (
         f"Not consistent with the promise: {counted}. These questions are probably not exchangeable with the "
-        "calibration ones, or something before the vote has changed; calibrate again on questions like these."
+        f"calibration ones, or something before the vote has changed{unlucky}; calibrate again on questions like these."
     )

@@ -5,7 +5,8 @@ alpha answered wrongly although it holds. People who have not been told so take 
 
 Where no two votes tie at the threshold, the law used here is the one that audits are judged by. Where votes tie there,
 or where all of them are answered, errors are fewer than the promise allows: as many as calibration had above the
-threshold, and one more.
+threshold, and one more. A promise about the answers given says nothing of how many there are: its outlook is of as many
+answers as calibration leads to expect, or as there were.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from demur.calibration import Level, Rule, exact_alpha
+from demur.calibration import Level, RankGuarantee, Rule, exact_alpha
+from demur.calibration.guarantee import NOWHERE_FEW_ENOUGH
 from demur.errors import InvalidValue
 from demur.evidence.counts import Floats
-from demur.evidence.laws import CountLaw, ErrorLaw, SumLaw
+from demur.evidence.laws import AnswerLaw, CountLaw, ErrorLaw, SumLaw
 from demur.policy.policy import Policy
 
 
@@ -28,7 +30,7 @@ class Outlook:
 
     rule: Rule
     n: int
-    """Audited questions."""
+    """Audited questions; where the promise is about answers, how many of those."""
     unit: str
     counts: Floats
     """P(J = 0), …, P(J = n) of the number J of questions answered wrongly."""
@@ -46,8 +48,17 @@ class Outlook:
     def sentence(self) -> str:
         if not self.rule.feasible:
             return f"Nothing will be answered: {self.rule.too_few}."
+        if self.rule.never_answers and self.rule.among_answers:
+            return f"Nothing will be answered: {NOWHERE_FEW_ENOUGH}"
         share = 100 * self.above_alpha
         often = "fewer than 1" if share < 0.5 else f"about {share:.0f}"
+        if self.rule.among_answers:
+            return (
+                f"Of 100 audits with {self.n} answers {often} would find more than alpha = {self.rule.alpha:g} of "
+                "them wrong though the promise holds: it is about the long run. "
+                f"One is surprising above {self.surprising_above} wrong "
+                f"({self.surprising_above / max(self.n, 1):.1%} of the answers)."
+            )
         return (
             f"Of 100 audits of {self.n} {self.unit}s {often} would find more than alpha = {self.rule.alpha:g} answered "
             "wrongly though the promise holds: it is about the average. "
@@ -61,25 +72,46 @@ class Outlook:
 
 
 def audit_outlook(
-    policy: Policy, n: int | Mapping[int, int], *, alpha: Level | None = None, guarantee: str | None = None
+    policy: Policy,
+    n: int | Mapping[int, int],
+    *,
+    alpha: Level | None = None,
+    guarantee: str | None = None,
+    answered: int | None = None,
 ) -> Outlook:
-    """What to expect of an audit on n new questions, or on so many of each number of paths."""
+    """What to expect of an audit on n new questions, or on so many of each number of paths.
+
+    Of a promise about the answers given, on as many answers as are `answered`, or else as calibration foretells.
+    """
     rule = policy.point(alpha, guarantee)
     sizes = {policy.n_paths: n} if isinstance(n, int) else dict(n)
     fresh = sum(sizes.values())
     if fresh < 1:
         raise InvalidValue(f"an audit needs at least one question, got {n!r}")
+    if isinstance(rule.law, AnswerLaw):
+        return _of_answers(policy, rule, rule.law, fresh, answered)
     limit = policy.law_on(rule, sizes).usual_at_most(fresh)
     return Outlook(rule, fresh, rule.unit, _law(policy, rule, sizes).counts(fresh), limit)
 
 
+def _of_answers(policy: Policy, rule: Rule, law: AnswerLaw, fresh: int, answered: int | None) -> Outlook:
+    """Of a promise about answers: with the errors of calibration and one more, but no more than the promise allows."""
+    right, wrong = rule.answered(policy.strata)
+    given = round(fresh * (right + wrong) / policy.n) if answered is None else answered
+    expected = AnswerLaw(min(law.rate, (1 + wrong) / (1 + right + wrong)))
+    return Outlook(rule, given, "answer", expected.counts(given), law.usual_at_most(given))
+
+
 def _law(policy: Policy, rule: Rule, sizes: Mapping[int, int]) -> CountLaw:
+    guarantee, law = rule.guarantee, rule.law
+    if not (isinstance(guarantee, RankGuarantee) and isinstance(law, ErrorLaw)):
+        return law
     if policy.strata.by_chance or len(policy.sizes) == 1:
-        return _lowered(rule.law, rule.answered(policy.strata)[1])
+        return _lowered(law, rule.answered(policy.strata)[1])
     laws = {size: ErrorLaw(0, 0) for size in sizes}
     for size, evidence in policy.strata.by_size.items():
         if size in sizes and rule.takes(size):
-            laws[size] = _lowered(rule.guarantee.law(evidence.n), evidence.above(rule.threshold_of(size))[1])
+            laws[size] = _lowered(guarantee.law(evidence.n), evidence.above(rule.threshold_of(size))[1])
     return SumLaw(tuple((law, sizes[size]) for size, law in laws.items()))
 
 

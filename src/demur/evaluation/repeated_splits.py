@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from demur.calibration import CLUSTER, QUESTION, Guarantee
+from demur.calibration import CLUSTER, QUESTION, Guarantee, RankGuarantee
+from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, Floats, levels_below
 from demur.evidence.frontier import Frontier
 from demur.evidence.split_law import SplitLaw
@@ -50,7 +51,7 @@ class SplitResult:
     """One cell at one alpha, over all splits."""
 
     cell: str
-    guarantee: Guarantee
+    guarantee: RankGuarantee
     n: int
     n_cal: int
     splits: int
@@ -214,7 +215,7 @@ def evaluate_splits(
     One row of each unit counts, in an order that the order of rows does not decide. Cells of equal size share their
     splits, so that scores are compared on the same questions.
     """
-    guarantees = as_guarantees(alpha, guarantee)
+    guarantees = _ranked(as_guarantees(alpha, guarantee))
     drawn: dict[int, tuple[Rows, Rows]] = {}
     results = []
     for name, cell in cells.items():
@@ -228,8 +229,20 @@ def evaluate_splits(
     return results
 
 
+def _ranked(guarantees: Sequence[Guarantee]) -> list[RankGuarantee]:
+    """The guarantees, each of which must have an exact law over splits."""
+    ranked = [one for one in guarantees if isinstance(one, RankGuarantee)]
+    for one in guarantees:
+        if one not in ranked:
+            raise InvalidValue(
+                f"repeated splits compare with an exact law, which the {one.name} guarantee does not have",
+                "calibrate with it and audit the policy on problems that were kept back",
+            )
+    return ranked
+
+
 def _evaluate(
-    name: str, voted: VotedPools, guarantees: Sequence[Guarantee], calibration: Rows, test: Rows
+    name: str, voted: VotedPools, guarantees: Sequence[RankGuarantee], calibration: Rows, test: Rows
 ) -> list[SplitResult]:
     rows, keys = voted.in_order, voted.votes.key[voted.in_order]
     labels = voted.labelled[rows]

@@ -47,6 +47,25 @@ class CountLaw(ABC):
 
 
 @dataclass(frozen=True)
+class AnswerLaw(CountLaw):
+    """The errors among answers whose share of errors is at most `rate`: `fresh` counts the answers given.
+
+    Binomial at that rate: of all rates that a promise about answers allows, the one with the most errors.
+    """
+
+    rate: float
+    answers: bool = True
+    """False where calibration is too small for anything to be answered."""
+
+    def counts(self, fresh: int) -> Floats:
+        if fresh < 0:
+            raise InvalidValue(f"need fresh >= 0, got {fresh}")
+        j = np.arange(fresh + 1)
+        choose = gammaln(fresh + 1) - gammaln(j + 1) - gammaln(fresh - j + 1)
+        return np.asarray(np.exp(choose + j * math.log(self.rate) + (fresh - j) * math.log1p(-self.rate)))
+
+
+@dataclass(frozen=True)
 class SumLaw(CountLaw):
     """The errors of several thresholds that were calibrated apart, each on new votes of its own."""
 

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from demur.calibration import Level, Rule
+from demur.calibration.guarantee import RankGuarantee
 from demur.errors import InvalidValue
 from demur.evidence.laws import ErrorLaw
 from demur.monitoring.betting import LARGEST_LOG_FACTOR, Stakes, as_count
@@ -121,6 +122,12 @@ def calibrated_level(policy: Policy, rule: Rule, delta: float) -> float:
     """
     if not rule.feasible:
         raise InvalidValue(f"this policy never answers, so that there is no error to audit: {rule.too_few}")
+    if not isinstance(rule.law, ErrorLaw) or not isinstance(rule.guarantee, RankGuarantee):
+        raise InvalidValue(
+            f"the guarantee {rule.guarantee.name} is about the answers given, and this monitors errors among all "
+            "questions",
+            "name another as {guarantee}",
+        )
     if policy.strata.by_chance or len(policy.sizes) == 1:
         level = _upper_point(rule.law, delta)
     else:

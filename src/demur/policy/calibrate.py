@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from demur.calibration import CLUSTER, QUESTION, Guarantee, Level, Marginal, settle_by_size
-from demur.calibration.labelling import refuse_other_than_ranks
+from demur.calibration.labelling import only_ranks
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
 from demur.evidence.strata import Strata
 from demur.policy.policy import Policy
@@ -56,7 +56,7 @@ def calibrate(
     given.labels_so_far if partly_labelled else given.labelled  # noqa: B018
     guarantees = as_guarantees(alpha, guarantee)
     if given.known is not None:
-        refuse_other_than_ranks(guarantees)
+        only_ranks(guarantees)
     if hold_out and given.known is not None:
         raise InvalidValue(
             f"hold_out = {hold_out:g} keeps problems back for an audit, which needs the labels of all of them",
@@ -103,7 +103,7 @@ def as_guarantees(alpha: Alphas | None, guarantee: Guarantees | None) -> list[Gu
         wanted = list(guarantee) if isinstance(guarantee, Sequence) else [guarantee]
         if not all(isinstance(one, Guarantee) for one in wanted):
             raise InvalidValue(
-                f"guarantee must be Marginal, Smoothed or HighProbability objects, got {guarantee!r:.60}"
+                f"guarantee must be Marginal, Smoothed, HighProbability or Selective objects, got {guarantee!r:.60}"
             )
     else:
         levels: list[Any] = [alpha] if isinstance(alpha, str) or not isinstance(alpha, Iterable) else list(alpha)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from demur.calibration.guarantee import Rule
+from demur.calibration.guarantee import NOWHERE_FEW_ENOUGH, Rule
 from demur.evidence.counts import Floats
 from demur.records import Decision, Vote
 from demur.shown.frames import frame_of
@@ -19,6 +19,9 @@ from demur.voting.votes import Votes
 NOT_PROMISED = (
     "This is not a promise about this one question, nor that this share of the given answers is right, "
     "nor about questions of another kind."
+)
+NOT_PROMISED_OF_ANSWERS = (
+    "This is not a promise about this one answer, nor about any few of them, nor about questions of another kind."
 )
 
 
@@ -110,23 +113,29 @@ def decision_on(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen:
     )
 
 
+def without_vote(vote: Vote) -> str | None:
+    """Why there is nothing to be answered, whatever the threshold; None where there is something."""
+    if vote.unscored:
+        return "a path of this pool has no score"
+    if vote.answer is None:
+        return "no path has an answer"
+    return "the paths that have an answer have no weight" if vote.confidence == 0 else None
+
+
 def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int) -> str:
     """What was decided, what is promised and what is not."""
     if not rule.feasible:
         return f"Abstained: {rule.too_few}; until then the policy abstains always."
-    if vote.unscored:
-        return f"Abstained: a path of this pool has no score. {rule.promise}"
-    if vote.answer is None:
-        return f"Abstained: no path has an answer. {rule.promise}"
-    if vote.confidence == 0:
-        return f"Abstained: the paths that have an answer have no weight. {rule.promise}"
+    if rule.among_answers and rule.never_answers:
+        return f"Abstained: {NOWHERE_FEW_ENOUGH} {rule.promise}"
+    if (nothing := without_vote(vote)) is not None:
+        return f"Abstained: {nothing}. {rule.promise}"
     threshold = rule.threshold_of(vote.n_paths)
     if not rule.takes(vote.n_paths):
-        needed = rule.guarantee.n_needed()
         return (
             f"Abstained: this pool has {vote.n_paths} paths, and {seen} calibration pools had as many, where "
-            f"alpha = {rule.alpha:g} needs {needed}; if paths are missing because sampling failed, sample again to "
-            f"draw the rest. {rule.promise}"
+            f"alpha = {rule.alpha:g} needs {rule.needed_per_size}; if paths are missing because sampling "
+            f"failed, sample again to draw the rest. {rule.promise}"
         )
     beyond = "above" if answered else "not above"
     head = "Answered" if answered else "Abstained"
@@ -144,4 +153,5 @@ def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int
             f" The p-value {p_value:.4g} alone would say otherwise: it belongs to the marginal guarantee, "
             f"and this policy holds the {rule.guarantee.name.replace('_', '-')} one."
         )
-    return f"{head}: {compared}.{aside} {rule.promise} {NOT_PROMISED}"
+    not_promised = NOT_PROMISED_OF_ANSWERS if rule.among_answers else NOT_PROMISED
+    return f"{head}: {compared}.{aside} {rule.promise} {not_promised}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from demur.calibration import Forecast, Level, Rule, exact_alpha, forecast
+from demur.calibration import Forecast, Level, RankGuarantee, Rule, exact_alpha, forecast
 from demur.errors import CalibrationLeak, InvalidValue, LabelMismatch, PipelineMismatch, PolicyFileError
 from demur.evidence.counts import Floats
 from demur.evidence.laws import CountLaw, ErrorLaw, SumLaw
@@ -19,6 +19,7 @@ from demur.policy import file
 from demur.policy.decisions import Decisions, decision_on
 from demur.policy.document import PolicyParts, from_document, to_document, upgraded
 from demur.policy.label_notes import label_notes
+from demur.policy.selection import Selection, select
 from demur.policy.signature import Key
 from demur.pools.splits import Texts
 from demur.records import Decision, Problem, question_digest
@@ -200,6 +201,15 @@ class Policy(PolicyParts):
         p_value = self.strata.p_value(votes.key, votes.n_paths)
         return Decisions(votes, rule, rule.answers(votes.key, votes.n_paths), p_value, self.sizes)
 
+    def select(self, votes: Votes | VotedPools, *, fdr: Level) -> Selection:
+        """Answer those votes of a whole batch among which the expected share of wrong ones is at most `fdr`.
+
+        A promise about the answers given, in expectation and for this batch at once: what is answered depends on the
+        other votes of the batch. One vote of each cluster or question counts. Problems that calibrated the policy are
+        refused, as are votes that were made another way.
+        """
+        return select(self, votes, fdr)
+
     def check(self, votes: Votes) -> None:
         """Raise PipelineMismatch, with the differences, unless the votes were made as calibrated.
 
@@ -237,10 +247,11 @@ class Policy(PolicyParts):
 
     def law_on(self, rule: Rule, sizes: Mapping[int, int]) -> CountLaw:
         """The law of a rule's errors on new votes, so many of each size: of each apart where each has to pass apart."""
-        if self.strata.by_chance or len(self.sizes) == 1:
+        guarantee = rule.guarantee
+        if not isinstance(guarantee, RankGuarantee) or self.strata.by_chance or len(self.sizes) == 1:
             return rule.law
         never = ErrorLaw(0, 0)
-        laws = {size: rule.guarantee.law(self.sizes[size]) if rule.takes(size) else never for size in sizes}
+        laws = {size: guarantee.law(self.sizes[size]) if rule.takes(size) else never for size in sizes}
         return SumLaw(tuple((law, sizes[size]) for size, law in laws.items()))
 
     def refuse_seen(self, ids: Sequence[str], questions: Texts | None = None, clusters: Texts | None = None) -> None:
@@ -322,13 +333,15 @@ class Policy(PolicyParts):
         told = ", ".join(f"{size} ({pools})" for size, pools in self.sizes.items())
         if self.strata.by_chance:
             return f"Paths per pool (pools): {told}. They vary by chance in use as here, so one threshold serves all."
-        return f"Paths per pool (pools): {told}. Each size has to pass its own threshold too."
+        alone = all(rule.among_answers for rule in self.points)
+        passed = "Each size has a threshold of its own." if alone else "Each size has to pass its own threshold too."
+        return f"Paths per pool (pools): {told}. {passed}"
 
     def size_warnings(self) -> list[str]:
         """Which sizes are not answered, and why."""
         notes = []
         for rule in self.points:
-            needed, rare = rule.guarantee.n_needed(), [str(size) for size in self.sizes if not rule.takes(size)]
+            needed, rare = rule.needed_per_size, [str(size) for size in self.sizes if not rule.takes(size)]
             if rare and rule.feasible:
                 notes.append(
                     f"pools of {', '.join(rare)} paths are not answered at alpha = {rule.alpha:g}: fewer than {needed} "

@@ -102,6 +102,7 @@ def _points(policy: Policy, test: Strata | None, sizes: Sequence[int]) -> list[d
                 "rare_sizes": [size for size in sizes if not rule.takes(size)],
                 "chosen": chosen,
                 "feasible": rule.feasible,
+                "among_answers": rule.among_answers,
                 "n_needed": guarantee.n_needed(),
                 "promise": rule.promise,
                 "answered": expected.answered,
@@ -129,7 +130,9 @@ def _by_size(rule: Rule, sizes: Sequence[int]) -> dict[str, Any] | None:
 def _observed(test: Strata, rule: Rule, policy: Policy, *, chosen: bool) -> dict[str, Any]:
     right, wrong = rule.answered(test)
     law = policy.law_on(rule, test.sizes)
-    given, p_value = right + wrong, law.upper_tail(wrong, test.n)
+    given = right + wrong
+    judged = rule.judged(given, test.n)
+    p_value = law.upper_tail(wrong, judged)
     return {
         "answered": given / test.n,
         "accuracy": right / given if given else math.nan,
@@ -137,7 +140,7 @@ def _observed(test: Strata, rule: Rule, policy: Policy, *, chosen: bool) -> dict
         "confident_error": wrong / test.n,
         "false_abstention": (test.n_right - right) / test.n,
         # Ties and scarce errors make errors fewer than the law without ties has them: only its upper end says anything.
-        "usual_at_most": law.usual_at_most(test.n) / test.n,
+        "usual_at_most": law.usual_at_most(judged) / test.n,
         "p_value": p_value,
         # A verdict is for alphas chosen beforehand; looking for one by moving the slider would find some by chance.
         "verdict": verdict_of(p_value, len(policy.points)) if chosen else None,

@@ -59,6 +59,10 @@ function promiseSentence(point) {
   }
   const aNew = facts.unit === "cluster" ? "one question of each new cluster" : "new questions";
   const sets = `for all but a share ${point.delta} of calibration sets like the ${facts.n} ${facts.unit}s used`;
+  if (point.among_answers) {
+    const share = `of the answers given to ${aNew} at most ${plainPercent(point.alpha)} are wrong in the long run`;
+    return `At ${atAlpha(point)}, ${sets}, ${share}. ${facts.labels.wrong}`.trim();
+  }
   const promised = point.delta
     ? `${sets}, the rate of wrong answers on ${aNew}`
     : `on ${aNew} like the ${facts.n} it was calibrated on, the chance that ${facts.unit === "cluster" ? "it" : "a question"} is answered wrongly`;
@@ -66,7 +70,8 @@ function promiseSentence(point) {
 }
 function smallPrint(point) {
   const alphas = facts.chosen.map(level).join(", ");
-  const about = "This is about all questions together, not about any one answer.";
+  const whole = point.among_answers ? "the answers given, taken together" : "all questions together";
+  const about = `This is about ${whole}, not about any one answer.`;
   const full = point.feasible ? ` In full: ${point.promise}` : "";
   if (point.chosen)
     return `${about} It holds for an alpha chosen beforehand: the policy was calibrated for ${alphas}.${full}`;
@@ -79,6 +84,8 @@ function accuracySentence(point) {
 }
 function thresholdSentence(point) {
   if (!point.feasible) return `${needs(point)}.`;
+  if (point.among_answers)
+    return "Answers if the confidence is greater. Set by the errors above every threshold at once.";
   const origin =
     point.threshold[0] > 0
       ? `Set by rank ${point.k} among the wrong votes of ${facts.n} ${facts.unit}s.`
@@ -104,7 +111,8 @@ function paintHeader(point) {
   put("big-withheld", percent(point.false_abstention));
   put("big-threshold", thresholdText(point));
   put("sub-accuracy", accuracySentence(point));
-  put("sub-error", `of all questions, expected. Limit: ${plainPercent(point.alpha)}.`);
+  const limit = point.among_answers ? "The promise is about the answers" : `Limit: ${plainPercent(point.alpha)}`;
+  put("sub-error", `of all questions, expected. ${limit}.`);
   put("sub-threshold", thresholdSentence(point));
   if (point.observed) paintObserved(point, point.observed);
 }
@@ -123,7 +131,7 @@ function paintWarnings(point) {
   const warnings = [...facts.warnings];
   if (!point.feasible) {
     warnings.unshift(`${capital(atAlpha(point))} ${needs(point)}.`);
-  } else if (stuck > point.alpha && questions.secondary === null) {
+  } else if (stuck > point.alpha && questions.secondary === null && !point.among_answers) {
     const share = `${percent(stuck)} of all votes are unanimous and wrong`;
     warnings.unshift(`No threshold can answer: ${share}. Break ties by mean score.`);
   } else if (point.answered === 0) {

@@ -1,0 +1,117 @@
+"""Answers to a whole batch at once, few of which are wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from demur.calibration import Level, exact_alpha, settle_by_size
+from demur.calibration.batch import BatchSelection, cut_off
+from demur.errors import CalibrationLeak, InvalidValue
+from demur.policy.decisions import Decisions, without_vote
+from demur.pools.voted_pools import VotedPools
+from demur.records import Decision
+from demur.voting.votes import Votes
+
+if TYPE_CHECKING:
+    from demur.policy.policy import Policy
+
+_SHARED = "this problem shares a cluster or question with another of the batch, and one of each counts"
+
+
+@dataclass(frozen=True, eq=False)
+class Selection(Decisions):
+    """Which votes of a batch are answered; the threshold is that of this batch, and no other's."""
+
+    counted: NDArray[np.bool_]
+    """Votes that were selected from: one of each cluster or question. Others are not answered."""
+
+    @property
+    def fdr(self) -> float:
+        """The expected share of wrong ones among the answers that is not exceeded."""
+        return self.rule.alpha
+
+    @property
+    def cut_off(self) -> float:
+        """The largest p-value that is answered; 0 where nothing is."""
+        return float(self._guarantee.cut_off)
+
+    @property
+    def promise(self) -> str:
+        return self.rule.promise
+
+    def __repr__(self) -> str:
+        return f"Selection({len(self):,} pools, {int(self.answered.sum()):,} answered at fdr {self.fdr:g})"
+
+    def columns(self) -> dict[str, Any]:
+        return super().columns() | ({} if self.counted.all() else {"counted": self.counted})
+
+    def __getitem__(self, row: int) -> Decision:
+        return replace(super().__getitem__(row), explanation=f"{self._why(row)} {self.promise}")
+
+    def notes(self) -> list[str]:
+        again, notes = int((~self.counted).sum()), super().notes()
+        if self._too_few:
+            notes.append(f"{self._too_few}: nothing is answered")
+        if again:
+            notes.append(f"{again} problems share a cluster or question with another of the batch: not answered")
+        return notes
+
+    @property
+    def _too_few(self) -> str:
+        """That no batch could be answered at this level with so few calibration votes; blank where one could."""
+        n, needed = self.rule.n, self.rule.guarantee.n_needed()
+        if n >= needed:
+            return ""
+        return f"{n} calibration {self.rule.unit}s are too few for an fdr of {self.fdr:g}, which needs {needed}"
+
+    @property
+    def _guarantee(self) -> BatchSelection:
+        assert isinstance(self.rule.guarantee, BatchSelection)
+        return self.rule.guarantee
+
+    def _why(self, row: int) -> str:
+        """What decided on this vote."""
+        vote, p_value = self.votes[row], f"{self.p_value[row]:.4g}"
+        if (nothing := without_vote(vote)) is not None:
+            return f"Abstained: {nothing}."
+        if not self.counted[row]:
+            return f"Abstained: {_SHARED}."
+        if self._too_few:
+            return f"Abstained: {self._too_few}."
+        if self.answered[row]:
+            return f"Answered: its p-value {p_value} is at most {self.cut_off:.4g}, the cut-off of this batch."
+        if self.cut_off:
+            return f"Abstained: its p-value {p_value} is above {self.cut_off:.4g}, the cut-off of this batch."
+        return f"Abstained: its p-value is {p_value}, and no vote of this batch has one that is small enough."
+
+
+def select(policy: Policy, votes: Votes | VotedPools, fdr: Level) -> Selection:
+    """Select from votes by their p-values; see `Policy.select`."""
+    level, voted = exact_alpha(fdr, "fdr"), VotedPools.of(votes)
+    if unlabelled := policy.evidence.n_unlabelled:
+        raise InvalidValue(
+            f"{unlabelled} of the {policy.n} votes that calibrated this policy have no label, and a batch needs all",
+            "label the rest",
+        )
+    if not len(voted):
+        raise InvalidValue("a batch needs at least one vote, got none")
+    p_value, votes = policy.p_value(voted.votes), voted.votes
+    if leaked := policy.seen.rows(voted.names, voted.questions, voted.clusters):
+        raise CalibrationLeak(
+            f"{len(leaked)} of {len(voted)} problems calibrated this policy (the first is {voted.names[leaked[0]]!r}), "
+            "and a batch with them is not exchangeable with calibration",
+            "leave them out, or give other problems",
+        )
+    counted = np.zeros(len(votes), dtype=np.bool_)
+    counted[voted.counted] = True
+    # A vote without confidence is never answered, however few the wrong ones are.
+    possible = np.where(votes.confidence > 0, p_value, 1.0)[counted]
+    cut = cut_off(possible, level, policy.n)
+    guarantee = BatchSelection(level, cut, len(possible))  # type: ignore[arg-type]
+    rule = settle_by_size(guarantee, policy.strata, policy.unit, policy.labels.wrong)
+    answered = counted & rule.answers(votes.key, votes.n_paths)
+    return Selection(votes, rule, answered, p_value, policy.sizes, counted)
