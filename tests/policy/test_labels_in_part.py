@@ -22,7 +22,7 @@ def test_a_batch_and_a_selective_promise_need_every_label(votes):
     part = [label if row % 3 else None for row, label in enumerate(right)]
     policy = dm.calibrate(held, part, alpha=0.1, partly_labelled=True)
     new = dm.vote([["a"]] * 20, tie_break=np.linspace(0, 1, 20), ids=[f"new {row}" for row in range(20)])
-    with pytest.raises(InvalidValue, match="100 of the 300 votes .* have no label"):
+    with pytest.raises(InvalidValue, match=r"100 of the 300 votes .* have no label"):
         policy.select(new, fdr=0.1)
     with pytest.raises(InvalidValue, match="selective needs the labels of all votes"):
         dm.calibrate(held, part, guarantee=dm.Selective(0.2, 0.1), partly_labelled=True)
