@@ -92,6 +92,19 @@ def test_the_first_interrupt_asks_to_stop_and_the_second_does_not_ask():
     assert time.monotonic() - started < 10
 
 
+def test_an_interrupt_that_work_was_too_fast_to_see_is_not_lost():
+    """Else what comes behind that work would be begun, though somebody wanted an end."""
+
+    async def ends_as_it_is_asked(stop):
+        signal.raise_signal(signal.SIGINT)  # in another thread: the one that waits is told as soon as it wakes
+        return "done"
+
+    with pytest.raises(KeyboardInterrupt):
+        event_loop.run_stoppable(ends_as_it_is_asked)
+        time.sleep(5)  # where it is told only now
+    assert event_loop.run(double(2)) == 4
+
+
 def test_an_interrupt_cancels_work_that_cannot_be_asked():
     cancelled = threading.Event()
 

@@ -28,31 +28,41 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def run_stoppable(work: Callable[[asyncio.Event], Awaitable[Result]], *, patient: bool = True) -> Result:
-    """Wait for work that can be asked to stop: the first interrupt sets its event, a second one cancels it."""
+    """Wait for work that can be asked to stop: the first interrupt sets its event, a second one cancels it.
+
+    Work that ended before it could see that it was asked has not stopped; then the interrupt is the caller's.
+    """
     if _thread is threading.current_thread():
         raise LoopClosed("synchronous work was started inside demur's own event loop", "await it instead")
 
     stop: asyncio.Event | None = None
+    asked = seen = False
 
     async def main() -> Result:
-        nonlocal stop
+        nonlocal stop, seen
         stop = asyncio.Event()
-        return await work(stop)
+        result = await work(stop)
+        seen = stop.is_set()
+        return result
 
     loop = _running()
     task = asyncio.run_coroutine_threadsafe(main(), loop)
     while True:
         try:
-            return task.result()
+            result = task.result()
+            if asked and not seen:
+                raise KeyboardInterrupt
+            return result
         except concurrent.futures.CancelledError:
             raise LoopClosed(
                 "the event loop was closed while work was under way",
                 "what was saved is safe: run the same work again to go on",
             ) from None
         except KeyboardInterrupt:
-            if not patient or stop is None or stop.is_set():
+            if not patient or stop is None or stop.is_set() or task.done():
                 task.cancel()
                 raise
+            asked = True
             loop.call_soon_threadsafe(stop.set)
 
 
