@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from demur.calibration import forecast
 from demur.errors import InvalidValue, MissingExtra
 from demur.evaluation.audit import PolicyAudit
+from demur.evaluation.outlook import Outlook, audit_outlook
 from demur.evaluation.repeated_splits import Evaluation
 from demur.evidence import Evidence, Frontier, Interval, Separability
 from demur.policy.policy import Policy
@@ -186,19 +186,15 @@ def audit(audited: PolicyAudit | Policy, *, n: int | None = None) -> Any:
     if isinstance(audited, Policy):
         if n is None or n < 1:
             raise InvalidValue(f"say on how many questions the policy is to be audited: n >= 1, got {n}")
-        points: list[tuple[Any, Any, int, int | None]] = [
-            (rule, rule.law, rule.judged(round(n * forecast(audited.strata, rule).answered), n), None)
+        points: list[tuple[Outlook, int | None]] = [
+            (audit_outlook(audited, n, alpha=rule.alpha, guarantee=rule.guarantee.name), None)
             for rule in audited.points
         ]
     else:
-        points = [
-            (at.rule, at.law or at.rule.law, at.rule.judged(round(at.answered * at.n), at.n), at.errors)
-            for at in audited.points
-        ]
-    for rule, law, fresh, errors in points:
-        chances = law.counts(fresh)
-        usual = law.usual_at_most(fresh)
-        most = min(fresh, max(errors or 0, int(np.searchsorted(np.cumsum(chances), 0.9999))) + 1)
+        points = [(point.outlook, point.errors) for point in audited.points]
+    for outlook, errors in points:
+        rule, fresh, chances, usual = outlook.rule, outlook.n, outlook.counts, outlook.surprising_above
+        most = min(fresh, max(errors or 0, usual, int(np.searchsorted(np.cumsum(chances), 0.9999))) + 1)
         rows = [
             {"errors": count, "chance": float(chances[count]), "what": "usual" if count <= usual else "surprising"}
             for count in range(most + 1)

@@ -113,11 +113,12 @@ class Foreign:
     name = "foreign"
 
     def __getattr__(self, name):
-        if name in ("level", "rank"):
+        if name == "rank":
             raise AttributeError(name)
         return getattr(self._plain, name)
 
     alpha = property(lambda self: self._plain.alpha)
+    level = property(lambda self: self._plain.level)
 
 
 for _name in ("settle", "settle_many", "law", "law_over_splits", "n_needed", "parameters", "promise"):

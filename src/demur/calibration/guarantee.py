@@ -49,6 +49,10 @@ class Guarantee(Protocol):
     @property
     def alpha(self) -> float: ...
 
+    @property
+    def level(self) -> Fraction:
+        """Alpha, exactly."""
+
     def settle(self, evidence: Evidence) -> Rule:
         """The rule that keeps the promise, given these labelled votes."""
 

@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from demur.cli import output
+from demur.cli.flag_groups import with_flags
 from demur.errors import DemurError, InfeasibleWarning
 from demur.version import __version__
 
@@ -40,7 +41,7 @@ _MAKING = (
 )
 _USING = ("decide", "ask", "answers", "runs", "importing", "exporting", "models", "doctor", "simulate")
 for verb in (import_module(f"demur.cli.{name}") for name in (*_MAKING, *_USING)):
-    app.command(verb.NAME, help=verb.HELP)(verb.run)
+    app.command(verb.NAME, help=verb.HELP)(with_flags(verb.run))
 _LONGEST_ERROR = 2000
 
 

@@ -10,20 +10,16 @@ import typer
 import demur
 from demur.cli import output
 from demur.cli.options import (
-    Correct,
-    GoldContainment,
-    GoldTolerance,
     GuaranteeName,
     Json,
     KeyFile,
-    LabelVerdicts,
+    LabelFlags,
     MaybePolicyFile,
     OneAlpha,
     Partial,
     RunName,
     Task,
     argument,
-    label_rule,
     load_policy,
     vote_by_policy,
 )
@@ -61,10 +57,7 @@ def run(
     ] = None,
     alpha: OneAlpha = None,
     guarantee: GuaranteeName = None,
-    correct: Correct = None,
-    gold_tolerance: GoldTolerance = None,
-    gold_containment: GoldContainment = False,
-    label_verdicts: LabelVerdicts = None,
+    labels: LabelFlags = LabelFlags(),
     task: Task = None,
     run_name: RunName = None,
     partial: Partial = False,
@@ -75,8 +68,7 @@ def run(
     if answered is not None and (of is None or answered > of):
         raise InvalidValue("--answered goes with --errors and --of: so many of the questions asked were answered")
     if errors is not None and of is not None:
-        labelled = correct or gold_tolerance or gold_containment or label_verdicts
-        if policy is not None or labelled or run_name is not None:
+        if policy is not None or labels != LabelFlags() or run_name is not None:
             raise InvalidValue("with --errors and --of, name the policy alone: demur audit POLICY --errors 13 --of 500")
         facts = _check(load_policy(file, key_file), errors, of, answered, alpha, guarantee)
     elif policy is None:
@@ -87,8 +79,7 @@ def run(
         )
     else:
         loaded = load_policy(policy, key_file)
-        rule = label_rule(correct, gold_tolerance, gold_containment, label_verdicts)
-        voted = vote_by_policy(file, run_name, loaded, labelled=True, correct=rule, partial=partial, task=task)
+        voted = vote_by_policy(file, run_name, loaded, labelled=True, correct=labels.rule(), partial=partial, task=task)
         audit = demur.audit_policy(loaded, voted)
         facts = _audit(loaded, audit)
     if json:

@@ -44,22 +44,8 @@ def run(
     delta: options.Delta = None,
     smoothed: options.Smoothed = False,
     selective: options.Selective = False,
-    score: options.Score = None,
-    normaliser: options.Normaliser = None,
-    weight: options.Weight = None,
-    tie_break: options.TieBreak = None,
-    answer_field: options.AnswerField = None,
-    missing: options.Missing = None,
-    relation: options.Relation = None,
-    task: options.Task = None,
-    labels: options.LabelSet = None,
-    drop_unscored: options.DropUnscored = False,
-    fill_unscored: options.FillUnscored = None,
-    fitted_on: options.FittedOn = None,
-    correct: options.Correct = None,
-    gold_tolerance: options.GoldTolerance = None,
-    gold_containment: options.GoldContainment = False,
-    label_verdicts: options.LabelVerdicts = None,
+    flags: options.VoteFlags = options.VoteFlags(),
+    labels: options.LabelFlags = options.LabelFlags(),
     label_file: options.LabelFile = None,
     partly_labelled: options.PartlyLabelled = False,
     run_name: options.RunName = None,
@@ -78,21 +64,7 @@ def run(
         raise InvalidValue("--key-file signs the policy that -o writes; name it")
     key = None if key_file is None else demur.read_key(key_file)  # before the work, not behind it
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed, selective=selective)
-    flags = options.VoteFlags(
-        score,
-        normaliser,
-        weight,
-        tie_break,
-        answer_field,
-        missing,
-        relation,
-        drop_unscored,
-        fill_unscored,
-        fitted_on,
-        task,
-        labels,
-    )
-    rule = options.label_rule(correct, gold_tolerance, gold_containment, label_verdicts)
+    rule = labels.rule()
     if label_file is not None and (partly_labelled or not rule.is_plain):
         raise InvalidValue("--label-file holds the labels; leave the other options about labels out")
     wanted = {"labelled": label_file is None, "partly_labelled": partly_labelled}

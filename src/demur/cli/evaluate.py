@@ -34,22 +34,8 @@ def run(
     alpha: options.Alpha = None,
     delta: options.Delta = None,
     smoothed: options.Smoothed = False,
-    score: options.Score = None,
-    normaliser: options.Normaliser = None,
-    weight: options.Weight = None,
-    tie_break: options.TieBreak = None,
-    answer_field: options.AnswerField = None,
-    missing: options.Missing = None,
-    relation: options.Relation = None,
-    task: options.Task = None,
-    labels: options.LabelSet = None,
-    drop_unscored: options.DropUnscored = False,
-    fill_unscored: options.FillUnscored = None,
-    fitted_on: options.FittedOn = None,
-    correct: options.Correct = None,
-    gold_tolerance: options.GoldTolerance = None,
-    gold_containment: options.GoldContainment = False,
-    label_verdicts: options.LabelVerdicts = None,
+    flags: options.VoteFlags = options.VoteFlags(),
+    labels: options.LabelFlags = options.LabelFlags(),
     run_name: options.RunName = None,
     partial: options.Partial = False,
     config: options.Config = None,
@@ -63,21 +49,7 @@ def run(
 ) -> None:
     if policy is not None:
         raise InvalidValue("`evaluate --policy` is `audit` now: demur audit POOLS --policy POLICY")
-    flags = options.VoteFlags(
-        score,
-        normaliser,
-        weight,
-        tie_break,
-        answer_field,
-        missing,
-        relation,
-        drop_unscored,
-        fill_unscored,
-        fitted_on,
-        task,
-        labels,
-    )
-    rule = options.label_rule(correct, gold_tolerance, gold_containment, label_verdicts)
+    rule = labels.rule()
     source, voted = flags.vote(file, run_name, config, rule, partial=partial)
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed)
     evaluation = demur.evaluate(voted, guarantee=guarantees, n_cal=n_cal, splits=splits, seed=seed or 0)

@@ -88,7 +88,7 @@ def run(
 
     if out.is_file() and Path(file).is_file() and out.samefile(file):
         raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
-    rule = options.label_rule(None, gold_tolerance, gold_containment)
+    rule = options.LabelFlags(None, gold_tolerance, gold_containment).rule()
     fields = demur.FieldChoice(
         answer_field or "answer",
         missing=tuple(missing or ()),

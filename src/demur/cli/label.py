@@ -52,18 +52,7 @@ def run(
     alpha: options.Alpha = None,
     delta: options.Delta = None,
     smoothed: options.Smoothed = False,
-    score: options.Score = None,
-    normaliser: options.Normaliser = None,
-    weight: options.Weight = None,
-    tie_break: options.TieBreak = None,
-    answer_field: options.AnswerField = None,
-    missing: options.Missing = None,
-    relation: options.Relation = None,
-    task: options.Task = None,
-    labels: options.LabelSet = None,
-    drop_unscored: options.DropUnscored = False,
-    fill_unscored: options.FillUnscored = None,
-    fitted_on: options.FittedOn = None,
+    flags: options.VoteFlags = options.VoteFlags(),
     run_name: options.RunName = None,
     partial: options.Partial = False,
     config: options.Config = None,
@@ -85,14 +74,8 @@ def run(
     if out.is_file() and Path(file).is_file() and out.samefile(file):
         raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
     asked = options.guarantees_of(alpha, delta, smoothed, seed)
-    given: dict[str, Any] = {"score": score, "normaliser": normaliser, "weight": weight, "tie_break": tie_break}
-    given |= {"answer_field": answer_field, "missing": missing, "relation": relation}
-    given |= {"drop_unscored": drop_unscored, "fill_unscored": fill_unscored, "fitted_on": fitted_on}
-    given |= {"task": task, "labels": labels}
     asks = out_sheet is None and in_sheet is None and not json
-    source, voted = options.VoteFlags(**given).vote(
-        file, run_name, config, demur.LabelRule(), texts=asks, partial=partial, labelled=False
-    )
+    source, voted = flags.vote(file, run_name, config, demur.LabelRule(), texts=asks, partial=partial, labelled=False)
     voted.refuse_fitted()
     voted.refuse_without_jitter()
     with LabelFile(out) as labelling:
@@ -114,7 +97,7 @@ def run(
         output.emit(facts)
         return
     where = {"run": run_name, "config": config, "partial": partial, "sizes_by_chance": sizes_by_chance}
-    _show(facts, _next(file, out, {**given, **where}))
+    _show(facts, _next(file, out, {**vars(flags), **where}))
 
 
 class _Work:

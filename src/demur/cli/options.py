@@ -24,6 +24,7 @@ from demur.cli.completion import (
     among,
     score_names,
 )
+from demur.cli.flag_groups import flags_given
 from demur.cli.output import mention as mention
 from demur.cli.output import say_in_the_end
 from demur.errors import InvalidValue
@@ -150,18 +151,18 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 class VoteFlags:
     """How votes are to be made, as far as flags say."""
 
-    score: str | None
-    normaliser: str | None
-    weight: str | None
-    tie_break: str | None
-    answer_field: str | None
-    missing: list[str] | None
-    relation: str | None
-    drop_unscored: bool = False
-    fill_unscored: float | None = None
-    fitted_on: Path | None = None
-    task: str | None = None
-    labels: str | None = None
+    score: Score = None
+    normaliser: Normaliser = None
+    weight: Weight = None
+    tie_break: TieBreak = None
+    answer_field: AnswerField = None
+    missing: Missing = None
+    relation: Relation = None
+    task: Task = None
+    labels: LabelSet = None
+    drop_unscored: DropUnscored = False
+    fill_unscored: FillUnscored = None
+    fitted_on: FittedOn = None
 
     def fields(self, score: str | None) -> demur.FieldChoice:
         if self.drop_unscored and self.fill_unscored is not None:
@@ -203,6 +204,22 @@ class VoteFlags:
         return source, voted
 
 
+@dataclass(frozen=True)
+class LabelFlags:
+    """What counts as right, as far as flags say."""
+
+    correct: Correct = None
+    gold_tolerance: GoldTolerance = None
+    gold_containment: GoldContainment = False
+    label_verdicts: LabelVerdicts = None
+
+    def rule(self) -> demur.LabelRule:
+        """The rule, its verdicts read."""
+        file = self.label_verdicts
+        judged = None if file is None else demur.read_verdicts(file, labelling=True)
+        return demur.LabelRule(self.correct, self.gold_tolerance, self.gold_containment, verdicts=judged)
+
+
 def label_names(labels: str | None) -> tuple[str, ...]:
     """The names that a flag lists; raises where they are none."""
     if labels is None:
@@ -210,14 +227,6 @@ def label_names(labels: str | None) -> tuple[str, ...]:
     names = tuple(name.strip() for name in labels.split(","))
     demur.answers.Asked.of(labels=names)
     return names
-
-
-def label_rule(
-    correct: str | None, tolerance: Any = None, containment: bool = False, verdicts: Path | None = None
-) -> demur.LabelRule:
-    """What counts as right, as far as flags say."""
-    judged = None if verdicts is None else demur.read_verdicts(verdicts, labelling=True)
-    return demur.LabelRule(correct, tolerance, containment, verdicts=judged)
 
 
 def read_ids(file: Path) -> list[str]:
@@ -241,8 +250,7 @@ def load_policy(file: Path | str, key_file: Path | None) -> demur.Policy:
 
 def refuse_beside_policy(**flags: object) -> None:
     """Raise if flags say how votes are made, where a policy says it."""
-    given = [f"--{name.replace('_', '-')}" for name, value in flags.items() if value is not None and value is not False]
-    if given:
+    if given := flags_given(**flags):
         raise InvalidValue(f"{', '.join(given)} and --policy exclude each other: the policy says how votes are made")
 
 

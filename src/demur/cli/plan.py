@@ -9,6 +9,7 @@ import typer
 
 import demur
 from demur.cli import options, output
+from demur.cli.flag_groups import flags_given
 from demur.cli.plot import plot_yields
 from demur.cli.sampling_options import Paths
 from demur.errors import InvalidValue
@@ -44,22 +45,8 @@ def run(
     accuracy: Annotated[float | None, options.option("--accuracy", "P", "A guess: the share of votes right.")] = None,
     separation: options.Separation = 0.7,
     paths: Paths = None,
-    score: options.Score = None,
-    normaliser: options.Normaliser = None,
-    weight: options.Weight = None,
-    tie_break: options.TieBreak = None,
-    answer_field: options.AnswerField = None,
-    missing: options.Missing = None,
-    relation: options.Relation = None,
-    task: options.Task = None,
-    labels: options.LabelSet = None,
-    drop_unscored: options.DropUnscored = False,
-    fill_unscored: options.FillUnscored = None,
-    fitted_on: options.FittedOn = None,
-    correct: options.Correct = None,
-    gold_tolerance: options.GoldTolerance = None,
-    gold_containment: options.GoldContainment = False,
-    label_verdicts: options.LabelVerdicts = None,
+    flags: options.VoteFlags = options.VoteFlags(),
+    labels: options.LabelFlags = options.LabelFlags(),
     run_name: options.RunName = None,
     partial: options.Partial = False,
     config: options.Config = None,
@@ -69,26 +56,12 @@ def run(
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed)
     if delta is not None or smoothed:  # what the usual promise would bring stands beside it
         guarantees = [*options.guarantees_of(alpha, None, False, seed), *guarantees]
-    flags = options.VoteFlags(
-        score,
-        normaliser,
-        weight,
-        tie_break,
-        answer_field,
-        missing,
-        relation,
-        drop_unscored,
-        fill_unscored,
-        fitted_on,
-        task,
-        labels,
-    )
     how: dict[str, Any] = {"guarantee": guarantees, "n": n or None, "seed": seed or 0}
     made: dict[str, Any] = {}
     if file is None:
-        about_labels = {"correct": correct, "gold_tolerance": gold_tolerance, "gold_containment": gold_containment}
-        about_runs = {"label_verdicts": label_verdicts, "run": run_name, "partial": partial, "config": config}
-        _refuse_without_pools(**vars(flags), **about_labels, **about_runs)
+        about_runs = {"run": run_name, "partial": partial, "config": config}
+        if given := flags_given(**vars(flags), **vars(labels), **about_runs):
+            raise InvalidValue(f"{', '.join(given)}: said of pools, and none are given; name them: demur plan POOLS …")
         if paths is not None and accuracy is None:
             raise InvalidValue(f"--paths {paths} is about a guess; give --accuracy too")
         n_paths = _PATHS if paths is None else paths
@@ -96,9 +69,9 @@ def run(
         made = {} if accuracy is None else {"accuracy": accuracy, "separation": separation, "paths": n_paths}
     else:
         if accuracy is not None or paths is not None:
-            given = "--accuracy" if accuracy is not None else "--paths"
-            raise InvalidValue(f"{given} is a guess, and {file} is a pilot that tells; leave one out")
-        rule = options.label_rule(correct, gold_tolerance, gold_containment, label_verdicts)
+            guessed = "--accuracy" if accuracy is not None else "--paths"
+            raise InvalidValue(f"{guessed} is a guess, and {file} is a pilot that tells; leave one out")
+        rule = labels.rule()
         source, voted = flags.vote(file, run_name, config, rule, partial=partial)
         planned = demur.plan(voted, **how)
         made = {"left_out": source.left_out, "pipeline": voted.votes.description.document(), "labels": rule.describe()}
@@ -106,12 +79,6 @@ def run(
         output.emit({**planned.document(), **made})
     else:
         _show(planned, made)
-
-
-def _refuse_without_pools(**flags: object) -> None:
-    given = [f"--{name.replace('_', '-')}" for name, value in flags.items() if value is not None and value is not False]
-    if given:
-        raise InvalidValue(f"{', '.join(given)}: said of pools, and none are given; name them: demur plan POOLS …")
 
 
 def _promise(row: dict[str, Any]) -> str:

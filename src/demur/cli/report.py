@@ -34,22 +34,8 @@ def run(
     key_file: options.KeyFile = None,
     alpha: options.Alpha = None,
     delta: options.Delta = None,
-    score: options.Score = None,
-    normaliser: options.Normaliser = None,
-    weight: options.Weight = None,
-    tie_break: options.TieBreak = None,
-    answer_field: options.AnswerField = None,
-    missing: options.Missing = None,
-    relation: options.Relation = None,
-    task: options.Task = None,
-    labels: options.LabelSet = None,
-    drop_unscored: options.DropUnscored = False,
-    fill_unscored: options.FillUnscored = None,
-    fitted_on: options.FittedOn = None,
-    correct: options.Correct = None,
-    gold_tolerance: options.GoldTolerance = None,
-    gold_containment: options.GoldContainment = False,
-    label_verdicts: options.LabelVerdicts = None,
+    flags: options.VoteFlags = options.VoteFlags(),
+    labels: options.LabelFlags = options.LabelFlags(),
     run_name: options.RunName = None,
     partial: options.Partial = False,
     config: options.Config = None,
@@ -67,20 +53,17 @@ def run(
     replacing.refuse_overwriting(out, file, policy, key_file, by=replacing.PAGE)
     if key_file is not None and policy is None:
         raise InvalidValue("--key-file checks a policy; name it with --policy")
-    rule = options.label_rule(correct, gold_tolerance, gold_containment, label_verdicts)
+    rule = labels.rule()
     if policy is not None:
-        how = {"alpha": alpha, "delta": delta, "score": score, "normaliser": normaliser, "weight": weight}
-        read = {"answer_field": answer_field, "missing": missing, "relation": relation, "labels": labels}
-        unscored = {"drop_unscored": drop_unscored, "fill_unscored": fill_unscored, "fitted_on": fitted_on}
-        options.refuse_beside_policy(**how, tie_break=tie_break, **read, **unscored, seed=seed)
-        if task is not None:
-            demur.tasks.chosen(task)
-        source = demur.read_pools(file, run_name, texts=texts, partial=partial, say=options.mention).of_task(task)
+        options.refuse_beside_policy(alpha=alpha, delta=delta, **{**vars(flags), "task": None}, seed=seed)
+        if flags.task is not None:
+            demur.tasks.chosen(flags.task)
+        source = demur.read_pools(file, run_name, texts=texts, partial=partial, say=options.mention).of_task(flags.task)
         loaded = options.load_policy(policy, key_file)
         n, with_gold = len(source.pools), len(labelled_rows(source.pools))
-        if loaded.labels.people and correct is None:  # gold may say otherwise than they did
+        if loaded.labels.people and labels.correct is None:  # gold may say otherwise than they did
             source, with_gold = replace(source, pools=without_gold(source.pools)), 0
-        labelled = correct is not None or with_gold == n
+        labelled = labels.correct is not None or with_gold == n
         if with_gold and not labelled:
             options.mention(
                 f"note: {n - with_gold} of {n} problems have no gold, so nothing is said of what happened; leave them "
@@ -90,8 +73,6 @@ def run(
         loaded.check(voted.votes)
         options.tell_comparison(voted)
     else:
-        kept = (drop_unscored, fill_unscored, fitted_on, task, labels)
-        flags = options.VoteFlags(score, normaliser, weight, tie_break, answer_field, missing, relation, *kept)
         source, voted = flags.vote(file, run_name, config, rule, texts=texts, partial=partial)
         guarantees = options.guarantees_of(alpha, delta, False, seed)
         loaded = demur.calibrate(voted, guarantee=guarantees, hold_out=hold_out, seed=seed or 0)

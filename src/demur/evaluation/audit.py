@@ -12,7 +12,7 @@ most binomial at alpha, unless calibration was one of the share delta in which t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,8 +56,6 @@ class Consistency:
     """P(at least so many errors) if the promise holds."""
     consistent: bool
     verdict: str
-    law: CountLaw | None = field(default=None, kw_only=True, repr=False, compare=False)
-    """The law of the errors, if the promise holds."""
 
     @staticmethod
     def of(
@@ -93,7 +91,7 @@ class Consistency:
         counted = f"{judged} answers" if rule.among_answers else f"{n} {unit or rule.unit}s"
         verdict = _verdict(rule, counted, errors / max(judged, 1), errors, p_value, consistent=consistent)
         limits = limit / n, (low / n, high / n)
-        return Consistency(rule, n, errors, errors / n, *limits, p_value, consistent, verdict, law=law)
+        return Consistency(rule, n, errors, errors / n, *limits, p_value, consistent, verdict)
 
     def document(self) -> dict[str, Any]:
         """As plain values."""

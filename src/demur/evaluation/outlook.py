@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from demur.calibration import Level, RankGuarantee, Rule, exact_alpha
+from demur.calibration import Level, RankGuarantee, Rule
 from demur.calibration.guarantee import NOWHERE_FEW_ENOUGH
 from demur.errors import InvalidValue
 from demur.evidence.counts import Floats
@@ -40,8 +40,7 @@ class Outlook:
     @property
     def above_alpha(self) -> float:
         """The share of such audits that find more than alpha answered wrongly, though the promise holds."""
-        level = getattr(self.rule.guarantee, "level", None) or exact_alpha(self.rule.alpha)
-        allowed = math.floor(level * self.n)  # the largest count whose rate does not exceed alpha
+        allowed = math.floor(self.rule.guarantee.level * self.n)  # the largest count whose rate does not exceed alpha
         return min(1.0, float(self.counts[allowed + 1 :].sum()))
 
     @property

@@ -185,7 +185,7 @@ def plan(
     if delta is not None:
         if alpha is None:
             raise InvalidValue(f"delta = {delta} goes with alpha", "give {alpha}, or HighProbability as {guarantee}")
-        guarantees += [HighProbability(one.level, delta) for one in guarantees]  # type: ignore[attr-defined]
+        guarantees += [HighProbability(one.level, delta) for one in guarantees]  # type: ignore[arg-type]
     guarantees.sort(key=lambda one: (one.alpha, not isinstance(one, Marginal)))
     sizes = None if n is None else [n] if isinstance(n, int) else list(n)
     for size in sizes or ():
