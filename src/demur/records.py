@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any
 
 from demur.shown.html import MOST_ROWS, html_of, shown
@@ -139,6 +140,21 @@ class Vote:
     """A path has no score, so that the pool casts no vote."""
 
 
+class Other(Enum):
+    """What an answer set holds beside answers where the paths cannot cover."""
+
+    OTHER = "OTHER"
+    """Every answer that no path gave."""
+
+    def __repr__(self) -> str:
+        return self.name
+
+    __str__ = __repr__
+
+
+OTHER = Other.OTHER
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What a policy says about one pool."""
@@ -161,6 +177,9 @@ class Decision:
     secondary: float | None = None
     id: str | None = None
     n_paths: int = 0
+    answer_set: tuple[Any, ...] | None = None
+    """On abstaining, answers among which a right one is with the probability that the policy's answer sets promise, the
+    most likely first, and OTHER behind them where the paths cannot cover; None where nothing is promised."""
 
     @property
     def without_answer(self) -> int:
@@ -191,4 +210,5 @@ class Decision:
             answer=None if self.answer is None else spelling[self.answer],
             support={spelling[key]: paths for key, paths in self.support.items()},
             shares={spelling[key]: share for key, share in self.shares.items()},
+            answer_set=self.answer_set and tuple(key if key is OTHER else spelling[key] for key in self.answer_set),
         )

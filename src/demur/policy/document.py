@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from demur.calibration import CLUSTER, GUARANTEES, QUESTION, Rule, settle_by_size
+from demur.calibration.answer_sets import AnswerSets, SetEvidence, SetRule, is_place
+from demur.calibration.guarantee import stored as stored_level
 from demur.calibration.guarantee import without_infinity
 from demur.descriptions import Description
 from demur.evidence.counts import Evidence
@@ -52,6 +56,8 @@ class PolicyParts:
     """Pools that were left out of calibration because a path of theirs has no score."""
     labels: LabelRule = field(default_factory=LabelRule)
     """What counted as right."""
+    sets: tuple[SetRule, ...] = ()
+    """One for each point, where the policy gives answer sets on abstaining."""
 
     @property
     def evidence(self) -> Evidence:
@@ -77,6 +83,7 @@ def to_document(parts: PolicyParts) -> Document:
         "sizes_by_chance": parts.strata.by_chance,
         "unscored": parts.unscored,
         **({} if parts.labels.is_plain else {"labels": parts.labels.describe()}),
+        **({} if not parts.sets else {"answer_sets": _set_document(parts.sets)}),
         "pipeline": parts.description.document(),
         "fingerprint": parts.description.fingerprint,
         "calibration": {**{name: sorted(getattr(seen, name)) for name in _SEEN}, "hold_out": seen.hold_out},
@@ -119,7 +126,8 @@ def from_document(document: Document) -> PolicyParts:
         raise ValueError(f"hold_out must be a share, got {hold_out!r}")
     ids, questions, clusters = (frozenset(_strings(calibration, name)) for name in _SEEN)
     seen = Seen(ids, questions, clusters, hold_out)
-    return PolicyParts(points, evidence, recipe, description, seen, unit, every, unscored, labels)
+    sets = _sets(document["answer_sets"], points, by_chance=by_chance) if "answer_sets" in document else ()
+    return PolicyParts(points, evidence, recipe, description, seen, unit, every, unscored, labels, sets)
 
 
 def upgraded(document: Document) -> Document:
@@ -192,6 +200,52 @@ def _point(stored: Any, evidence: Strata, unit: str, labels: LabelRule) -> Rule:
     if rule.document() != stored:
         raise ValueError(f"the threshold of alpha = {rule.alpha:g} does not follow from its evidence")
     return rule
+
+
+def _set_document(sets: tuple[SetRule, ...]) -> Document:
+    first = sets[0]
+    points = [rule.document() for rule in sets]
+    return {"alpha": stored_level(first.level), "questions": first.questions, "points": points}
+
+
+def _sets(stored: Any, points: Sequence[Rule], *, by_chance: bool) -> tuple[SetRule, ...]:
+    if not isinstance(stored, dict):
+        raise ValueError(f"`answer_sets` must be an object, got {stored!r:.60}")
+    alpha, questions, parts = stored.get("alpha"), stored.get("questions"), _typed(stored, "points", list)
+    if not _is_count(questions) or len(parts) != len(points):
+        raise ValueError("`answer_sets` needs how many questions were kept for them, and an entry per operating point")
+    if alpha is None or not (_is_number(alpha) or _is_fraction(alpha)):
+        raise ValueError(f"the alpha of `answer_sets` must be a number, got {alpha!r:.60}")
+    level, paired = AnswerSets(alpha).level, zip(parts, points, strict=True)
+    return tuple(_set_rule(part, level, int(questions or 0), rule.unit, by_chance) for part, rule in paired)
+
+
+def _set_rule(stored: Any, level: Fraction, questions: int, unit: str, by_chance: bool) -> SetRule:
+    parts = stored if isinstance(stored, dict) else {}
+    sizes = [int(size) for size in parts if size.isascii() and size.isdigit() and len(size) < 9]
+    lowest, highest = (0, 0) if by_chance else (1, _MOST_PATHS)
+    ascending = isinstance(stored, dict) and list(parts) == [str(size) for size in sorted(set(sizes))]
+    if not ascending or not all(lowest <= size <= highest for size in sizes):
+        raise ValueError(f"answer sets must be given by number of paths, ascending, got {stored!r:.60}")
+    rule = SetRule(level, {size: _set_evidence(parts[str(size)]) for size in sizes}, questions, unit, by_chance)
+    if rule.document() != stored or rule.n > questions:
+        raise ValueError("the cut of its answer sets does not follow from its evidence")
+    return rule
+
+
+def _set_evidence(stored: Any) -> SetEvidence:
+    rows = stored.get("places") if isinstance(stored, dict) else None
+    if not isinstance(rows, list) or not rows:
+        raise ValueError(f"answer sets need the places of right answers, got {stored!r:.60}")
+    for row in rows:
+        if not (isinstance(row, list) and len(row) == 2 and _is_number(row[0]) and is_place(row[0])):
+            raise ValueError(f"each row of its answer sets must hold a place and a count, got {row!r:.60}")
+        if not _is_count(row[1]) or not row[1]:
+            raise ValueError(f"counts of its answer sets must be whole numbers > 0, got {row!r:.60}")
+    levels = [float(row[0]) for row in rows]
+    if any(low >= high for low, high in pairwise(levels)):
+        raise ValueError("the rows of its answer sets must hold each place once and in order")
+    return SetEvidence(np.array(levels, dtype=np.float64), np.array([row[1] for row in rows], dtype=np.int64))
 
 
 def _typed(document: Document, name: str, kind: type) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from demur.calibration import Forecast, Level, RankGuarantee, Rule, exact_alpha, forecast
+from demur.calibration.answer_sets import SetRule
 from demur.errors import CalibrationLeak, InvalidValue, LabelMismatch, PipelineMismatch, PolicyFileError
 from demur.evidence.counts import Floats
 from demur.evidence.laws import CountLaw, ErrorLaw, SumLaw
@@ -125,6 +126,10 @@ class Policy(PolicyParts):
             raise InvalidValue(f"this policy holds several guarantees for {asked}: {known}", "name one as {guarantee}")
         return left[0]
 
+    def sets_of(self, rule: Rule) -> SetRule | None:
+        """Which answers to offer where one of its rules abstains; None where the policy has no answer sets."""
+        return self.sets[self.points.index(rule)] if self.sets else None
+
     def decide(
         self,
         answers: Any,
@@ -174,7 +179,8 @@ class Policy(PolicyParts):
             raise PipelineMismatch([f"n_paths is {self.told_sizes} in the policy, {size} in this pool"])
         key = (vote.confidence,) if vote.secondary is None else (vote.confidence, vote.secondary)
         p_value, answered = self.strata.p_value_of(key, size), key > rule.threshold_of(size)
-        decision = decision_on(vote, rule, p_value, answered=answered, seen=self.sizes.get(size, 0))
+        seen, sets = self.sizes.get(size, 0), self.sets_of(rule)
+        decision = decision_on(vote, rule, p_value, answered=answered, seen=seen, sets=sets)
         if isinstance(self.recipe.tie_break, Jitter) and asked is None and id is None:
             return replace(decision, explanation=f"{decision.explanation} {_NO_JITTER}")
         return decision
@@ -199,14 +205,16 @@ class Policy(PolicyParts):
         rule = self.point(alpha, guarantee)
         self.check(votes)
         p_value = self.strata.p_value(votes.key, votes.n_paths)
-        return Decisions(votes, rule, rule.answers(votes.key, votes.n_paths), p_value, self.sizes)
+        answered = rule.answers(votes.key, votes.n_paths)
+        return Decisions(votes, rule, answered, p_value, self.sizes, sets=self.sets_of(rule))
 
     def select(self, votes: Votes | VotedPools, *, fdr: Level) -> Selection:
         """Answer those votes of a whole batch among which the expected share of wrong ones is at most `fdr`.
 
         A promise about the answers given, in expectation and for this batch at once: what is answered depends on the
         other votes of the batch. One vote of each cluster or question counts. Problems that calibrated the policy are
-        refused, as are votes that were made another way.
+        refused, as are votes that were made another way. It gives no answer sets: those are calibrated on what the
+        policy itself abstains from.
         """
         return select(self, votes, fdr)
 
@@ -309,6 +317,8 @@ class Policy(PolicyParts):
                 every = forecast(self.every_question, rule)
                 questions = f"of all {self.every_question.n} questions in these clusters"
                 lines.append(f"  {questions}, {_show(every.confident_error)} are answered wrongly")
+            if self.sets:
+                lines.append(f"  on abstaining: {self.set_note(rule)}")
         ties = (self.tie_note(rule) for rule in self.points)
         lines += [note for note in (*ties, self.size_note(), *self.size_warnings()) if note]
         return "\n".join(lines)
@@ -325,6 +335,15 @@ class Policy(PolicyParts):
             f"Ties leave {_show(unspent)} of the {_show(rule.alpha)} that alpha = {rule.alpha:g} allows unspent: "
             f"{shared}, and are answered together or not at all; a tie-break would tell them apart."
         )
+
+    def set_note(self, rule: Rule) -> str:
+        """What is promised of answer sets where a rule abstains, in words; blank where the policy has none."""
+        sets = self.sets_of(rule)
+        if sets is None:
+            return ""
+        sizes = [0] if self.strata.by_chance else sorted(set(sets.by_size) & set(self.sizes)) or [self.n_paths]
+        notes = [note for size in sizes for note in (sets.promise(size), sets.remark(size)) if note]
+        return " ".join(dict.fromkeys(notes))
 
     def size_note(self) -> str:
         """How many pools have how many paths, in words; blank where all have as many."""

@@ -37,6 +37,7 @@ from demur.voting.normalisers import Normaliser
 from demur.voting.one_pool import count, in_order
 from demur.voting.recipe import Recipe, where
 from demur.voting.rows import ScoreRows, pad
+from demur.voting.standings import Standings, standings
 from demur.voting.tie_breaks import Column, Jitter, MeanScore, Sources, TieBreak, sources_of
 from demur.voting.weights import Exponential, Uniform, Weight
 
@@ -149,6 +150,14 @@ class Votes:
     def support(self) -> list[dict[Any, int]]:
         """How many paths gave each answer, for every pool; the winner first."""
         return [self._count(row)[0]["support"] for row in range(len(self))]
+
+    def answers_of(self, rows: NDArray[np.intp]) -> CodedAnswers:
+        """The answers of some pools."""
+        return self._answers.take(rows)
+
+    def standings(self, rows: NDArray[np.intp]) -> Standings:
+        """How answers stand to the winner in some pools."""
+        return standings(self.answers_of(rows), taken(self._scores, rows), self.recipe)
 
     @cached_property
     def key(self) -> Floats:
