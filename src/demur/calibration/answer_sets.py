@@ -224,9 +224,9 @@ class SetRule:
         if not abstained:
             return ""
         if not sets:
-            return f"None of the {abstained} abstained from has an answer set."
+            return f"none of the {abstained} questions abstained from has an answer set."
         without = [len(held) for held in sets if OTHER not in held]
-        told = f"{len(sets)} of {abstained} abstained from have an answer set"
+        told = f"{len(sets)} of {abstained} questions abstained from have an answer set"
         size = f"{np.mean(without):.1f} answers on average" if without else ""
         if len(without) == len(sets):
             return f"{told}, of {size}."

@@ -8,7 +8,7 @@ import typer
 
 import demur
 from demur.cli import output
-from demur.cli.decide import decision_line
+from demur.cli.decide import decision_line, told_set
 from demur.cli.options import (
     Config,
     GuaranteeName,
@@ -134,7 +134,9 @@ def show(line: dict[str, Any]) -> None:
     if votes and line["without_answer"]:
         votes.append(f"no answer by {line['without_answer']}")
     output.say(f"  {reason} (alpha {line['alpha']:g}, p-value {line['p_value']:.3f})")
-    if line["threshold"] >= 1:
+    if line.get("answer_set") is not None:
+        output.say(f"  answer set: {told_set(line, 30)}")
+    if line["threshold"] >= 1 or line.get("answer_set") is not None:
         output.say(f"  {line['explanation']}")
     output.say(f"  {', '.join(votes) or f'none of {all_paths} paths gave an answer'}")
 

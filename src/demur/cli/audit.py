@@ -163,7 +163,27 @@ def _show_audit(facts: dict[str, Any], audit: demur.PolicyAudit) -> None:
         plot_outlook(point.outlook, point.errors)
     plot_frontier(facts["frontier"], [(p["alpha"], p["answered"], p["selective_accuracy"]) for p in points])
     output.say(*(point["verdict"] for point in points))
+    _show_sets(points)
     for point in points:
         if point["of_rare_size"] and point["feasible"]:
             rare = f"{point['of_rare_size']} pools have a number of paths that too few calibration pools have"
             output.warn([f"{rare} for alpha = {point['alpha']:g}: not answered"])
+
+
+def _show_sets(points: list[dict[str, Any]]) -> None:
+    """What became of answer sets, where there are some."""
+    rows = [{"at": point["alpha"], **point["answer_sets"]} for point in points if "answer_sets" in point]
+    if not rows:
+        return
+    columns: output.Columns = {
+        "alpha": lambda row: f"{row['at']:g}",
+        "abstained, with a set": lambda row: str(row["n"]),
+        "hold what is right": lambda row: output.percent(row["coverage"]),
+        "miss": lambda row: str(row["missed"]),
+        "usual, at most (95 %)": lambda row: str(row["usual_at_most"]),
+        "answers per set": lambda row: output.number(row["mean_size"]),
+        "with OTHER": lambda row: str(row["with_other"]),
+        "p-value": lambda row: output.number(row["p_value"]),
+    }
+    output.table_of(f"Answer sets at alpha {rows[0]['alpha']:g}", rows, columns)
+    output.say(*(row["verdict"] for row in rows))

@@ -14,7 +14,7 @@ HELP = """Answer or abstain on every problem of a file, by a policy.
 
 Reads answers and scores as the policy was calibrated; gold, if the file has any, is not looked at. With `--fdr` the
 file is one batch: of the answers given to it, the expected share that is wrong is at most that, whatever the policy
-promises for single questions.
+promises for single questions. Where the policy has answer sets, a question that is abstained from comes with one.
 
 Examples:
 
@@ -24,6 +24,8 @@ Examples:
 """
 
 _SHOWN = 20
+_ANSWERS = 6
+"""Answers of a set that are shown."""
 
 
 def run(
@@ -58,6 +60,11 @@ def run(
         how |= {} if selected is None else {"fdr": selected.fdr, "cut_off": selected.cut_off}
         how |= {"by_size": {size: list(rule.threshold_of(size)) for size in loaded.sizes}} if rule.by_size else {}
         counts = {"problems": len(lines), "n_answered": n_answered, "answered": n_answered / len(lines)}
+        how |= (
+            {}
+            if decided.sets is None
+            else {"answer_sets": {"alpha": decided.sets.alpha, "note": loaded.set_note(rule)}}
+        )
         counts |= {"of_rare_size": int(decided.of_rare_size.sum()), "unscored": int(decided.unscored.sum())}
         output.emit({**how, "promise": rule.promise, **counts, "decisions": lines})
         return
@@ -73,6 +80,7 @@ def run(
     columns: output.Columns = {
         "problem": lambda line: output.visible(line["id"], 80),
         "answer": lambda line: output.DASH if line["answer"] is None else output.visible(line["answer"]),
+        **({} if decided.sets is None else {"or one of": _set}),
         "confidence": lambda line: f"{line['confidence']:.4f}",
         **secondary,
         "p-value": lambda line: f"{line['p_value']:.4f}",
@@ -83,6 +91,8 @@ def run(
         output.say(f"… and {len(lines) - _SHOWN} more" + ("" if out is not None else "; -o FILE writes them all"))
     share = output.percent(n_answered / len(lines))
     output.say(f"Answered {n_answered} of {len(lines)} ({share}), abstained on the rest.", rule.promise)
+    if decided.sets is not None and n_answered < len(lines):
+        output.say(*dict.fromkeys([decided.set_note(), loaded.set_note(rule)]))
     output.warn(decided.notes())
     output.wrote(out)
 
@@ -93,6 +103,17 @@ def _votes(line: dict[str, Any]) -> str:
     votes = [f"{output.visible(key, 20)} ×{paths}" for key, paths in shown]
     votes += [f"others ×{sum(paths for _, paths in hidden)}"] if hidden else []
     return ", ".join([*votes, *([f"no answer ×{line['without_answer']}"] if line["without_answer"] else [])])
+
+
+def _set(line: dict[str, Any]) -> str:
+    return output.DASH if line.get("answer_set") is None else told_set(line, 20)
+
+
+def told_set(line: dict[str, Any], width: int) -> str:
+    """The answers of a set, and OTHER where it holds that; a few of them where there are many."""
+    answers = [output.visible(answer, width) for answer in line["answer_set"]]
+    some = answers if len(answers) <= _ANSWERS else [*answers[:_ANSWERS], f"{len(answers) - _ANSWERS} more"]
+    return " · ".join([*some, *(["OTHER"] if line["or_other"] else [])]) or "none of the paths' answers"
 
 
 def decision_line(decision: demur.Decision) -> dict[str, Any]:
@@ -108,5 +129,12 @@ def decision_line(decision: demur.Decision) -> dict[str, Any]:
         "without_answer": decision.without_answer,
         "shares": dict(decision.shares),
         **({} if decision.secondary is None else {"secondary": decision.secondary}),
+        **({} if decision.answer_set is None else _set_fields(decision.answer_set)),
         "explanation": decision.explanation,
     }
+
+
+def _set_fields(held: tuple[Any, ...]) -> dict[str, Any]:
+    """An answer set as a line of a file holds it: an answer may be spelled OTHER too."""
+    other = demur.OTHER in held
+    return {"answer_set": [answer for answer in held if answer is not demur.OTHER], "or_other": other}

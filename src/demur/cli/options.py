@@ -128,6 +128,10 @@ _SMOOTHED = "Spend alpha exactly, with one random draw of the rank (fresh, or fr
 Smoothed = Annotated[bool, typer.Option("--smoothed", help=_SMOOTHED)]
 _SELECTIVE = "Promise alpha of the answers given, rather than of all questions; needs --delta."
 Selective = Annotated[bool, typer.Option("--selective", help=_SELECTIVE)]
+_SETS = "On abstaining, offer answers that hold no right one with at most this probability."
+AnswerSetAlpha = Annotated[Any, option("--answer-sets", "A", _SETS, parser=level)]
+_SET_SHARE = "Share of the problems that calibrates answer sets, and no threshold.  [default: 0.3]"
+SetShare = Annotated[float | None, typer.Option("--set-share", metavar="SHARE", help=_SET_SHARE)]
 _POLICY = "A file that `calibrate` wrote."
 PolicyFile = Annotated[Path, option("--policy", "POLICY", _POLICY)]
 MaybePolicyFile = Annotated[Path | None, option("--policy", "POLICY", _POLICY)]
@@ -305,6 +309,15 @@ def tie_breaks(score: str | None, tie_break: str | None) -> str:
 
 def _needs_facts(fields: demur.FieldChoice) -> bool:
     return fields.answer_field != "answer" or "." in (fields.score or "")
+
+
+def answer_sets_of(alpha: Any, share: float | None) -> demur.AnswerSets | None:
+    """The answer sets that the flags ask for."""
+    if alpha is None and share is not None:
+        raise InvalidValue("--set-share goes with --answer-sets: the share of problems that calibrates them")
+    if alpha is None:
+        return None
+    return demur.AnswerSets(alpha) if share is None else demur.AnswerSets(alpha, share)
 
 
 def guarantees_of(
