@@ -93,7 +93,7 @@ def right_places(voted: VotedPools, rows: NDArray[np.intp]) -> Floats:
     if not len(rows):
         return np.empty(0)
     stand = voted.votes.standings(rows)
-    best = np.where(voted.right_paths(rows), stand.nearness, -1.0).max(axis=1)
+    best = np.where(voted.right_paths(rows, stand.answers), stand.nearness, -1.0).max(axis=1)
     return np.asarray(np.where(best >= 0, best, stand.novelty - _AFTER))
 
 

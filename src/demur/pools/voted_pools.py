@@ -24,7 +24,7 @@ from demur.records import is_nothing, question_digest
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of_columns
 from demur.voting.baselines import best_of_m, oracle, single_path
-from demur.voting.codes import taken
+from demur.voting.codes import CodedAnswers, taken
 from demur.voting.guards import refuse_mask
 from demur.voting.score_health import ScoreHealth
 from demur.voting.tie_breaks import NO_JITTER, Column, Jitter, MeanScore
@@ -254,13 +254,13 @@ class VotedPools:
         by_rule = self.labels is not None and self.table is not None and not self.labels.rule.people
         return self.known is None and (by_rule or self.accepted is not None)
 
-    def right_paths(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether the answer of each path is right, for some rows (their number × most paths)."""
+    def right_paths(self, rows: Rows, answers: CodedAnswers) -> NDArray[np.bool_]:
+        """Which entries of the table of answers of some rows are right, where right answers are known."""
         if self.accepted is not None:
-            return self.accepted.take(rows).among(self.votes.answers_of(rows))
-        if self.labels is None or self.table is None:
-            raise InvalidValue("which answers of a pool are right is not known here", "give {gold}")
-        right = np.zeros((len(rows), int(self.votes.n_paths.max(initial=1))), dtype=np.bool_)
+            return self.accepted.take(rows).among(answers)
+        assert self.labels is not None
+        assert self.table is not None
+        right = np.zeros(answers.codes.shape, dtype=np.bool_)
         for place, row in enumerate(rows.tolist()):
             pool = self.table.answers[row]
             right[place, : len(pool)] = [self.labels.is_right(row, key) for key in pool]

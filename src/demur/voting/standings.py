@@ -29,6 +29,7 @@ NOT_FIRST = -1.0
 class Standings:
     """Those of many pools."""
 
+    answers: CodedAnswers
     nearness: Floats
     """n × most paths: r(y) at the first path that gives the answer y, and NOT_FIRST at all others."""
     novelty: Floats
@@ -50,7 +51,7 @@ def standings(table: CodedAnswers, scores: Floats | None, recipe: Recipe) -> Sta
         nearness[rows, :width] = np.where(is_first, np.round(shares, CONFIDENCE_DECIMALS), NOT_FIRST).T
         new = np.where((codes < 0) | (is_first & (paths == 1)), whole, 0.0).sum(axis=0)
         novelty[rows] = np.round(new / whole.sum(axis=0), CONFIDENCE_DECIMALS)
-    return Standings(nearness, novelty)
+    return Standings(table, nearness, novelty)
 
 
 def standings_in(vote: Vote) -> tuple[dict[Any, float], float]:

@@ -151,13 +151,9 @@ class Votes:
         """How many paths gave each answer, for every pool; the winner first."""
         return [self._count(row)[0]["support"] for row in range(len(self))]
 
-    def answers_of(self, rows: NDArray[np.intp]) -> CodedAnswers:
-        """The answers of some pools."""
-        return self._answers.take(rows)
-
     def standings(self, rows: NDArray[np.intp]) -> Standings:
         """How answers stand to the winner in some pools."""
-        return standings(self.answers_of(rows), taken(self._scores, rows), self.recipe)
+        return standings(self._answers.take(rows), taken(self._scores, rows), self.recipe)
 
     @cached_property
     def key(self) -> Floats:
