@@ -31,7 +31,6 @@ from demur.calibration.guarantee import CLUSTER, QUESTION, Rule, exact_alpha, sh
 from demur.errors import InvalidValue
 from demur.evidence.counts import Counts, Floats
 from demur.evidence.laws import ErrorLaw
-from demur.evidence.strata import rows_by_size
 from demur.pools.voted_pools import VotedPools
 from demur.records import OTHER, Vote
 from demur.voting.standings import standings_in
@@ -64,8 +63,13 @@ class AnswerSets:
                 f"the share of questions that calibrate answer sets must lie strictly between 0 and 1, got {share!r}"
             )
 
-    def refuse_unknown(self, voted: VotedPools) -> None:
-        """Raise unless labels say of every answer of a pool whether it is right."""
+    def refuse_others(self, voted: VotedPools) -> None:
+        """Raise unless labels say of every answer of a pool whether it is right, and questions count alike."""
+        if voted.votes.importance is not None:
+            raise InvalidValue(
+                "answer sets cover questions like those that calibrate them, and these have weights for others",
+                "leave {answer_sets} out, or the weights",
+            )
         if not voted.knows_right_answers:
             raise InvalidValue(
                 "answer sets need to know which answer is right where the vote's is wrong, and these labels say at "
@@ -76,10 +80,10 @@ class AnswerSets:
     def settle(self, voted: VotedPools, rule: Rule, *, by_chance: bool) -> SetRule:
         """The sets for what a rule abstains from, by questions that set no threshold; one of each unit counts."""
         votes, rows = voted.votes, voted.counted
-        rows = rows[~rule.answers(votes.key[rows], votes.n_paths[rows])]
+        rows = rows[~rule.answers(votes.cases.take(rows))]
         places = right_places(voted, rows)
         sizes = np.full(len(rows), _ALL_SIZES) if by_chance else votes.n_paths[rows]
-        parts = {size: SetEvidence.of(places[part]) for size, part in rows_by_size(sizes).items()}
+        parts = {size: SetEvidence.of(places[sizes == size]) for size in np.unique(sizes).tolist()}
         return SetRule(self.level, parts, len(voted.counted), rule.unit, by_chance)
 
 
@@ -176,9 +180,9 @@ class SetRule:
     def covers(self, places: Floats, n_paths: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Whether sets hold what is right; `places` are those of `right_places`."""
         covered = np.zeros(len(places), dtype=np.bool_)
-        for size, rows in rows_by_size(n_paths).items():
-            cut = self.cut_of(size)
-            covered[rows] = False if cut is None else places[rows] >= cut
+        for size in np.unique(n_paths).tolist():
+            if (cut := self.cut_of(size)) is not None:
+                covered |= (n_paths == size) & (places >= cut)
         return covered
 
     def of(self, vote: Vote) -> tuple[Any, ...] | None:

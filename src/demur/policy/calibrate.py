@@ -20,6 +20,7 @@ from demur.pools.label_rule import LabelRule
 from demur.pools.splits import Texts
 from demur.pools.voted_pools import VotedPools
 from demur.records import is_nothing
+from demur.voting.problems import Problems
 from demur.voting.votes import Votes
 
 Alphas = Level | Sequence[Level]
@@ -76,9 +77,9 @@ def calibrate(
     if answer_sets is not None:
         voted, for_sets = _without_those_for_sets(every_vote, answer_sets, seed)
     unit, every = QUESTION, None
-    evidence = Strata.of(*voted.counted_keys, by_chance=sizes_by_chance)
+    evidence = Strata.of(*voted.counted_cases, by_chance=sizes_by_chance)
     if voted.clustered:
-        unit, every = CLUSTER, Strata.of(*voted.keys_of(voted.distinct), by_chance=sizes_by_chance)
+        unit, every = CLUSTER, Strata.of(*voted.cases_of(voted.distinct), by_chance=sizes_by_chance)
     labels = LabelRule() if given.labels is None else given.labels.rule
     points = tuple(settle_by_size(one, evidence, unit, labels.wrong) for one in guarantees)
     for rule in points:
@@ -86,8 +87,8 @@ def calibrate(
             if strict:
                 raise InsufficientCalibration(rule.too_few)
             warnings.warn(rule.too_few + "; the policy abstains always", InfeasibleWarning, stacklevel=2)
-    known = given.votes.fitted_on.union(given.votes.ids or ())
-    seen = Seen.of(known, given.questions, given.clusters, hold_out or None)
+    calibrated = Problems.of(given.votes.ids or (), given.questions, given.clusters)
+    seen = Seen.by(calibrated | given.votes.fitted_on, hold_out or None)
     recipe, upstream, unscored = voted.votes.recipe, voted.votes.upstream, len(given) - len(every_vote)
     sets: tuple[SetRule, ...] = ()
     if answer_sets is not None and for_sets is not None:
@@ -99,7 +100,7 @@ def _without_those_for_sets(voted: VotedPools, wanted: AnswerSets, seed: int) ->
     """The votes that set thresholds, and those that calibrate answer sets."""
     if not isinstance(wanted, AnswerSets):
         raise InvalidValue(f"answer_sets must be an AnswerSets object, got {wanted!r:.60}")
-    wanted.refuse_unknown(voted)
+    wanted.refuse_others(voted)
     parts = voted.split(hold_out=wanted.share, seed=seed)
     if not len(parts.test) or not len(parts.calibration):
         raise InvalidValue(

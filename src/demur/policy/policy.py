@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from demur.calibration import Forecast, Level, RankGuarantee, Rule, exact_alpha, forecast
-from demur.calibration.answer_sets import SetRule
 from demur.errors import CalibrationLeak, InvalidValue, LabelMismatch, PipelineMismatch, PolicyFileError
 from demur.evidence.counts import Floats
 from demur.evidence.laws import CountLaw, ErrorLaw, SumLaw
@@ -21,13 +20,14 @@ from demur.policy.decisions import Decisions, decision_on
 from demur.policy.document import PolicyParts, from_document, to_document, upgraded
 from demur.policy.label_notes import label_notes
 from demur.policy.selection import Selection, select
+from demur.policy.set_notes import set_note
 from demur.policy.signature import Key
 from demur.pools.splits import Texts
 from demur.records import Decision, Problem, question_digest
 from demur.shown.frames import frame_of
 from demur.shown.html import html_of_columns
+from demur.voting.key import Beside
 from demur.voting.one_pool import vote_one
-from demur.voting.tie_breaks import Jitter
 from demur.voting.votes import Votes
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _MUCH_UNSPENT = 0.1
 """The share of alpha from which on it is said that ties leave it unspent."""
+_NOTHING_TO_DRAW_FROM = "jitter is drawn from questions or ids, and these votes have none: give either when voting"
 _NO_JITTER = "It has no jitter, for neither its question nor an id is known, and comes last among its equals."
 
 
@@ -126,10 +127,6 @@ class Policy(PolicyParts):
             raise InvalidValue(f"this policy holds several guarantees for {asked}: {known}", "name one as {guarantee}")
         return left[0]
 
-    def sets_of(self, rule: Rule) -> SetRule | None:
-        """Which answers to offer where one of its rules abstains; None where the policy has no answer sets."""
-        return self.sets[self.points.index(rule)] if self.sets else None
-
     def decide(
         self,
         answers: Any,
@@ -138,17 +135,20 @@ class Policy(PolicyParts):
         alpha: Level | None = None,
         guarantee: str | None = None,
         tie_break: float | None = None,
+        columns: Mapping[str, Sequence[float | None]] | None = None,
         id: str | None = None,  # noqa: A002 - the record's own word
         question: str | Problem | None = None,
     ) -> Decision:
         """Vote on one pool the way the policy was calibrated, and answer or abstain.
+
+        `columns` holds other numbers of the paths by name, where its key looks at some.
 
         Jitter is drawn from the question, or where none is given from the id, which must be the problem's own. Where
         the policy comes from a file or a run, answers are read and compared as they were there: as they are written,
         and by the task that a `Problem` names, if there were several.
         """
         known: dict[str, Any] = {"alpha": alpha, "guarantee": guarantee, "tie_break": tie_break}
-        known |= {"id": id, "question": question}
+        known |= {"columns": columns, "id": id, "question": question}
         if "relation" not in self.upstream.answers:
             return self.decide_keys(answers, scores, **known)
         from demur.pools.fields import FieldChoice  # arrays do without what reads and compares answers
@@ -164,6 +164,7 @@ class Policy(PolicyParts):
         alpha: Level | None = None,
         guarantee: str | None = None,
         tie_break: float | None = None,
+        columns: Mapping[str, Sequence[float | None]] | None = None,
         id: str | None = None,  # noqa: A002
         question: str | Problem | None = None,
     ) -> Decision:
@@ -173,15 +174,16 @@ class Policy(PolicyParts):
             raise PipelineMismatch(["vote.answers is 'keys' in the policy, 'codes' here"])
         asked = question.digest if isinstance(question, Problem) else question_digest(question)
         recipe, unscored = self.recipe.for_pools(tie_break), self.upstream.score.get("unscored")
-        vote = vote_one(recipe, answers, scores, id=id, question=asked, unscored=unscored)
+        text = question.question if isinstance(question, Problem) else question
+        beside = Beside({name: [column] for name, column in (columns or {}).items()}, asked=[text])
+        vote = vote_one(recipe, answers, scores, id=id, question=asked, unscored=unscored, beside=beside)
         size = vote.n_paths
         if not self.strata.knows(size):
             raise PipelineMismatch([f"n_paths is {self.told_sizes} in the policy, {size} in this pool"])
-        key = (vote.confidence,) if vote.secondary is None else (vote.confidence, vote.secondary)
-        p_value, answered = self.strata.p_value_of(key, size), key > rule.threshold_of(size)
-        seen, sets = self.sizes.get(size, 0), self.sets_of(rule)
-        decision = decision_on(vote, rule, p_value, answered=answered, seen=seen, sets=sets)
-        if isinstance(self.recipe.tie_break, Jitter) and asked is None and id is None:
+        p_value, answered = self.strata.p_value_of(vote.key, size), vote.key > rule.threshold_of(size)
+        seen, names, sets = self.sizes.get(size, 0), self.recipe.names, self.sets_of(rule)
+        decision = decision_on(vote, rule, p_value, answered=answered, seen=seen, names=names, sets=sets)
+        if self.recipe.jitter is not None and asked is None and id is None:
             return replace(decision, explanation=f"{decision.explanation} {_NO_JITTER}")
         return decision
 
@@ -204,9 +206,8 @@ class Policy(PolicyParts):
         """Answer or abstain on many votes at once; refuses votes that were made another way."""
         rule = self.point(alpha, guarantee)
         self.check(votes)
-        p_value = self.strata.p_value(votes.key, votes.n_paths)
-        answered = rule.answers(votes.key, votes.n_paths)
-        return Decisions(votes, rule, answered, p_value, self.sizes, sets=self.sets_of(rule))
+        p_value = rule.p_value(self.strata, votes.cases)
+        return Decisions(votes, rule, rule.answers(votes.cases), p_value, self.sizes, sets=self.sets_of(rule))
 
     def select(self, votes: Votes | VotedPools, *, fdr: Level) -> Selection:
         """Answer those votes of a whole batch among which the expected share of wrong ones is at most `fdr`.
@@ -227,6 +228,8 @@ class Policy(PolicyParts):
         differences = []
         if votes.recipe is not self.recipe or votes.upstream is not self.upstream:
             differences = self.description.differences(votes.description)
+            if self.recipe.jitter is not None and votes.ids is None and votes.questions is None:
+                differences.append(_NOTHING_TO_DRAW_FROM)
         if len(votes) and not self.strata.knows(votes.n_paths).any():
             name = "pool 0" if votes.ids is None else f"pool {votes.ids[0]!r}"
             differences.append(f"n_paths is {self.told_sizes} in the policy, {int(votes.n_paths[0])} in {name}")
@@ -242,7 +245,7 @@ class Policy(PolicyParts):
     def p_value(self, votes: Votes) -> Floats:
         """The conformal p-value of each vote: answered at a marginal alpha exactly when p ≤ alpha."""
         self.check(votes)
-        return self.strata.p_value(votes.key, votes.n_paths)
+        return self.strata.p_value(votes.cases)
 
     def forecast(self, alpha: Level | None = None, guarantee: str | None = None) -> Forecast:
         """What to expect at an alpha, from calibration data alone."""
@@ -318,7 +321,7 @@ class Policy(PolicyParts):
                 questions = f"of all {self.every_question.n} questions in these clusters"
                 lines.append(f"  {questions}, {_show(every.confident_error)} are answered wrongly")
             if self.sets:
-                lines.append(f"  on abstaining: {self.set_note(rule)}")
+                lines.append(f"  on abstaining: {set_note(self, rule)}")
         ties = (self.tie_note(rule) for rule in self.points)
         lines += [note for note in (*ties, self.size_note(), *self.size_warnings()) if note]
         return "\n".join(lines)
@@ -335,15 +338,6 @@ class Policy(PolicyParts):
             f"Ties leave {_show(unspent)} of the {_show(rule.alpha)} that alpha = {rule.alpha:g} allows unspent: "
             f"{shared}, and are answered together or not at all; a tie-break would tell them apart."
         )
-
-    def set_note(self, rule: Rule) -> str:
-        """What is promised of answer sets where a rule abstains, in words; blank where the policy has none."""
-        sets = self.sets_of(rule)
-        if sets is None:
-            return ""
-        sizes = [0] if self.strata.by_chance else sorted(set(sets.by_size) & set(self.sizes)) or [self.n_paths]
-        notes = [note for size in sizes for note in (sets.promise(size), sets.remark(size)) if note]
-        return " ".join(dict.fromkeys(notes))
 
     def size_note(self) -> str:
         """How many pools have how many paths, in words; blank where all have as many."""

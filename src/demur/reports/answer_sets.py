@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from demur.policy.policy import Policy
+from demur.policy.set_notes import set_note
 from demur.records import OTHER
 from demur.voting.votes import Votes
 
@@ -23,5 +24,5 @@ def set_facts(policy: Policy, votes: Votes) -> list[dict[str, Any]]:
             for held in decided.answer_sets
         ]
         named = {"alpha": rule.alpha, "guarantee": rule.guarantee.name}
-        facts.append({**named, "note": policy.set_note(rule), "sizes": decided.set_note(), "sets": sets})
+        facts.append({**named, "note": set_note(policy, rule), "sizes": decided.set_note(), "sets": sets})
     return facts
