@@ -23,7 +23,7 @@ function decisionSentence(row) {
     why = `confidence ${fixed(confidence, 4)} ties with the threshold, and ${compared}`;
   }
   const scope = point.guarantee === "marginal" ? "" : " (it decides only for marginal promises)";
-  const part = questions.calibrated[row] ? " This question helped to set the threshold." : "";
+  const part = questions.calibrated[row] ? " This question helped to calibrate the policy." : "";
   const head = `${capital(decisionOf(row))} at ${atAlpha(point)}`;
   return `${head}: ${why}. p-value ${chance(questions.p_value[row])}${scope}.${part}`;
 }
