@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from answer_set_results import answer_set_part
 from selective_rules import RULES, compare_rules
 
 from demur.calibration import Marginal
@@ -241,13 +242,28 @@ _HOW_GOOD = (
 )
 
 
+def jittered(folder: Path, recorded: Recorded) -> VotedPools:
+    """The majority vote on one file, ties broken at random."""
+    source = PoolSource(read_pools(folder / f"{recorded.file}.jsonl.gz"))
+    fields = FieldChoice(recorded.answer_field, missing=recorded.missing, task=recorded.task)
+    return vote_pools(source, fields, source.recipe(tie_break="jitter:0"))
+
+
+def answer_sets(folder: Path) -> list[str]:
+    """The part of the page about answer sets: twice as many questions calibrate as elsewhere, or 70 % of a file."""
+    cells = []
+    for recorded in FILES:
+        voted = jittered(folder, recorded)
+        n = min(2 * (recorded.n_cal or STUDY.n_cal), int(0.7 * len(voted.counted)))
+        cells.append((f"{recorded.dataset} / {recorded.model}", voted, n))
+    return answer_set_part(cells)
+
+
 def labels_needed(folder: Path, sets: int = 100) -> Table:
     """How many of n votes are labelled until the threshold is that of full labels: from the top, and from below."""
     rows: list[list[Value]] = []
     for recorded in FILES:
-        source = PoolSource(read_pools(folder / f"{recorded.file}.jsonl.gz"))
-        fields = FieldChoice(recorded.answer_field, missing=recorded.missing, task=recorded.task)
-        voted = vote_pools(source, fields, source.recipe(tie_break="jitter:0"))
+        voted = jittered(folder, recorded)
         n, rng = recorded.n_cal or STUDY.n_cal, np.random.default_rng(0)
         drawn = [voted.take(rng.choice(voted.counted, n, replace=False)) for _ in range(sets)]
         row: list[Value] = [f"{recorded.dataset} / {recorded.model}", n]
@@ -296,7 +312,7 @@ def into_page(page: Path, name: str, table: Table) -> None:
     page.write_text(f"{before}<!-- {name} -->\n{body}\n<!-- end -->{after}", encoding="utf-8")
 
 
-def page(results: Sequence[CellResult]) -> str:
+def page(results: Sequence[CellResult], folder: Path) -> str:
     tables = {table.name: table for table in tables_of(results, STUDY)}
     odd, count = inconsistent(results), comparisons(results)
     held = (
@@ -330,6 +346,7 @@ def page(results: Sequence[CellResult]) -> str:
         "majority vote at the same yields. The promise holds for each of them: a bad score abstains more.", "",
         separating(results).markdown(),
         *few_wrong_part([(result.cell, result.cell.description.n_cal or STUDY.n_cal) for result in results]),
+        *answer_sets(folder),
         "## The price of small n", "",
         prices(results), "",
         tables["ablation-n-cal"].markdown(),
@@ -348,7 +365,7 @@ def main() -> None:
         print(f"{recorded.file} …", file=sys.stderr, flush=True)
         results.append(cell_of(Path(sys.argv[1]), recorded))
     target = Path(__file__).with_name("results.md")
-    target.write_text(page(results), encoding="utf-8")
+    target.write_text(page(results, Path(sys.argv[1])), encoding="utf-8")
     best = how_good([r for r in results if "answers only" not in r.name], fewest=200)
     into_page(Path(__file__).parents[1] / "README.md", "how good", best)
     into_page(Path(__file__).with_name("labelling.md"), "labels needed", labels_needed(Path(sys.argv[1])))

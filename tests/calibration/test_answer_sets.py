@@ -24,9 +24,9 @@ PATHS = 6
 def literal_places(pool, accepted):
     """The places of all answers of a pool and of OTHER, in fractions, and that of what is right."""
     counts = Counter(answer for answer in pool if answer is not None)
-    top = max(counts.values(), default=1)
+    top, answered = max(counts.values(), default=1), sum(counts.values())
     novelty = Fraction(sum(n for n in counts.values() if n == 1) + sum(a is None for a in pool), len(pool))
-    places = {answer: Fraction(n, top) for answer, n in counts.items()}
+    places = {answer: Fraction(n * n, top * answered) if n < top else Fraction(1) for answer, n in counts.items()}
     right = [places[answer] for answer in places if answer in accepted]
     return places, novelty - 2, max(right, default=novelty - 2)
 
@@ -71,16 +71,17 @@ def test_a_set_is_what_its_definition_says_ties_and_missing_answers_included(see
 
 def test_a_case_by_hand():
     """Nine questions are just enough for alpha 0.1: the set reaches down to the lowest of them."""
-    places = np.array([1.0, 1.0, 1.0, 0.5, 1.0, 0.75, 1.0, 0.25, 1.0])
+    places = np.array([1.0, 1.0, 1.0, 0.5, 1.0, 0.75, 1.0, 0.1, 1.0])
     sets = SetRule(Fraction(1, 10), {8: SetEvidence.of(places)}, 20)
     assert sets.needed == 9
-    assert sets.cut_of(8) == 0.25
+    assert sets.cut_of(8) == 0.1
     assert sets.law_of(8) == ErrorLaw(1, 9)
     tied = dm.vote([["x"] * 4 + ["y"] * 2 + ["z", None], ["x"] * 5 + ["y", "z", "z"]])
-    assert [sets.of(vote) for vote in tied] == [("x", "y", "z"), ("x", "z")]  # 1, 1/2, 1/4; and 1, 2/5, 1/5
+    # y has 2/4 of the winner's votes and 2/7 of all, z 1/4 and 1/7; then z has 2/5 and 2/8, which is the cut.
+    assert [sets.of(vote) for vote in tied] == [("x", "y"), ("x", "z")]
     assert sets.of(dm.vote([["x"] * 8])[0]) == ("x",)
     assert sets.of(dm.vote([[None] * 8])[0]) == ()
-    assert sets.covers(np.array([0.25, 0.2, -1.5]), np.array([8, 8, 8])).tolist() == [True, False, False]
+    assert sets.covers(np.array([0.1, 0.09, -1.5]), np.array([8, 8, 8])).tolist() == [True, False, False]
 
 
 def test_one_question_fewer_promises_nothing_and_says_how_many_are_needed():

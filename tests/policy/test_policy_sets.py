@@ -152,7 +152,7 @@ def test_pools_of_which_some_have_no_gold_do_not_calibrate_sets():
 def test_several_right_answers_are_covered_by_any_of_them():
     """Every pool has x four times, y three times and z once; where both y and z are right, y counts."""
     pools = [list("xxxxyyyz")] * 60
-    for gold, cut in ((["y", "z"], 0.75), (["z"], 0.25), ([["z", "q"]] * 60, 0.25)):
+    for gold, cut in ((["y", "z"], 9 / 32), (["z"], 1 / 32), ([["z", "q"]] * 60, 1 / 32)):
         accepted = gold if len(gold) == 60 else [gold] * 60
         given = dm.VotedPools.of(dm.vote(pools), gold=accepted)
         assert dm.calibrate(given, alpha=0.1, answer_sets=WANTED).sets[0].cut_of(8) == cut

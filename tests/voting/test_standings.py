@@ -32,7 +32,7 @@ def test_one_pool_stands_as_it_does_within_a_table(weight, ragged):
 def test_codes_stand_as_keys_do():
     codes = np.array([[3, 3, 1, -1, 2], [0, 0, 0, 0, 0], [-1, -1, -1, -1, -1]])
     stand = dm.vote(codes).standings(np.arange(3))
-    assert stand.nearness.tolist() == [[1, -1, 0.5, -1, 0.5], [1, -1, -1, -1, -1], [-1] * 5]
+    assert stand.nearness.tolist() == [[1, -1, 0.125, -1, 0.125], [1, -1, -1, -1, -1], [-1] * 5]
     assert stand.novelty.tolist() == [0.6, 0, 1]
 
 

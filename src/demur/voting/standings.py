@@ -1,10 +1,12 @@
 """How the answers of a pool stand to its winner, and how much of the vote speaks for answers that are not there.
 
-    nearness    r(y) = V_y / max V    1 for the winner, less for others; 0 where no answer has any weight
-    novelty     g                     the share of all weight on answers that only one path gave, or on none: Good and
-                                      Turing's estimate of the chance that one more path gives an answer not seen yet
+    nearness    r(y) = (V_y / max V) · (V_y / Σ V)    an answer's part of the largest tally times its share of all votes
+                for answers; 1 for the largest itself, and 0 where no answer has any weight
+    novelty     g     the share of all weight on answers that only one path gave, or on none: Good and Turing's estimate
+                of the chance that one more path gives an answer not seen yet
 
-Both are rounded as the confidence is, so that one pool and a table of them give the same numbers, and ties stay ties.
+The product orders the answers of different pools better than either factor (docs/results.md). Both numbers are rounded as
+the confidence is, so that one pool and a table of them give the same numbers, and ties stay ties.
 """
 
 from __future__ import annotations
@@ -46,9 +48,11 @@ def standings(table: CodedAnswers, scores: Floats | None, recipe: Recipe) -> Sta
             whole = np.ascontiguousarray(on_grid(recipe.weights(scores[rows, :width], rows)).T)
         first, paths = first_paths(codes), count_paths(codes)
         tally, is_first = tally_weights(first, whole), first == np.arange(width)[:, None]
-        top = tally.max(axis=0)
-        shares = np.divide(tally, top, out=np.zeros_like(tally), where=top > 0)
-        nearness[rows, :width] = np.where(is_first, np.round(shares, CONFIDENCE_DECIMALS), NOT_FIRST).T
+        top, answered = tally.max(axis=0), tally.sum(axis=0)
+        part = np.divide(tally, top, out=np.zeros_like(tally), where=top > 0)
+        share = np.divide(tally, answered, out=np.zeros_like(tally), where=top > 0)
+        near = np.where(part == 1.0, 1.0, np.round(part * share, CONFIDENCE_DECIMALS))
+        nearness[rows, :width] = np.where(is_first, near, NOT_FIRST).T
         new = np.where((codes < 0) | (is_first & (paths == 1)), whole, 0.0).sum(axis=0)
         novelty[rows] = np.round(new / whole.sum(axis=0), CONFIDENCE_DECIMALS)
     return Standings(table, nearness, novelty)
@@ -56,10 +60,16 @@ def standings(table: CodedAnswers, scores: Floats | None, recipe: Recipe) -> Sta
 
 def standings_in(vote: Vote) -> tuple[dict[Any, float], float]:
     """The nearness of each answer of one pool, in the order of its tally, and the pool's novelty."""
-    top, counted = max(vote.tally.values(), default=0.0), sum(vote.tally.values())
+    top, answered = max(vote.tally.values(), default=0.0), sum(vote.tally.values())
     single = sum(votes for answer, votes in vote.tally.items() if vote.support[answer] == 1)
-    nearness = {answer: _rounded(votes / top) if top else 0.0 for answer, votes in vote.tally.items()}
-    return nearness, _rounded((vote.total - counted + single) / vote.total)
+    nearness = {answer: _nearness(votes, top, answered) for answer, votes in vote.tally.items()}
+    return nearness, _rounded((vote.total - answered + single) / vote.total)
+
+
+def _nearness(votes: float, top: float, answered: float) -> float:
+    if not top:
+        return 0.0
+    return 1.0 if votes == top else _rounded((votes / top) * (votes / answered))
 
 
 def _rounded(share: float) -> float:
