@@ -258,6 +258,8 @@ class Decision:
 
     def _repr_html_(self) -> str:
         title = "Abstained" if self.abstained else f"Answered: {shown(self.answer)}"
+        if self.answer_set:
+            title = f"Abstained; answer set: {', '.join(map(shown, self.answer_set))}"
         rows = [(answer, paths, f"{self.shares[answer]:.1%}") for answer, paths in self.support.items()]
         header = ("answer", "paths", "share of the vote")
         return html_of(title, header, rows[:MOST_ROWS], more=len(rows) - MOST_ROWS, note=self.explanation)

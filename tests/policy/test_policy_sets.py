@@ -236,6 +236,27 @@ def test_a_policy_that_abstains_always_covers_all_questions():
     assert audit.coverage > 0.7
 
 
+def test_a_pool_with_a_path_without_a_score_has_no_set_and_counts_for_none():
+    drawn = dm.simulate_pools(300, n_paths=8, seed=9).pools()
+    lacking = [
+        replace(drawn[row], paths=(replace(drawn[row].paths[0], scores={}), *drawn[row].paths[1:])) for row in (0, 1)
+    ]
+    fields = dm.FieldChoice(score="simulated", unscored="drop")
+    given = dm.vote_pools(PoolSource([*lacking, *drawn[2:]]), fields)
+    policy = dm.calibrate(given, alpha=0.05, answer_sets=WANTED)
+    assert (policy.n + policy.sets[0].questions, policy.unscored) == (298, 2)
+    decided = policy.decide_votes(given.votes)
+    assert decided[0].answer_set is None
+    assert "answer set" not in decided[0].explanation
+
+
+def test_a_decision_in_a_notebook_names_the_answers_of_its_set(policy, new):
+    decided = policy.decide_votes(new.votes)
+    row = int(np.flatnonzero(~decided.answered)[0])
+    held = ", ".join(map(str, decided[row].answer_set))
+    assert f"Abstained; answer set: {held}" in decided[row]._repr_html_()
+
+
 # --- the audit ---------------------------------------------------------------------------------------------------
 
 

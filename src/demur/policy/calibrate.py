@@ -105,7 +105,7 @@ def _without_those_for_sets(voted: VotedPools, wanted: AnswerSets, seed: int) ->
     if not len(parts.test) or not len(parts.calibration):
         raise InvalidValue(
             f"a share of {wanted.share:g} of {len(voted.counted)} problems leaves none for thresholds or none for sets",
-            "give another {set_share}, or more problems",
+            "keep another share for sets, or give more problems",
         )
     return voted.take(parts.calibration), voted.take(parts.test)
 

@@ -5,8 +5,8 @@
     novelty     g     the share of all weight on answers that only one path gave, or on none: Good and Turing's estimate
                 of the chance that one more path gives an answer not seen yet
 
-The product orders the answers of different pools better than either factor (docs/results.md). Both numbers are rounded as
-the confidence is, so that one pool and a table of them give the same numbers, and ties stay ties.
+The product orders the answers of different pools better than either factor (docs/results.md). Both numbers are rounded
+as the confidence is, so that one pool and a table of them give the same numbers, and ties stay ties.
 """
 
 from __future__ import annotations
