@@ -115,7 +115,7 @@ def test_a_batch_gives_no_sets_and_says_so(policy, new):
 # --- labels ------------------------------------------------------------------------------------------------------
 
 
-def pools_of(n, seed, gold=True, **extra):
+def pools_of(n, seed, gold=True):
     drawn = dm.simulate_pools(n, n_paths=8, seed=seed).pools()
     if gold:
         return drawn
@@ -132,6 +132,7 @@ def test_ready_made_labels_of_paths_tell_what_gold_does():
     made = [dm.calibrate(each, alpha=0.1, answer_sets=WANTED) for each in (by_gold, by_field)]
     assert made[0].sets[0].document() == made[1].sets[0].document()
     assert made[0].sets[0].n > 10
+    assert set_note(made[1], made[1].point()).endswith("Wrong means wrong by the field 'fine' of the paths.")
 
 
 def test_labels_of_votes_alone_do_not_tell_which_answer_is_right():

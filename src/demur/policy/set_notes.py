@@ -13,4 +13,5 @@ def set_note(policy: PolicyParts, rule: Rule) -> str:
         return ""
     sizes = sorted(set(sets.by_size) & set(strata.sizes)) or [strata.usual_size]
     notes = [note for size in sizes for note in (sets.promise(size), sets.remark(size)) if note]
+    notes += [policy.labels.wrong] if policy.labels.wrong else []
     return " ".join(dict.fromkeys(notes))
