@@ -1,4 +1,4 @@
-"""A cascade's thresholds: the definition read literally, leave-one-out, the law of errors, and what breaks the promise."""
+"""A cascade's thresholds: the definition, leave-one-out, the law of errors, and what breaks the promise."""
 
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ def by_definition(votes: JointVotes, ranks: list[int]) -> list[tuple[float, ...]
     stages = len(ranks)
     gone: set[int] = set()
     for stage, k in enumerate(ranks):
+
         def rank(row: int, stage: int = stage) -> tuple:
             own = tuple(votes.keys[stage][row])
             own = own if own[0] > 0 else (0.0,) * len(own)
@@ -106,9 +107,7 @@ def test_one_stage_is_the_rank_guarantee() -> None:
 
 @pytest.mark.parametrize("levels", [None, 2, 5])
 @pytest.mark.parametrize("stages", [2, 3])
-def test_of_n_plus_1_questions_left_out_in_turn_at_most_k_are_answered_wrongly(
-    stages: int, levels: int | None
-) -> None:
+def test_of_n_plus_1_questions_left_out_in_turn_at_most_k_are_answered_wrongly(stages: int, levels: int | None) -> None:
     rng = np.random.default_rng(11)
     most = 0
     for _ in range(200):
