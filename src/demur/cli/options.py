@@ -134,7 +134,6 @@ Smoothed = Annotated[bool, typer.Option("--smoothed", help=_SMOOTHED)]
 _SELECTIVE = "Promise alpha of the answers given, rather than of all questions; needs --delta."
 Selective = Annotated[bool, typer.Option("--selective", help=_SELECTIVE)]
 _POLICY = "A file that `calibrate` wrote."
-PolicyFile = Annotated[Path, option("--policy", "POLICY", _POLICY)]
 MaybePolicyFile = Annotated[Path | None, option("--policy", "POLICY", _POLICY)]
 _POINT = "Which operating point.  [default: the smallest alpha]"
 OneAlpha = Annotated[Any, option("--alpha", "A", _POINT, parser=level)]
