@@ -228,12 +228,12 @@ def cascade(made: Cascade, alphas: Sequence[Level] | None = None) -> Any:
     To look at, not to choose from: see `Cascade.curve`.
     """
     alt, expected = _altair(), made.forecast()
-    points = sorted(made.curve(alphas), key=lambda point: (point.alpha, point.cost))
+    points = made.curve(alphas)
     rows = [
         {"alpha": f"{point.alpha:g}", "cost": point.cost, "answered": point.answered, "first": point.shares[0]}
         for point in points
     ]
-    names = list(dict.fromkeys(row["alpha"] for row in rows))
+    names = [f"{alpha:g}" for alpha in dict.fromkeys(point.alpha for point in points)]
     x = alt.X("cost:Q", title="expected cost per question", scale=alt.Scale(zero=True))
     y = alt.Y("answered:Q", title="answered (yield Y)", axis=alt.Axis(format="%"), scale=alt.Scale(zero=False))
     tooltip = [
@@ -242,11 +242,13 @@ def cascade(made: Cascade, alphas: Sequence[Level] | None = None) -> Any:
         alt.Tooltip("first:Q", format=".0%", title=f"errors to {made.stages[0].name}"),
     ]
     colour = alt.Color("alpha:N", title="alpha (α)", scale=_scale(alt, names, _COLOURS))
-    line = _chart(rows).mark_line(point=True).encode(x=x, y=y, color=colour, order="cost:Q", tooltip=tooltip)
+    line = _chart(rows).mark_line(point=True).encode(x=x, y=y, color=colour, order="first:Q", tooltip=tooltip)
     mark = _chart([{"cost": expected.cost, "answered": expected.answered, "told": "this cascade"}])
     here = mark.encode(x="cost:Q", y="answered:Q", tooltip=["told:N"])
     told = here.mark_text(align="left", dx=8, dy=8).encode(text="told:N")
-    return _drawn(alt.layer(line, here.mark_point(filled=True, size=90, color=WRONG), told), "What a cascade answers")
+    return _drawn(
+        alt.layer(line, here.mark_point(shape="diamond", size=120, color="black"), told), "What a cascade answers"
+    )
 
 
 def _altair() -> Any:

@@ -165,6 +165,28 @@ def test_one_promise_holds_for_both_stages_and_is_spent() -> None:
     assert answered > 0.25
 
 
+@pytest.mark.parametrize("levels", [None, 4])
+def test_the_envelope_of_the_results_is_its_definition_and_valid(levels: int | None) -> None:
+    """The smallest threshold, the same at all stages, at which few enough questions are wrong there or higher."""
+    from cascade_results import envelope
+
+    rng, alpha = np.random.default_rng(2), 0.3
+    for _ in range(60):
+        votes = drawn(rng, int(rng.integers(4, 16)), 2, levels)
+        grid = sorted({0.0, *np.concatenate(votes.keys).ravel().tolist()})
+        wrong = [[is_wrong(votes, [(t,), (t,)], row) for t in grid] for row in range(votes.n)]
+        counts = [sum(any(row[at:]) for row in wrong) for at in range(len(grid))]
+        allowed = int((votes.n + 1) * Fraction(3, 10)) - 1
+        smallest = next((t for t, count in zip(grid, counts, strict=True) if count <= allowed), 1.0)
+        (threshold,) = set(envelope(votes, alpha))
+        same = [is_wrong(votes, [threshold, threshold], row) for row in range(votes.n)]
+        assert threshold == (smallest,) or (allowed < 0 and threshold == (1.0,))
+        assert sum(same) <= max(allowed, 0)
+        every = np.arange(votes.n)
+        errors = sum(is_wrong(votes, envelope(votes.take(every[every != row]), alpha), row) for row in every)
+        assert errors <= int(votes.n * Fraction(3, 10))
+
+
 def test_alpha_at_each_stage_breaks_the_promise() -> None:
     wrong, _, tolerance = simulated_errors(alpha_at_each_stage, 0.1)
     assert wrong > 0.1 + 2 * tolerance

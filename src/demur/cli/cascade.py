@@ -154,6 +154,11 @@ def _show(facts: dict[str, Any]) -> None:
         f"person, cost per question {expected['cost']:.4g}{person}; wrong answers expected of new questions: at most "
         f"{output.percent(expected['error_at_most'])}."
     )
+    alone = facts["curve"][0]
+    output.say(
+        f"Without the first stage {output.percent(alone['answered'])} would be answered, at a cost of "
+        f"{alone['cost']:.4g} per question."
+    )
     plot_costs(facts["curve"], expected)
     output.say(
         "Every point of the curve is the share of errors that the first stage might have had. To choose among them, "
