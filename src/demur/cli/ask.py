@@ -120,7 +120,7 @@ def run(
     _refuse_unused(how["settings"], loaded)
     pipeline = _pipeline(loaded, given, **how)
     asked = pipeline.ask(_problem(question, loaded, beside), loaded, alpha=alpha, guarantee=guarantee)
-    line = decision_line(asked.decision)
+    line = decision_line(asked.decision, loaded.recipe.names)
     if json:
         output.emit({**line, "question": question, "paths": [_path(path) for path in asked.pool.paths]})
     else:
@@ -155,23 +155,26 @@ def _pipeline(
         weights.refuse_unnamed(sampling["model"], "this policy", "model", loaded_here=chosen.embedded)
     longest = sampling.get("max_tokens")
     chosen = chosen.override(paths=policy.n_paths, max_tokens=longest if isinstance(longest, int) else None)
-    name = policy.score
-    scorers = {} if name is None else {name: chosen.scorer_settings(name, settings)}
+    scorers = {name: chosen.scorer_settings(name, settings) for name in _scores_of(policy)}
     backend = chosen.backend(mention)
     return demur.pipeline_of_policy(
         policy, backend, seed=seed, scorers=scorers, score=score, extract=extract, say=mention
     )
 
 
+def _scores_of(policy: demur.Policy) -> list[str]:
+    """The scores that a policy's vote needs."""
+    return [name for name in (policy.score, *policy.recipe.needs) if name]
+
+
 def _refuse_unused(settings: Mapping[str, object], *policies: demur.Policy) -> None:
     """Raise if scorers are told of that no policy has."""
     from demur.scoring.settings import base_name
 
-    names = [policy.score for policy in policies]
-    unused = set(settings).difference(names, (base_name(str(name)) for name in names), ["perplexity"])
-    if unused:
-        has = "its score is " + " or ".join(dict.fromkeys(map(str, names)))
-        raise InvalidValue(f"--set {sorted(unused)[0]}.… names no score of this policy; {has}")
+    names = list(dict.fromkeys(name for policy in policies for name in _scores_of(policy)))
+    if unused := set(settings) - {*names, *map(base_name, names), "perplexity"}:
+        told = " and ".join(names) or None
+        raise InvalidValue(f"--set {sorted(unused)[0]}.… names no score of this policy; its score is {told}")
 
 
 def _problem(question: str, policy: demur.Policy, beside: dict[str, Any]) -> demur.Problem:

@@ -23,6 +23,7 @@ from demur.pools.label_rule import LabelRule
 from demur.records import Decision, Problem
 from demur.shown.frames import frame_of
 from demur.shown.html import html_of_columns
+from demur.voting.cases import Cases
 from demur.voting.votes import Votes
 
 if TYPE_CHECKING:
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
     from demur.pools.voted_pools import VotedPools
 
 PoolOf = Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None
-"""One pool: `answers`, and `scores` and `tie_break` where the stage has them; or what draws it; None: not drawn yet."""
-_PARTS = ("answers", "scores", "tie_break")
+"""One pool by the names that `Policy.decide` has: answers, and scores, tie_break and columns where the stage looks at
+them; or what draws it; None where it is not drawn yet."""
+_PARTS = ("answers", "scores", "tie_break", "columns")
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,8 +360,9 @@ def cascade_of(
     together = "This is one promise for all stages of the cascade together."
     made = []
     for at, (stage, rank, threshold) in enumerate(zip(stages, ranks, votes.thresholds(ranks), strict=True)):
-        strata = Strata.of(votes.keys[at], votes.right[at], votes.n_paths[at], by_chance=sizes_by_chance)
-        if len(strata.by_size) > 1 and not sizes_by_chance:
+        cases = Cases(votes.keys[at], votes.n_paths[at])
+        strata = Strata.of(cases, votes.right[at], by_chance=sizes_by_chance)
+        if len(strata.sizes) > 1 and not sizes_by_chance:
             sizes = ", ".join(map(str, strata.sizes))
             raise InvalidValue(
                 f"pools of stage {stage.name!r} have {sizes} paths, and a cascade has one threshold for all of a stage",

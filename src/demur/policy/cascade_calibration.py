@@ -18,6 +18,7 @@ from demur.policy.seen import Seen
 from demur.pools.label_rule import LabelRule
 from demur.pools.splits import Split
 from demur.pools.voted_pools import VotedPools
+from demur.voting.problems import Problems
 from demur.voting.votes import Votes
 
 _LONGEST_NAME = 80
@@ -79,7 +80,9 @@ def calibrate_cascade(
         tuple(table.labelled[rows] for table in same),
         tuple(table.votes.n_paths[rows] for table in same),
     )
-    known = frozenset(problems.votes.ids or ()).union(*(table.votes.fitted_on for table in same))
+    known = Problems.of(problems.votes.ids or (), problems.questions, problems.clusters)
+    for table in same:
+        known |= table.votes.fitted_on
     cascade = cascade_of(
         [
             StageParts(name, stage.cost, table.votes.recipe, table.votes.upstream)
@@ -88,7 +91,7 @@ def calibrate_cascade(
         votes,
         promised,
         parts,
-        seen=Seen.of(known, problems.questions, problems.clusters, hold_out or None),
+        seen=Seen.by(known, hold_out or None),
         unit=CLUSTER if problems.clustered else QUESTION,
         labels=labels,
         sizes_by_chance=sizes_by_chance,

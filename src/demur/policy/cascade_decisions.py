@@ -75,7 +75,7 @@ class CascadeDecision:
         stages = [
             {
                 "stage": name,
-                **{part: getattr(one, part) for part in ("answer", "confidence", "threshold", "threshold_key")},
+                **{part: getattr(one, part) for part in ("answer", "confidence", "key", "threshold", "threshold_key")},
                 "support": dict(one.support),
                 "n_paths": one.n_paths,
             }
@@ -100,13 +100,14 @@ class CascadeDecision:
 
 
 def _compared(decision: Decision) -> str:
+    """What a stage's key was compared with: its first number, or the one that breaks the tie."""
     beyond = "not above" if decision.abstained else "above"
-    if decision.secondary is not None and decision.confidence == decision.threshold and decision.threshold_key:
-        return (
-            f"confidence {decision.confidence:.4g} ties with the threshold, and the secondary key "
-            f"{decision.secondary:.4g} is {beyond} {decision.threshold_key[1]:.4g}"
-        )
-    return f"confidence {decision.confidence:.4g} is {beyond} {decision.threshold:.4g}"
+    key, threshold = decision.key, decision.threshold_key
+    if len(key) > 1 and key[0] == threshold[0] > 0:
+        at = next((at for at, bound in enumerate(threshold) if key[at] != bound), len(threshold) - 1)
+        tie = f"{key[at]:.4g} behind it is {beyond} {threshold[at]:.4g}"
+        return f"confidence {key[0]:.4g} ties with the threshold, and {tie}"
+    return f"confidence {key[0] if key else decision.confidence:.4g} is {beyond} {decision.threshold:.4g}"
 
 
 @dataclass(frozen=True, eq=False)

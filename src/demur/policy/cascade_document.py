@@ -78,7 +78,7 @@ def from_document(document: Document) -> Cascade:
         raise ValueError(f"a cascade cannot hold the guarantee {guarantee.name}")
     descriptions = [description_of(stage) for stage in stages]
     recipes = [Recipe.of(description.vote) for description in descriptions]
-    votes = _votes(document.get("rows"), [1 if recipe.tie_break is None else 2 for recipe in recipes])
+    votes = _votes(document.get("rows"), [len(recipe.key) for recipe in recipes])
     if document.get("n") != votes.n:
         raise ValueError(f"its rows are {votes.n}, and it says n = {document.get('n')!r:.60}")
     shares = document.get("shares")

@@ -23,7 +23,7 @@ from demur.files.inputs import text_of
 from demur.policy.signature import Key, check_signature, checked_key, signature_of
 
 FORMAT, CASCADE = "demur-policy", "demur-cascade"
-SCHEMAS = {FORMAT: 2, CASCADE: 1}
+SCHEMAS = {FORMAT: 3, CASCADE: 1}
 _MADE_BY = {
     FORMAT: "not a demur policy file; `demur calibrate … -o policy.json` writes one",
     CASCADE: "not a file of a demur cascade; `demur cascade … -o cascade.json` writes one",
