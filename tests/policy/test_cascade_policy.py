@@ -131,6 +131,8 @@ def test_a_pool_of_another_size_is_for_a_person(cascade):
     decided = made.decide_votes([smaller])
     assert (decided.answered_by[2], decided.needs[2]) == (-1, -1)
     assert any("calibration did not see" in note for note in decided.notes())
+    full = made.decide_votes([smaller, dm.vote([["0"] * 9] * 3, ids=list("abc"), tie_break=dm.jitter(0))])
+    assert (full.answered_by[2], full.cost[2], list(full[2].decisions)) == (-1, 5.0, ["cheap"])
 
 
 def test_a_stage_without_errors_is_passed_over_and_costs_nothing():
@@ -138,9 +140,26 @@ def test_a_stage_without_errors_is_passed_over_and_costs_nothing():
     assert alone.forecast().stages[0].cost == 0
     one = alone.decide([lambda: pytest.fail("it cannot answer, so it is not drawn"), {"answers": np.zeros(9, int)}])
     assert list(one.decisions) == ["strong"]
-    assert "has none of the 30 errors" in alone.notes()[0]
+    assert "it has none of the 30 errors" in alone.notes()[0]
     plain = dm.calibrate(stages()[1].votes, stages()[1].correct, alpha=0.1)
     assert alone.stages[1].rule.threshold_key == plain.point().threshold_key
+
+
+def test_a_stage_that_is_surely_wrong_too_often_is_passed_over_too():
+    first, second = stages()
+    sure = dm.vote(np.ones((300, 5), int), ids=first.votes.ids, tie_break="none")
+    made = dm.calibrate_cascade([dm.Stage("sure", sure, np.zeros(300, bool)), second], alpha=0.1)
+    assert "wrong votes of full confidence use up its errors" in made.notes()[0]
+    assert made.forecast().stages[0].cost == 0
+    assert made.curve()[-1].cost == 0
+    assert made.decide_votes([sure.take([0, 1])]).needing("strong") == ["q0", "q1"]
+
+
+def test_many_questions_are_told_one_by_one_in_little_time(cascade):
+    many = [stage.votes for stage in stages(3000, 5, "many")]
+    decided = cascade.decide_votes(many)
+    assert [one.id for one in decided] == many[0].ids
+    assert sum(one.cost for one in decided) == pytest.approx(decided.cost.sum())
 
 
 # --- what it promises and forecasts ------------------------------------------------------------------------------
@@ -214,6 +233,7 @@ def test_too_few_questions_abstain_always_with_a_warning():
     one = few.decide([{"answers": np.zeros(5, int)}, {"answers": np.zeros(9, int)}])
     assert one.abstained
     assert "too few calibration questions" in one.explanation
+    assert [line.document()["id"] for line in few.decide_votes([stages(5)[0].votes])] == [f"q{i}" for i in range(5)]
     assert "never answers" in few.summary()
     with pytest.raises(InsufficientCalibration):
         dm.calibrate_cascade(stages(5), alpha=0.1, strict=True)

@@ -50,7 +50,8 @@ class CascadeAnswerer:
             decisions[name], pools[name] = asked.decision, asked.pool
             if not asked.decision.abstained:
                 break
-        return CascadeAsked(self.cascade.conclude(decisions), pools)
+        known = question.id if isinstance(question, Problem) else None
+        return CascadeAsked(self.cascade.conclude(decisions, id=known), pools)
 
     def ask(self, question: str | Problem) -> CascadeAsked:
         """`ask_async`, waited for."""

@@ -15,6 +15,7 @@ import numpy as np
 from demur.calibration import Level, RankGuarantee, Rule, settle_by_size
 from demur.calibration.cascade import JointVotes, as_shares, ranks_of
 from demur.errors import InvalidValue
+from demur.evidence.counts import above_all
 from demur.evidence.strata import Strata
 from demur.policy.cascade_decisions import CascadeDecision, CascadeDecisions, decide_table
 from demur.policy.policy import Policy
@@ -202,18 +203,26 @@ class Cascade:
                 continue
             pool = given() if callable(given) else given
             if pool is None:
-                return self.conclude(decisions, needs=stage.name)
+                return self.conclude(decisions, needs=stage.name, id=id)
             if not isinstance(pool, Mapping) or not {"answers"} <= pool.keys() <= set(_PARTS):
                 raise InvalidValue(f"the pool of stage {stage.name!r} must hold answers, and may hold scores")
             decisions[stage.name] = stage.policy.decide(**pool, id=id, question=question)
             if not decisions[stage.name].abstained:
                 break
-        return self.conclude(decisions)
+        return self.conclude(decisions, id=id)
 
-    def conclude(self, decisions: Mapping[str, Decision], needs: str | None = None) -> CascadeDecision:
+    def conclude(
+        self,
+        decisions: Mapping[str, Decision],
+        *,
+        needs: str | None = None,
+        id: str | None = None,  # noqa: A002
+    ) -> CascadeDecision:
         """What the decisions of the stages that were asked, in order, come to."""
         cost = sum(self.stage(name).cost for name in decisions)
-        return CascadeDecision(dict(decisions), self.guarantee.alpha, cost, self.promise, needs, feasible=self.feasible)
+        return CascadeDecision(
+            dict(decisions), self.guarantee.alpha, cost, self.promise, needs, id=id, feasible=self.feasible
+        )
 
     def decide_votes(self, votes: Sequence[Votes | VotedPools]) -> CascadeDecisions:
         """Decide on many questions at once, one table of votes per stage.
@@ -268,12 +277,12 @@ class Cascade:
         return found
 
     def _expected(self, votes: JointVotes, ranks: Sequence[int]) -> tuple[StageForecast, ...]:
-        reached = votes.reached(votes.thresholds(ranks))
-        stages = []
-        for at, (stage, rank) in enumerate(zip(self.stages, ranks, strict=True)):
+        thresholds = votes.thresholds(ranks)
+        reached, stages = votes.reached(thresholds), []
+        for at, (stage, threshold) in enumerate(zip(self.stages, thresholds, strict=True)):
             answers = reached[at] & ~reached[at + 1]
             wrong, here = answers & ~votes.right[at], float(reached[at].mean())
-            cost = stage.cost * here if rank else 0.0  # without errors it never answers, and is not asked
+            cost = 0.0 if threshold >= above_all(len(threshold)) else stage.cost * here  # it cannot answer: not asked
             stages.append(StageForecast(stage.name, here, float(answers.mean()), float(wrong.mean()), cost))
         return tuple(stages)
 
@@ -301,12 +310,14 @@ class Cascade:
 
     def notes(self) -> list[str]:
         """Which stages are never asked, and why."""
-        return [
-            f"stage {stage.name!r} has none of the {self.k} errors that are allowed, so it never answers and is not "
-            "asked"
-            for stage in self.stages
-            if not stage.rank and self.feasible
-        ]
+        notes = []
+        for stage in self.stages:
+            if self.feasible and not stage.asked:
+                why = "wrong votes of full confidence use up its errors"
+                if not stage.rank:
+                    why = f"it has none of the {self.k} errors that are allowed"
+                notes.append(f"stage {stage.name!r} never answers and is not asked: {why}")
+        return notes
 
     def save(self, path: str | os.PathLike[str], *, key: Key | None = None) -> None:
         """Write the cascade as JSON, signed where there is a key."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from demur.errors import InvalidValue
 from demur.policy.cascade_problems import matched
-from demur.policy.decisions import NOT_PROMISED, Decisions, without_vote
+from demur.policy.decisions import NOT_PROMISED, Decisions
 from demur.pools.voted_pools import VotedPools
 from demur.records import Decision
 from demur.shown.frames import frame_of
@@ -37,7 +38,9 @@ class CascadeDecision:
     promise: str
     needs: str | None = None
     """The stage that has to be asked next and was not; None where all is decided."""
+    id: str | None = None
     feasible: bool = True
+    """False where there are too few calibration questions for any stage to answer."""
 
     @property
     def last(self) -> Decision | None:
@@ -83,7 +86,7 @@ class CascadeDecision:
         ]
         decided = "needs" if self.needs is not None else "person" if self.abstained else "answer"
         return {
-            "id": None if self.last is None else self.last.id,
+            "id": self.id,
             "decision": decided,
             "answer": self.answer,
             "stage": self.stage,
@@ -151,13 +154,25 @@ class CascadeDecisions:
         cost = np.zeros(len(self))
         for at, stage in enumerate(self.cascade.stages):
             if stage.asked:
-                cost[self._asked(at)] += stage.cost
+                cost[self._asked[at]] += stage.cost
         return cost
 
-    def _asked(self, at: int) -> NDArray[np.bool_]:
-        """Which questions a stage was asked."""
-        before = (self.answered_by < 0) | (self.answered_by >= at)
-        return np.asarray(before & ((self.needs < 0) | (self.needs > at)))
+    @cached_property
+    def _asked(self) -> list[NDArray[np.bool_]]:
+        """Which questions each stage was asked: those that get there and have votes there."""
+        asked = []
+        for at, rows in enumerate(self.rows):
+            gets_there = (self.answered_by < 0) | (self.answered_by >= at)
+            asked.append(gets_there & (rows >= 0) & ((self.needs < 0) | (self.needs > at)) & ~self._stopped_before(at))
+        return asked
+
+    def _stopped_before(self, at: int) -> NDArray[np.bool_]:
+        """Questions whose pool at an earlier stage has a size that calibration did not see."""
+        stopped = np.zeros(len(self), dtype=np.bool_)
+        for stage, decided, rows in zip(self.cascade.stages[:at], self.by_stage, self.rows, strict=False):
+            if stage.asked and decided is not None:
+                stopped |= np.append(decided.of_rare_size, False)[rows]
+        return stopped
 
     def needing(self, stage: str) -> list[str]:
         """The ids of questions that have to be sampled for a stage; row numbers where problems have no names."""
@@ -184,10 +199,11 @@ class CascadeDecisions:
     def __getitem__(self, row: int) -> CascadeDecision:
         decisions = {}
         for at, (stage, decided, rows) in enumerate(zip(self.cascade.stages, self.by_stage, self.rows, strict=True)):
-            if stage.asked and decided is not None and rows[row] >= 0 and self._asked(at)[row]:
+            if stage.asked and decided is not None and self._asked[at][row]:
                 decisions[stage.name] = decided[int(rows[row])]
         needs = int(self.needs[row])
-        return self.cascade.conclude(decisions, None if needs < 0 else self._names[needs])
+        named = None if self.ids is None else self.ids[row]
+        return self.cascade.conclude(decisions, needs=None if needs < 0 else self._names[needs], id=named)
 
     def __iter__(self) -> Iterator[CascadeDecision]:
         return (self[row] for row in range(len(self)))
@@ -201,8 +217,7 @@ class CascadeDecisions:
             if rare := int(decided.of_rare_size.sum()):
                 notes.append(f"{rare} pools of stage {stage.name!r} have a number of paths that calibration did not "
                              "see: these questions are for a person")  # fmt: skip
-            nothing = sum(without_vote(vote) is not None for vote in decided.votes)
-            if nothing:
+            if nothing := int((decided.votes.confidence == 0).sum()):
                 notes.append(f"{nothing} pools of stage {stage.name!r} have no vote to go by, and go on to the next")
         return notes
 
