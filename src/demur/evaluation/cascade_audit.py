@@ -14,7 +14,8 @@ import numpy as np
 
 from demur.errors import CalibrationLeak, InvalidValue
 from demur.evaluation.audit import Consistency
-from demur.policy.cascade import Cascade, StageForecast
+from demur.policy.cascade import Cascade
+from demur.policy.cascade_forecast import StageForecast
 from demur.pools.voted_pools import VotedPools
 from demur.shown.frames import frame_of
 from demur.shown.html import html_of_columns

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from demur.calibration import Level, RankGuarantee, Rule, settle_by_size
-from demur.calibration.cascade import JointVotes, as_shares, ranks_of
+from demur.calibration.cascade import JointVotes, ranks_of
 from demur.errors import InvalidValue
-from demur.evidence.counts import above_all
 from demur.evidence.strata import Strata
 from demur.policy.cascade_decisions import CascadeDecision, CascadeDecisions, decide_table
+from demur.policy.cascade_forecast import CascadeForecast, CurvePoint, curve_of, expected
 from demur.policy.policy import Policy
 from demur.policy.seen import Seen
 from demur.pools.label_rule import LabelRule
@@ -59,46 +59,6 @@ class CascadeStage:
         return not self.rule.never_answers
 
 
-@dataclass(frozen=True)
-class StageForecast:
-    """What becomes of questions at one stage, as shares of all calibration questions."""
-
-    name: str
-    reached: float
-    answered: float
-    confident_error: float
-    cost: float
-    """Per question asked of the cascade."""
-
-
-@dataclass(frozen=True)
-class CascadeForecast:
-    """What to expect of a cascade, from calibration data alone."""
-
-    stages: tuple[StageForecast, ...]
-    answered: float
-    confident_error: float
-    """Share of calibration questions that are answered wrongly."""
-    error_at_most: float
-    """The expected rate on new questions is at most k / (n + 1)."""
-    person: float
-    """Share of questions that no stage answers."""
-    cost: float
-    """Expected per question; a person's part included where that cost is known."""
-
-
-@dataclass(frozen=True)
-class CurvePoint:
-    """What a cascade would do with another share of the errors at its first stage, or at another alpha."""
-
-    alpha: float
-    shares: tuple[float, ...]
-    ranks: tuple[int, ...]
-    answered: float
-    confident_error: float
-    cost: float
-
-
 @dataclass(frozen=True, eq=False)
 class Cascade:
     """Stages in order, each answering above a threshold of its own; what none answers is for a person."""
@@ -121,13 +81,13 @@ class Cascade:
 
     def columns(self) -> dict[str, list[Any]]:
         """What each stage is expected to do, by name."""
-        expected = self.forecast().stages
+        forecasts = self.forecast().stages
         rates = ("reached", "answered", "confident_error", "cost")
         return {
             "stage": [stage.name for stage in self.stages],
             "errors_allowed": [stage.rank for stage in self.stages],
             "threshold": [stage.rule.threshold for stage in self.stages],
-            **{name: [getattr(one, name) for one in expected] for name in rates},
+            **{name: [getattr(one, name) for one in forecasts] for name in rates},
         }
 
     def to_frame(self, library: str | None = None) -> Any:
@@ -238,17 +198,7 @@ class Cascade:
 
     def forecast(self) -> CascadeForecast:
         """What to expect, from calibration data alone."""
-        ranks = [stage.rank for stage in self.stages]
-        stages = self._expected(self.votes, ranks)
-        answered = sum(stage.answered for stage in stages)
-        return CascadeForecast(
-            stages,
-            answered,
-            sum(stage.confident_error for stage in stages),
-            self.k / (self.n + 1),
-            1 - answered,
-            sum(stage.cost for stage in stages) + (self.person_cost or 0.0) * (1 - answered),
-        )
+        return expected(self.votes, [stage.rank for stage in self.stages], self.prices, self.person_cost)
 
     def curve(self, alphas: Sequence[Level] | None = None, *, points: int = 21) -> list[CurvePoint]:
         """Cost and yield for other shares of the first stage, the others keeping their proportions.
@@ -259,32 +209,14 @@ class Cascade:
         if points < 2:
             raise InvalidValue(f"a curve needs at least 2 points, got {points}")
         levels = [self.guarantee.level] if alphas is None else alphas
-        return [point for level in levels for point in self._curve(level, points)]
+        ways = [replace(self.guarantee, alpha=str(level)) for level in levels]  # type: ignore[arg-type]
+        how = self.votes, self.shares, self.prices, self.person_cost
+        return [point for guarantee in ways for point in curve_of(guarantee, *how, points=points)]
 
-    def _curve(self, level: Level, points: int) -> list[CurvePoint]:
-        guarantee = replace(self.guarantee, alpha=str(level))  # type: ignore[arg-type]
-        k, rest = guarantee.rank(self.n), self.shares[1:] if sum(self.shares[1:]) else [1] * len(self.shares[1:])
-        firsts = sorted({round(k * step / (points - 1)) for step in range(points)}) if rest else [k]
-        found = []
-        for first in firsts:
-            ranks = [first, *(ranks_of(k - first, as_shares(rest, len(rest))) if rest else ())]
-            stages = self._expected(self.votes, ranks)
-            answered = sum(stage.answered for stage in stages)
-            cost = sum(stage.cost for stage in stages) + (self.person_cost or 0.0) * (1 - answered)
-            wrong = sum(stage.confident_error for stage in stages)
-            shares = tuple(rank / k if k else 0.0 for rank in ranks)
-            found.append(CurvePoint(guarantee.alpha, shares, tuple(ranks), answered, wrong, cost))
-        return found
-
-    def _expected(self, votes: JointVotes, ranks: Sequence[int]) -> tuple[StageForecast, ...]:
-        thresholds = votes.thresholds(ranks)
-        reached, stages = votes.reached(thresholds), []
-        for at, (stage, threshold) in enumerate(zip(self.stages, thresholds, strict=True)):
-            answers = reached[at] & ~reached[at + 1]
-            wrong, here = answers & ~votes.right[at], float(reached[at].mean())
-            cost = 0.0 if threshold >= above_all(len(threshold)) else stage.cost * here  # it cannot answer: not asked
-            stages.append(StageForecast(stage.name, here, float(answers.mean()), float(wrong.mean()), cost))
-        return tuple(stages)
+    @property
+    def prices(self) -> dict[str, float]:
+        """What a question costs at each stage that it gets to, by name."""
+        return {stage.name: stage.cost for stage in self.stages}
 
     @cached_property
     def _told_names(self) -> str:
@@ -292,19 +224,19 @@ class Cascade:
 
     def summary(self) -> str:
         """The promise and the forecast, in words."""
-        expected = self.forecast()
+        forecast = self.forecast()
         lines = [f"{self.n} calibration {self.unit}s, stages {self._told_names}", self.promise]
         if not self.feasible:
             return "\n".join([*lines, f"never answers: {self.rule.too_few}"])
-        for stage, one in zip(self.stages, expected.stages, strict=True):
+        for stage, one in zip(self.stages, forecast.stages, strict=True):
             lines.append(
                 f"  {stage.name} {stage.rule.told}: {_show(one.reached)} of questions get there, {_show(one.answered)} "
                 f"are answered, {_show(one.confident_error)} wrongly"
             )
         person = "" if self.person_cost is None else ", a person's part included"
         lines.append(
-            f"  a person has {_show(expected.person)}; cost per question {expected.cost:.4g}{person}; wrong answers "
-            f"expected of new questions: at most {_show(expected.error_at_most)}"
+            f"  a person has {_show(forecast.person)}; cost per question {forecast.cost:.4g}{person}; wrong answers "
+            f"expected of new questions: at most {_show(forecast.error_at_most)}"
         )
         return "\n".join([*lines, *self.notes()])
 
