@@ -9,8 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import demur
 from demur.cli import options, output, replacing
 from demur.errors import InvalidValue
@@ -52,10 +50,8 @@ def run(
     partial: options.Partial = False,
     config: options.Config = None,
     sizes_by_chance: options.SizesByChance = False,
-    hold_out: Annotated[float, typer.Option(metavar="SHARE", help="Share of problems to keep back for a test.")] = 0.0,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Fail where the problems are too few for the promise.")
-    ] = False,
+    hold_out: options.HoldOut = 0.0,
+    strict: options.Strict = False,
     seed: options.Seed = None,
     json: options.Json = False,
 ) -> None:
