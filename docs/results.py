@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from answer_set_results import answer_set_part
+from cascade_results import cascade_part
 from selective_rules import RULES, compare_rules
 
 from demur.calibration import Marginal
@@ -346,6 +347,7 @@ def page(results: Sequence[CellResult], folder: Path) -> str:
         "majority vote at the same yields. The promise holds for each of them: a bad score abstains more.", "",
         separating(results).markdown(),
         *few_wrong_part([(result.cell, result.cell.description.n_cal or STUDY.n_cal) for result in results]),
+        *cascade_part(folder, STUDY.alphas),
         *answer_sets(folder),
         "## The price of small n", "",
         prices(results), "",
