@@ -14,13 +14,14 @@ from demur.calibration.guarantee import (
     settle_by_size,
 )
 from demur.calibration.high_probability import HighProbability
+from demur.calibration.judge_checked import JudgeChecked
 from demur.calibration.marginal import Marginal
 from demur.calibration.selective import Selective
 from demur.calibration.smoothed import Smoothed
 
-GUARANTEES: dict[str, type[Marginal] | type[Smoothed] | type[HighProbability] | type[Selective]] = {
-    kind.name: kind for kind in (Marginal, Smoothed, HighProbability, Selective)
-}
+GUARANTEES: dict[
+    str, type[Marginal] | type[Smoothed] | type[HighProbability] | type[Selective] | type[JudgeChecked]
+] = {kind.name: kind for kind in (Marginal, Smoothed, HighProbability, Selective, JudgeChecked)}
 
 __all__ = [
     "CLUSTER",
@@ -29,6 +30,7 @@ __all__ = [
     "Forecast",
     "Guarantee",
     "HighProbability",
+    "JudgeChecked",
     "Level",
     "Marginal",
     "RankGuarantee",

@@ -9,7 +9,7 @@ calibration saw too seldom cannot pass. Where sizes vary by chance, in use as in
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -29,6 +29,8 @@ class Strata:
     """Sizes ascend."""
     by_chance: bool = False
     """Sizes vary by chance, in use as in calibration, so that only all together count."""
+    missed: Evidence | None = None
+    """Of labels by a judge: see `Evidence.missed`."""
 
     @classmethod
     def of(
@@ -52,7 +54,7 @@ class Strata:
     @cached_property
     def pooled(self) -> Evidence:
         """All sizes together."""
-        return Evidence.merged(list(self.by_size.values()))
+        return replace(Evidence.merged(list(self.by_size.values())), missed=self.missed)
 
     @property
     def n(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,8 +14,10 @@ from demur.calibration import CLUSTER, QUESTION, Guarantee, Level, Marginal, set
 from demur.calibration.labelling import only_ranks
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
 from demur.evidence.strata import Strata
+from demur.policy.judged import judged_votes
 from demur.policy.policy import Policy
 from demur.policy.seen import Seen
+from demur.pools.checks import Checks
 from demur.pools.label_rule import LabelRule
 from demur.pools.splits import Texts
 from demur.pools.voted_pools import VotedPools
@@ -35,6 +38,7 @@ def calibrate(
     questions: Texts | None = None,
     sizes_by_chance: bool = False,
     partly_labelled: bool = False,
+    checked: ArrayLike | Checks | None = None,
     hold_out: float = 0.0,
     seed: int = 0,
     strict: bool = False,
@@ -50,18 +54,27 @@ def calibrate(
     `partly_labelled` says that some labels may be missing (None, NaN): those votes count as wrong. The promise holds
     whichever were labelled and why, as long as all the votes that were to be labelled are given, and a `Smoothed`
     guarantee was made before the first label.
+    `checked` says that labels are a judge's, and what people found who checked a random part of the votes: one label
+    each, None or NaN where nobody looked. Then the checked votes alone calibrate, with people's labels; with
+    `JudgeChecked` guarantees the judge's labels of the others do too. Either way the promise is about what people call
+    wrong, and the policy tells how often the judge's "right" is false.
     """
     given = VotedPools.of(votes, correct, questions=questions, clusters=clusters, partly_labelled=partly_labelled)
     # Before anything else: without labels there is nothing to calibrate on, and none is left out silently.
-    given.labels_so_far if partly_labelled else given.labelled  # noqa: B018
+    if checked is None or given.correct is not None:
+        given.labels_so_far if partly_labelled else given.labelled  # noqa: B018
     guarantees = as_guarantees(alpha, guarantee)
-    if given.known is not None:
+    judge, missed, left_out = None, None, 0
+    if checked is not None:
+        _refuse_hold_out(hold_out, "people's labels")
+        checks = checked if isinstance(checked, Checks) else Checks.of(checked, len(given))
+        left_out = len(given) - len(given.scored)
+        judged = judged_votes(given, checks, guarantees)
+        given, judge, missed = judged.voted, judged.check, judged.missed
+    if given.known is not None and missed is None:
         only_ranks(guarantees)
-    if hold_out and given.known is not None:
-        raise InvalidValue(
-            f"hold_out = {hold_out:g} keeps problems back for an audit, which needs the labels of all of them",
-            "leave {hold_out} out, and audit on other problems",
-        )
+    if given.known is not None:
+        _refuse_hold_out(hold_out, "the labels")
     if hold_out:
         _refuse_nameless(given)
         given = given.take(given.split(hold_out=hold_out, seed=seed).calibration)
@@ -69,7 +82,7 @@ def calibrate(
     voted.refuse_fitted()
     voted.refuse_without_jitter()
     unit, every = QUESTION, None
-    evidence = Strata.of(*voted.counted_keys, by_chance=sizes_by_chance)
+    evidence = replace(Strata.of(*voted.counted_keys, by_chance=sizes_by_chance), missed=missed)
     if voted.clustered:
         unit, every = CLUSTER, Strata.of(*voted.keys_of(voted.distinct), by_chance=sizes_by_chance)
     labels = LabelRule() if given.labels is None else given.labels.rule
@@ -81,8 +94,16 @@ def calibrate(
             warnings.warn(rule.too_few + "; the policy abstains always", InfeasibleWarning, stacklevel=2)
     known = given.votes.fitted_on.union(given.votes.ids or ())
     seen = Seen.of(known, given.questions, given.clusters, hold_out or None)
-    recipe, upstream, unscored = voted.votes.recipe, voted.votes.upstream, len(given) - len(voted)
-    return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored, labels)
+    recipe, upstream, unscored = voted.votes.recipe, voted.votes.upstream, left_out + len(given) - len(voted)
+    return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored, labels, judge)
+
+
+def _refuse_hold_out(hold_out: float, labels: str) -> None:
+    if hold_out:
+        raise InvalidValue(
+            f"hold_out = {hold_out:g} keeps problems back for an audit, which needs {labels} of all of them",
+            "leave {hold_out} out, and audit on other problems",
+        )
 
 
 def _refuse_nameless(voted: VotedPools) -> None:
@@ -103,7 +124,8 @@ def as_guarantees(alpha: Alphas | None, guarantee: Guarantees | None) -> list[Gu
         wanted = list(guarantee) if isinstance(guarantee, Sequence) else [guarantee]
         if not all(isinstance(one, Guarantee) for one in wanted):
             raise InvalidValue(
-                f"guarantee must be Marginal, Smoothed, HighProbability or Selective objects, got {guarantee!r:.60}"
+                "guarantee must be Marginal, Smoothed, HighProbability, Selective or JudgeChecked objects, got "
+                f"{guarantee!r:.60}"
             )
     else:
         levels: list[Any] = [alpha] if isinstance(alpha, str) or not isinstance(alpha, Iterable) else list(alpha)

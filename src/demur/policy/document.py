@@ -18,6 +18,7 @@ from demur.calibration import CLUSTER, GUARANTEES, QUESTION, Rule, settle_by_siz
 from demur.calibration.guarantee import without_infinity
 from demur.descriptions import Description
 from demur.evidence.counts import Evidence
+from demur.evidence.judge_check import JudgeCheck
 from demur.evidence.strata import Strata
 from demur.policy.file import Document
 from demur.policy.seen import Seen
@@ -52,6 +53,8 @@ class PolicyParts:
     """Pools that were left out of calibration because a path of theirs has no score."""
     labels: LabelRule = field(default_factory=LabelRule)
     """What counted as right."""
+    judge: JudgeCheck | None = None
+    """Where a judge labelled the votes and people checked a random part: what they found."""
 
     @property
     def evidence(self) -> Evidence:
@@ -77,6 +80,8 @@ def to_document(parts: PolicyParts) -> Document:
         "sizes_by_chance": parts.strata.by_chance,
         "unscored": parts.unscored,
         **({} if parts.labels.is_plain else {"labels": parts.labels.describe()}),
+        **({} if parts.judge is None else {"judge": parts.judge.describe()}),
+        **({} if parts.strata.missed is None else {"missed": _rows(parts.strata.missed)}),
         "pipeline": parts.description.document(),
         "fingerprint": parts.description.fingerprint,
         "calibration": {**{name: sorted(getattr(seen, name)) for name in _SEEN}, "hold_out": seen.hold_out},
@@ -109,6 +114,7 @@ def from_document(document: Document) -> PolicyParts:
         raise ValueError(f"unscored must be a count of pools, got {unscored!r:.60}")
     every = _strata(document, "every_question", width=width, by_chance=by_chance) if unit == CLUSTER else None
     labels = LabelRule.of(document.get("labels"))
+    judge, evidence = _judge(document, evidence, width=width)
     points = tuple(_point(stored, evidence, unit, labels) for stored in _typed(document, "points", list))
     order = [(rule.alpha, rule.guarantee.name) for rule in points]
     if not points or order != sorted(set(order)):
@@ -119,7 +125,25 @@ def from_document(document: Document) -> PolicyParts:
         raise ValueError(f"hold_out must be a share, got {hold_out!r}")
     ids, questions, clusters = (frozenset(_strings(calibration, name)) for name in _SEEN)
     seen = Seen(ids, questions, clusters, hold_out)
-    return PolicyParts(points, evidence, recipe, description, seen, unit, every, unscored, labels)
+    return PolicyParts(points, evidence, recipe, description, seen, unit, every, unscored, labels, judge)
+
+
+def _judge(document: Document, evidence: Strata, *, width: int) -> tuple[JudgeCheck | None, Strata]:
+    """What people found of a judge, and the evidence with the errors that it missed, where its labels calibrated."""
+    if "judge" not in document:
+        if "missed" in document:
+            raise ValueError("it counts errors that a judge missed, and tells of no judge")
+        return None, evidence
+    judge = JudgeCheck.of_document(document["judge"])
+    if "missed" not in document:
+        if (evidence.n, evidence.n_unlabelled) != (judge.drawn, judge.unchecked):
+            raise ValueError("its evidence is not that of the votes that people checked")
+        return judge, evidence
+    missed = _evidence(document["missed"], width=width)
+    wrong = judge.false_right + judge.right_unchecked
+    if missed.unlabelled is not None or (missed.n, evidence.n) != (judge.drawn, judge.votes) or missed.n_wrong < wrong:
+        raise ValueError("the errors that its judge missed are not those that people found")
+    return judge, replace(evidence, missed=missed)
 
 
 def upgraded(document: Document) -> Document:
@@ -175,8 +199,10 @@ def _evidence(rows: Any, *, width: int) -> Evidence:
     levels = [tuple(-math.inf if entry is None else float(entry) for entry in row[:-counted]) for row in rows]
     if not rows or any(low >= high for low, high in pairwise(levels)):
         raise ValueError("its evidence must be at least one row, each level once and in order")
-    counts = (np.array([row[at] for row in rows], dtype=np.int64) for at in range(width, width + counted))
-    return Evidence(np.array(levels, dtype=np.float64), *counts)
+    right, wrong, *others = (
+        np.array([row[at] for row in rows], dtype=np.int64) for at in range(width, width + counted)
+    )
+    return Evidence(np.array(levels, dtype=np.float64), right, wrong, others[0] if others else None)
 
 
 def _point(stored: Any, evidence: Strata, unit: str, labels: LabelRule) -> Rule:
