@@ -9,7 +9,7 @@ from demur.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from demur import answers, backends, datasets, errors, monitoring, plot, scoring, tasks
-    from demur.calibration import HighProbability, Marginal, Selective, Smoothed
+    from demur.calibration import HighProbability, JudgeChecked, Marginal, Selective, Smoothed
     from demur.calibration.labelling import LabelQueue
     from demur.errors import DemurError
     from demur.evaluation.audit import Audit, PolicyAudit, audit_policy
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Interval, Separability, common_auc
     from demur.pipeline.answerer import Answerer
     from demur.pipeline.from_policy import pipeline_of_policy
-    from demur.pipeline.label_file import labelled_by
+    from demur.pipeline.label_file import checked_by, labelled_by
     from demur.pipeline.pipeline import Pipeline
     from demur.pipeline.sources import read_pools
     from demur.pipeline.verdicts import read_verdicts
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from demur.policy.policy import Policy
     from demur.policy.selection import Selection
     from demur.policy.signature import read_key
+    from demur.pools.checks import Checks, draw_checks
     from demur.pools.fields import FieldChoice
     from demur.pools.files import write_pools
     from demur.pools.label_rule import LabelRule
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 # Where each public name is. It is imported when it is first used, so that `demur --help` does not wait for numpy.
 _HOME = {
-    "calibration": ("HighProbability", "Marginal", "Selective", "Smoothed"),
+    "calibration": ("HighProbability", "JudgeChecked", "Marginal", "Selective", "Smoothed"),
     "calibration.labelling": ("LabelQueue",),
     "errors": ("DemurError",),
     "evaluation.audit": ("Audit", "PolicyAudit", "audit_policy"),
@@ -54,7 +55,7 @@ _HOME = {
     "evidence": ("AccuracyBand", "Evidence", "Frontier", "Hazards", "Interval", "Separability", "common_auc"),
     "pipeline.answerer": ("Answerer",),
     "pipeline.from_policy": ("pipeline_of_policy",),
-    "pipeline.label_file": ("labelled_by",),
+    "pipeline.label_file": ("checked_by", "labelled_by"),
     "pipeline.pipeline": ("Pipeline",),
     "pipeline.sources": ("read_pools",),
     "pipeline.verdicts": ("read_verdicts",),
@@ -62,6 +63,7 @@ _HOME = {
     "policy.policy": ("Policy",),
     "policy.selection": ("Selection",),
     "policy.signature": ("read_key",),
+    "pools.checks": ("Checks", "draw_checks"),
     "pools.fields": ("FieldChoice",),
     "pools.files": ("write_pools",),
     "pools.label_rule": ("LabelRule",),
@@ -83,14 +85,15 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
-    "AccuracyBand", "Answerer", "Audit", "Decision", "DemurError", "Evaluation", "Evidence", "FieldChoice", "Frontier",
-    "Hazards", "HighProbability", "Interval", "LabelQueue", "LabelRule", "Marginal", "Outlook", "Path", "Pipeline",
-    "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection", "Selective",
-    "Separability", "Smoothed", "Store", "Template", "Vote", "VotedPools", "Votes", "__version__", "answers",
-    "audit_outlook", "audit_policy", "backends", "baselines", "calibrate", "common_auc", "compare_scores", "datasets",
-    "errors", "evaluate", "evaluate_splits", "exponential", "jitter", "labelled_by", "linear", "mean_score",
-    "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools", "read_verdicts",
-    "report", "scoring", "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools", "write_pools",
+    "AccuracyBand", "Answerer", "Audit", "Checks", "Decision", "DemurError", "Evaluation", "Evidence",
+    "FieldChoice", "Frontier", "Hazards", "HighProbability", "Interval", "JudgeChecked", "LabelQueue", "LabelRule",
+    "Marginal", "Outlook", "Path", "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem",
+    "Report", "Selection", "Selective", "Separability", "Smoothed", "Store", "Template", "Vote", "VotedPools",
+    "Votes", "__version__", "answers", "audit_outlook", "audit_policy", "backends", "baselines", "calibrate",
+    "checked_by", "common_auc", "compare_scores", "datasets", "draw_checks", "errors", "evaluate",
+    "evaluate_splits", "exponential", "jitter", "labelled_by", "linear", "mean_score", "monitoring", "normalisers",
+    "pipeline_of_policy", "plan", "plot", "read_key", "read_pools", "read_verdicts", "report", "scoring",
+    "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools", "write_pools",
 ]  # fmt: skip
 
 

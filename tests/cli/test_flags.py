@@ -17,6 +17,7 @@ EXCEPTIONS = {
     "--max-tokens": "a judge's reply is not a path",
     "--task": "sample says what questions are that do not say it themselves",
     "--score": "score computes some, calibrate reads one, ask is given the function of its policy's",
+    "--checked": "judge-labels reads a sheet that people filled in, calibrate a field",
     "--extract": "ask is given the function of its policy's",
 }
 

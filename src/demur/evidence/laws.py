@@ -99,6 +99,10 @@ class TwoPartLaw(CountLaw):
         """False where one rank is 0, so that nothing is ever answered."""
         return self.seen.answers and self.missed.answers
 
+    def interval(self, fresh: int, *, mass: float = 0.95) -> tuple[int, int]:
+        """From none, for a bound says nothing of how few errors there may be."""
+        return 0, self.usual_at_most(fresh, mass=mass)
+
     def counts(self, fresh: int) -> Floats:
         if not self.answers:
             return ErrorLaw(0, 0).counts(fresh)

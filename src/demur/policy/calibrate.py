@@ -65,12 +65,13 @@ def calibrate(
         given.labels_so_far if partly_labelled else given.labelled  # noqa: B018
     guarantees = as_guarantees(alpha, guarantee)
     judge, missed, left_out = None, None, 0
+    labels = LabelRule() if given.labels is None else given.labels.rule
     if checked is not None:
         _refuse_hold_out(hold_out, "people's labels")
         checks = checked if isinstance(checked, Checks) else Checks.of(checked, len(given))
         left_out = len(given) - len(given.scored)
         judged = judged_votes(given, checks, guarantees)
-        given, judge, missed = judged.voted, judged.check, judged.missed
+        given, judge, labels, missed = judged.voted, judged.check, judged.rule, judged.missed
     if given.known is not None and missed is None:
         only_ranks(guarantees)
     if given.known is not None:
@@ -85,7 +86,6 @@ def calibrate(
     evidence = replace(Strata.of(*voted.counted_keys, by_chance=sizes_by_chance), missed=missed)
     if voted.clustered:
         unit, every = CLUSTER, Strata.of(*voted.keys_of(voted.distinct), by_chance=sizes_by_chance)
-    labels = LabelRule() if given.labels is None else given.labels.rule
     points = tuple(settle_by_size(one, evidence, unit, labels.wrong) for one in guarantees)
     for rule in points:
         if not rule.feasible:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence
 from demur.evidence.judge_check import JudgeCheck
 from demur.pools.checks import Checks
-from demur.pools.labels import Labels
+from demur.pools.label_rule import LabelRule
 from demur.pools.voted_pools import VotedPools
 
 
@@ -23,7 +23,9 @@ class JudgedVotes:
     voted: VotedPools
     check: JudgeCheck | None
     """None where there are no labels but people's."""
-    missed: Evidence | None
+    rule: LabelRule
+    """What people call right."""
+    missed: Evidence | None = None
     """Where the judge's labels calibrate too; None where the checked votes do alone."""
 
 
@@ -42,7 +44,7 @@ def judged_votes(voted: VotedPools, checks: Checks, guarantees: Sequence[Guarant
         part, mine = _checked_alone(voted, checks)
         counted = part.counted
         check = None if judged is None else JudgeCheck.of(judged[checks.drawn][counted], mine.take(counted), n)
-        return JudgedVotes(part, check, None)
+        return JudgedVotes(part, check, checks.rule)
     if voted.clustered:
         raise InvalidValue(
             f"the guarantee {JudgeChecked.name} counts questions, and some of these share a cluster",
@@ -60,8 +62,7 @@ def judged_votes(voted: VotedPools, checks: Checks, guarantees: Sequence[Guarant
     drawn = rows[counted_checks.drawn]
     missed = Evidence.of(voted.votes.key[drawn], not_missed[drawn])
     check = JudgeCheck.of(judged[rows], counted_checks, n)
-    labels = _people(voted, checks)
-    return JudgedVotes(replace(voted, correct=right, known=known, labels=labels), check, missed)
+    return JudgedVotes(voted.with_labels(right, known), check, checks.rule, missed)
 
 
 def _scored(voted: VotedPools, checks: Checks) -> tuple[VotedPools, Checks]:
@@ -77,10 +78,4 @@ def _checked_alone(voted: VotedPools, checks: Checks) -> tuple[VotedPools, Check
     """The drawn votes with people's labels, which may lack some, and what is known of those."""
     rows = np.flatnonzero(checks.drawn)
     part, mine = voted.take(rows), checks.take(rows)
-    known = None if mine.known.all() else mine.known
-    return replace(part, correct=mine.right, known=known, labels=_people(part, mine)), mine
-
-
-def _people(voted: VotedPools, checks: Checks) -> Labels:
-    """Labels that say by which rule people checked."""
-    return Labels(right=[{} for _ in range(len(voted))], gold=None, rule=checks.rule)
+    return part.with_labels(mine.right, None if mine.known.all() else mine.known), mine
