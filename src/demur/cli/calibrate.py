@@ -75,7 +75,7 @@ def run(
         raise InvalidValue("--checked and --label-file are two places of people's labels; choose one")
     if header is not None and not is_check and (partly_labelled or not rule.is_plain):
         raise InvalidValue("--label-file holds the labels; leave the other options about labels out")
-    wanted = {"labelled": header is None, "partly_labelled": partly_labelled, "checked": is_check}
+    wanted = {"labelled": header is None or is_check, "partly_labelled": partly_labelled, "checked": is_check}
     source, voted = flags.vote(file, run_name, config, rule, partial=partial, **wanted)
     if header is not None and label_file is not None:
         guarantees = guarantees_for(header, label_file, guarantees if alpha or delta or smoothed else None)
