@@ -151,10 +151,10 @@ class JudgeChecked:
         known |= {} if self.share is None else {"share": stored(self.share)}
         return known if self.delta_level is None else {**known, "delta": stored(self.delta_level)}
 
-    def promise(self, n: int, unit: str = QUESTION) -> str:
+    def promise(self, n: int | str, unit: str = QUESTION) -> str:
         return self.promise_of(n, None, unit)
 
-    def promise_of(self, n: int, checked: int | None, unit: str) -> str:
+    def promise_of(self, n: int | str, checked: int | None, unit: str) -> str:
         """The guarantee in one sentence, with its scope."""
         counted = "a part" if checked is None else str(checked)
         part = "if those were drawn at random"
