@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -43,7 +43,7 @@ class Evidence:
     """The sum of the importance weights of the right votes of each level; None where all count alike."""
     not_right_weight: Floats | None = None
     """The same of the others, which are wrong or may be."""
-    missed: Evidence | None = None
+    missed: Evidence | None = field(default=None, kw_only=True)
     """Of labels by a judge: the votes that people checked, `wrong` being those that it calls right and they wrong. None
     where labels are what they say."""
 
