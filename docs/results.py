@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from judge_results import judged_part
 from selective_rules import RULES, compare_rules
 
 from demur.calibration import Marginal
@@ -330,6 +331,7 @@ def page(results: Sequence[CellResult]) -> str:
         "majority vote at the same yields. The promise holds for each of them: a bad score abstains more.", "",
         separating(results).markdown(),
         *few_wrong_part([(result.cell, result.cell.description.n_cal or STUDY.n_cal) for result in results]),
+        *judged_part([result.cell for result in results]),
         "## The price of small n", "",
         prices(results), "",
         tables["ablation-n-cal"].markdown(),

@@ -1,0 +1,174 @@
+"""Labels by a judge of which people checked a part, on recorded pools: what `results.py` tabulates.
+
+Gold plays the people, and the judge is gold with seeded flips. Votes are known by their places in the file's order of
+confidence, 0 being the most confident; a way to calibrate says how many places are answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from demur.calibration import HighProbability, JudgeChecked, Marginal, RankGuarantee
+from demur.evaluation.comparison import JITTERED
+from demur.study.cells import Cell
+from demur.study.tables import Table, Value
+
+Flags = NDArray[np.bool_]
+Places = NDArray[np.intp]
+CALIBRATION, CHECKED, SPLITS, DELTA, FEWEST = 400, 100, 400, 0.1, 700
+
+
+@dataclass(frozen=True)
+class Judge:
+    """How often it calls a wrong vote right, in the more and in the less confident half, and a right one wrong."""
+
+    top: float
+    bottom: float
+    false_wrong: float
+
+    def says_wrong(self, wrong: Flags, seed: int = 0) -> Flags:
+        """What it says of each vote, by place."""
+        draw = np.random.default_rng(seed).random(len(wrong))
+        misses = np.where(np.arange(len(wrong)) < len(wrong) / 2, self.top, self.bottom)
+        return np.where(wrong, draw >= misses, draw < self.false_wrong)
+
+
+JUDGES = {
+    "good, misses 2 % of errors": Judge(0.02, 0.02, 0.01),
+    "fair, misses 15 %": Judge(0.15, 0.15, 0.05),
+    "misses half of the confident errors": Judge(0.5, 0.1, 0.02),
+}
+
+
+@dataclass(frozen=True)
+class CheckedSet:
+    """One calibration set: places, those of the checked part, and what people and judge say by place."""
+
+    cal: Places
+    checked: Places
+    wrong: Flags
+    said_wrong: Flags
+    alpha: float
+    delta: float | None
+
+    @property
+    def plain(self) -> RankGuarantee:
+        return Marginal(self.alpha) if self.delta is None else HighProbability(self.alpha, self.delta)
+
+
+def kth(places: Places, k: int, none: int) -> int:
+    """Where the k-th bad vote stands: what is before it is answered."""
+    return 0 if k == 0 else int(np.sort(places)[k - 1]) if len(places) >= k else none
+
+
+def judges_labels(drawn: CheckedSet) -> int:
+    return kth(drawn.cal[drawn.said_wrong[drawn.cal]], drawn.plain.rank(len(drawn.cal)), len(drawn.wrong))
+
+
+def checked_alone(drawn: CheckedSet) -> int:
+    return kth(drawn.checked[drawn.wrong[drawn.checked]], drawn.plain.rank(len(drawn.checked)), len(drawn.wrong))
+
+
+def two_parts(drawn: CheckedSet) -> int:
+    first, second = JudgeChecked(drawn.alpha, delta=drawn.delta).settled(len(drawn.checked)).parts()
+    overruled = np.isin(drawn.cal, drawn.checked) & ~drawn.wrong[drawn.cal]
+    seen = drawn.cal[drawn.said_wrong[drawn.cal] & ~overruled]
+    missed = drawn.checked[drawn.wrong[drawn.checked] & ~drawn.said_wrong[drawn.checked]]
+    none = len(drawn.wrong)
+    return min(kth(seen, first.rank(len(drawn.cal)), none), kth(missed, second.rank(len(drawn.checked)), none))
+
+
+def normal_bound(drawn: CheckedSet) -> int:
+    """An estimate with a normal margin: the judge's rate on all, corrected by what people found (PPI)."""
+    margin = 0.0 if drawn.delta is None else float(ndtri(1 - drawn.delta))
+    order, n, checked = np.sort(drawn.cal), len(drawn.cal), np.sort(drawn.checked)
+    ends = np.append(order, len(drawn.wrong))
+    # Answering what stands before each end: how many of either kind there are among all and among checked votes.
+    judged = np.append(0, np.cumsum(drawn.said_wrong[order])) / n
+    off = drawn.wrong[checked].astype(int) - drawn.said_wrong[checked].astype(int)
+    before = np.searchsorted(checked, ends)
+    mean = np.append(0, np.cumsum(off))[before] / len(checked)
+    square = np.append(0, np.cumsum(off**2))[before] / len(checked)
+    spread = np.sqrt(np.maximum(square - mean**2, 0) / len(checked) + judged * (1 - judged) / n)
+    above = np.flatnonzero(judged + mean + margin * spread > drawn.alpha)
+    return int(ends[above[0] - 1]) if len(above) and above[0] else 0 if len(above) else len(drawn.wrong)
+
+
+WAYS: dict[str, Callable[[CheckedSet], int]] = {
+    "judge's labels as they are": judges_labels,
+    "checked votes alone": checked_alone,
+    "two parts": two_parts,
+    "estimate, normal margin": normal_bound,
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One way on one file."""
+
+    answered: float
+    error: float
+    """Mean rate of wrong answers on the rest of the file."""
+    violations: float
+    """Of calibration sets drawn with replacement, the share whose true rate in the file exceeds alpha."""
+
+
+def compare(wrong: Flags, confident: int, judge: Judge, alpha: float, delta: float | None) -> dict[str, Outcome]:
+    """Every way on random splits of one file, and on draws from it with replacement."""
+    rng, said = np.random.default_rng(0), judge.says_wrong(wrong)
+    rates, n = np.append(0, np.cumsum(wrong)) / len(wrong), len(wrong)
+    found: dict[str, list[tuple[float, float, bool]]] = {name: [] for name in WAYS}
+    for _ in range(SPLITS):
+        shuffled, again = rng.permutation(n), rng.integers(0, n, CALIBRATION)
+        cal, rest = shuffled[:CALIBRATION], shuffled[CALIBRATION:]
+        split, draw = (CheckedSet(one, one[:CHECKED], wrong, said, alpha, delta) for one in (cal, again))
+        for name, way in WAYS.items():
+            chosen = rest[rest < min(way(split), confident)]
+            violated = bool(rates[min(way(draw), confident)] > alpha)
+            found[name].append((len(chosen) / len(rest), wrong[chosen].sum() / len(rest), violated))
+    return {name: Outcome(*(float(mean) for mean in np.mean(rows, axis=0))) for name, rows in found.items()}
+
+
+def judged_cells(cells: Sequence[Cell], alpha: float, delta: float | None) -> Table:
+    """Every judge on every cell that is large enough."""
+    rows: list[list[Value]] = []
+    for cell in cells:
+        votes, right = cell.votes(JITTERED)
+        if len(right) < FEWEST:
+            continue
+        wrong = ~right[np.lexsort(votes.key.T[::-1])[::-1]]
+        confident = int((votes.key[:, 0] > 0).sum())
+        for told, judge in JUDGES.items():
+            found = compare(wrong, confident, judge, alpha, delta)
+            shown = [
+                f"{one.answered:.0%} / {one.error:.3f}"
+                if delta is None
+                else f"{one.answered:.0%} / {one.violations:.0%}"
+                for one in found.values()
+            ]
+            rows.append([cell.name, told, *shown])
+    promise = "on average" if delta is None else f"for all but {delta:g} of calibration sets"
+    return Table("judged", f"Labels by a judge, alpha {alpha:g} {promise}", ["", "judge", *WAYS], rows)
+
+
+def judged_part(cells: Sequence[Cell], alpha: float = 0.1) -> list[str]:
+    """The part of the page about labels by a judge."""
+    tables = [judged_cells(cells, alpha, delta).markdown() for delta in (None, DELTA)]
+    return ["## Labels by a judge", "", _JUDGED, "", *tables]
+
+
+_JUDGED = (
+    f"A judge labels {CALIBRATION} calibration questions, and people check {CHECKED} of them, drawn at random; gold "
+    "plays the people, the judge is gold with seeded flips, and the vote is the majority vote with jitter. First "
+    "table, promise on average: yield and share of all questions answered wrongly on the rest of the file, means over "
+    f"{SPLITS} random splits. Second table: yield, and in how many of {SPLITS} calibration sets, drawn with "
+    "replacement, the true rate exceeds alpha. A judge's labels taken as they are break the promise by what it misses. "
+    "The checked votes alone keep it and answer most of what full labels would; two parts keep it too and answer less, "
+    "even where the judge is good, for each kind of error needs a margin of its own. The last column is no promise: a "
+    "prediction-powered estimate, with a normal margin in the second table."
+)
