@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from demur.calibration import HighProbability, JudgeChecked, Marginal, RankGuarantee
+from demur.calibration import HighProbability, JudgeMarginal, Marginal, RankGuarantee
 from demur.evaluation.comparison import JITTERED
+from demur.evidence.region import region
 from demur.study.cells import Cell
 from demur.study.tables import Table, Value
 
@@ -74,13 +75,20 @@ def checked_alone(drawn: CheckedSet) -> int:
     return kth(drawn.checked[drawn.wrong[drawn.checked]], drawn.plain.rank(len(drawn.checked)), len(drawn.wrong))
 
 
-def two_parts(drawn: CheckedSet) -> int:
-    first, second = JudgeChecked(drawn.alpha, delta=drawn.delta).settled(len(drawn.checked)).parts()
+def both(drawn: CheckedSet) -> int:
+    """`JudgeMarginal`, or `JudgeHighProbability`."""
+    n, checked, none = len(drawn.cal), len(drawn.checked), len(drawn.wrong)
     overruled = np.isin(drawn.cal, drawn.checked) & ~drawn.wrong[drawn.cal]
-    seen = drawn.cal[drawn.said_wrong[drawn.cal] & ~overruled]
-    missed = drawn.checked[drawn.wrong[drawn.checked] & ~drawn.said_wrong[drawn.checked]]
-    none = len(drawn.wrong)
-    return min(kth(seen, first.rank(len(drawn.cal)), none), kth(missed, second.rank(len(drawn.checked)), none))
+    seen = np.sort(drawn.cal[drawn.said_wrong[drawn.cal] & ~overruled])
+    missed = np.sort(drawn.checked[drawn.wrong[drawn.checked] & ~drawn.said_wrong[drawn.checked]])
+    if drawn.delta is None:
+        first, second = JudgeMarginal(drawn.alpha).settled(checked).parts()
+        return min(kth(seen, first.rank(n), none), kth(missed, second.rank(checked), none))
+    allowed = region(n, checked, drawn.alpha, drawn.delta)
+    places = np.sort(np.concatenate([seen, missed]))
+    counts = (np.searchsorted(kind, places, side="right") for kind in (seen, missed))
+    beyond = np.flatnonzero(~allowed.allows(*counts))
+    return int(places[beyond[0]]) if len(beyond) else none if len(allowed.most) else 0
 
 
 def normal_bound(drawn: CheckedSet) -> int:
@@ -102,7 +110,7 @@ def normal_bound(drawn: CheckedSet) -> int:
 WAYS: dict[str, Callable[[CheckedSet], int]] = {
     "judge's labels as they are": judges_labels,
     "checked votes alone": checked_alone,
-    "two parts": two_parts,
+    "judge and checks": both,
     "estimate, normal margin": normal_bound,
 }
 
@@ -156,9 +164,10 @@ def judged_cells(cells: Sequence[Cell], alpha: float, delta: float | None) -> Ta
     return Table("judged", f"Labels by a judge, alpha {alpha:g} {promise}", ["", "judge", *WAYS], rows)
 
 
-def judged_part(cells: Sequence[Cell], alpha: float = 0.1) -> list[str]:
+def judged_part(cells: Sequence[Cell]) -> list[str]:
     """The part of the page about labels by a judge."""
-    tables = [judged_cells(cells, alpha, delta).markdown() for delta in (None, DELTA)]
+    wanted = ((0.1, None), (0.1, DELTA), (0.05, DELTA))
+    tables = [judged_cells(cells, alpha, delta).markdown() for alpha, delta in wanted]
     return ["## Labels by a judge", "", _JUDGED, "", *tables]
 
 
@@ -166,9 +175,11 @@ _JUDGED = (
     f"A judge labels {CALIBRATION} calibration questions, and people check {CHECKED} of them, drawn at random; gold "
     "plays the people, the judge is gold with seeded flips, and the vote is the majority vote with jitter. First "
     "table, promise on average: yield and share of all questions answered wrongly on the rest of the file, means over "
-    f"{SPLITS} random splits. Second table: yield, and in how many of {SPLITS} calibration sets, drawn with "
+    f"{SPLITS} random splits. The others: yield, and in how many of {SPLITS} calibration sets, drawn with "
     "replacement, the true rate exceeds alpha. A judge's labels taken as they are break the promise by what it misses. "
-    "The checked votes alone keep it and answer most of what full labels would; two parts keep it too and answer less, "
-    "even where the judge is good, for each kind of error needs a margin of its own. The last column is no promise: a "
-    "prediction-powered estimate, with a normal margin in the second table."
+    "The checked votes alone keep it. So do the judge's labels and the checks together (`JudgeMarginal` in the first "
+    "table, `JudgeHighProbability` in the others): on average they answer less, even where the judge is good; for all "
+    "but delta of calibration sets they answer more where it is. The last column is no promise: a prediction-powered "
+    "estimate, with a normal margin where there is a delta, which violates more often than that where errors are "
+    "missed in the wrong place."
 )

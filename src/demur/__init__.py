@@ -9,7 +9,7 @@ from demur.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from demur import answers, backends, datasets, errors, monitoring, plot, scoring, tasks
-    from demur.calibration import HighProbability, JudgeChecked, Marginal, Selective, Smoothed
+    from demur.calibration import HighProbability, JudgeHighProbability, JudgeMarginal, Marginal, Selective, Smoothed
     from demur.calibration.labelling import LabelQueue
     from demur.errors import DemurError
     from demur.evaluation.audit import Audit, PolicyAudit, audit_policy
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 # Where each public name is. It is imported when it is first used, so that `demur --help` does not wait for numpy.
 _HOME = {
-    "calibration": ("HighProbability", "JudgeChecked", "Marginal", "Selective", "Smoothed"),
+    "calibration": ("HighProbability", "JudgeHighProbability", "JudgeMarginal", "Marginal", "Selective", "Smoothed"),
     "calibration.labelling": ("LabelQueue",),
     "errors": ("DemurError",),
     "evaluation.audit": ("Audit", "PolicyAudit", "audit_policy"),
@@ -86,14 +86,14 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "AccuracyBand", "Answerer", "Audit", "Checks", "Decision", "DemurError", "Evaluation", "Evidence",
-    "FieldChoice", "Frontier", "Hazards", "HighProbability", "Interval", "JudgeChecked", "LabelQueue", "LabelRule",
-    "Marginal", "Outlook", "Path", "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem",
-    "Report", "Selection", "Selective", "Separability", "Smoothed", "Store", "Template", "Vote", "VotedPools",
-    "Votes", "__version__", "answers", "audit_outlook", "audit_policy", "backends", "baselines", "calibrate",
-    "checked_by", "common_auc", "compare_scores", "datasets", "draw_checks", "errors", "evaluate",
-    "evaluate_splits", "exponential", "jitter", "labelled_by", "linear", "mean_score", "monitoring", "normalisers",
-    "pipeline_of_policy", "plan", "plot", "read_key", "read_pools", "read_verdicts", "report", "scoring",
-    "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools", "write_pools",
+    "FieldChoice", "Frontier", "Hazards", "HighProbability", "Interval", "JudgeHighProbability", "JudgeMarginal",
+    "LabelQueue", "LabelRule", "Marginal", "Outlook", "Path", "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool",
+    "PoolSource", "Problem", "Report", "Selection", "Selective", "Separability", "Smoothed", "Store", "Template",
+    "Vote", "VotedPools", "Votes", "__version__", "answers", "audit_outlook", "audit_policy", "backends",
+    "baselines", "calibrate", "checked_by", "common_auc", "compare_scores", "datasets", "draw_checks", "errors",
+    "evaluate", "evaluate_splits", "exponential", "jitter", "labelled_by", "linear", "mean_score", "monitoring",
+    "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools", "read_verdicts", "report",
+    "scoring", "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools", "write_pools",
 ]  # fmt: skip
 
 

@@ -64,17 +64,18 @@ def test_a_field_of_the_paths_holds_what_people_say_of_a_part(demur, truth):
     assert other["judge"] == judge
 
 
-def test_two_parts_share_alpha_as_asked(demur, truth):
-    auto = calibrated(demur, "--correct", "judge_says", "--checked", "person_says", "--missed-share", "auto")
-    assert auto["n"] == N
-    assert auto["points"][0]["guarantee"] == "judge_checked"
-    third = calibrated(demur, "--correct", "judge_says", "--checked", "person_says", "--missed-share", "1/3")
-    assert third["points"][0]["share"] == "1/3"
-    assert "if those were drawn at random" in third["points"][0]["promise"]
-    sure = calibrated(
-        demur, "--correct", "judge_says", "--checked", "person_says", "--missed-share", "auto", "--delta", "0.2"
-    )
+def test_the_judges_labels_of_the_others_are_used_where_that_is_asked_for(demur, truth):
+    both = ["--correct", "judge_says", "--checked", "person_says", "--use-judge"]
+    on_average, sure = calibrated(demur, *both, "-o", "policy.json"), calibrated(demur, *both, "--delta", "0.2")
+    assert on_average["n"] == sure["n"] == N
+    assert [facts["points"][0]["guarantee"] for facts in (on_average, sure)] == [
+        "judge_marginal", "judge_high_probability",
+    ]  # fmt: skip
+    assert "share" in on_average["points"][0]
     assert sure["points"][0]["delta"] == 0.2
+    assert "which must have been drawn at random" in sure["points"][0]["promise"]
+    audited = demur("audit", "policy.json", "--errors", 3, "--of", 100)
+    assert audited.code == 0, audited.err
 
 
 def test_a_random_part_goes_out_on_a_sheet_and_comes_back(demur, truth):
@@ -127,11 +128,9 @@ def test_every_drawn_vote_is_asked_about_and_what_is_left_counts_as_wrong(demur,
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["calibrate", "pools.jsonl", "--correct", "judge_says", "--missed-share", "0.2"], "--checked FIELD"),
+        (["calibrate", "pools.jsonl", "--correct", "judge_says", "--use-judge"], "--checked FIELD"),
         (["calibrate", "pools.jsonl", "--correct", "judge_says", "--checked", "nobody"], "nothing is checked under"),
-        (["calibrate", "pools.jsonl", "--correct", "judge_says", "--checked", "person_says", "--missed-share", "1"],
-         "share must lie strictly between 0 and 1"),
-        (["calibrate", "pools.jsonl", "--correct", "judge_says", "--checked", "person_says", "--missed-share", "0.3",
+        (["calibrate", "pools.jsonl", "--correct", "judge_says", "--checked", "person_says", "--use-judge",
           "--smoothed"], "--smoothed exclude each other"),
         (["calibrate", "pools.jsonl", "--correct", "judge_says", "--checked", "person_says", "--hold-out", "0.5"],
          "needs people's labels"),

@@ -39,7 +39,13 @@ def checked(votes, labels):
     return column
 
 
-KINDS = [dm.Marginal(0.1), dm.HighProbability(0.15, 0.1), dm.JudgeChecked(0.1), dm.JudgeChecked("1/7", "1/3", 0.2)]
+KINDS = [
+    dm.Marginal(0.1),
+    dm.HighProbability(0.15, 0.1),
+    dm.JudgeMarginal(0.1),
+    dm.JudgeMarginal("1/7", "1/3"),
+    dm.JudgeHighProbability("1/7", 0.2),
+]
 
 
 @pytest.mark.parametrize("guarantee", KINDS)
@@ -87,7 +93,7 @@ def changed(path, change):
 )
 def test_what_does_not_follow_from_the_evidence_is_refused(votes, labels, checked, tmp_path, change, said):
     path = tmp_path / "policy.json"
-    dm.calibrate(votes[0], labels[1], guarantee=dm.JudgeChecked(0.1), checked=checked).save(path)
+    dm.calibrate(votes[0], labels[1], guarantee=dm.JudgeMarginal(0.1), checked=checked).save(path)
     changed(path, change)
     with pytest.raises(PolicyFileError, match=said):
         dm.Policy.load(path)
@@ -109,7 +115,7 @@ def test_what_was_drawn_and_has_no_word_counts_as_wrong_and_widens_the_interval(
     drawn = np.array([label is not None for label in checked])
     known = drawn.copy()
     known[np.flatnonzero(drawn)[:10]] = False
-    for guarantee in (dm.Marginal(0.1), dm.JudgeChecked(0.1)):
+    for guarantee in (dm.Marginal(0.1), dm.JudgeMarginal(0.1), dm.JudgeHighProbability(0.2, 0.1)):
         full = dm.calibrate(votes[0], labels[1], guarantee=guarantee, checked=checked)
         part = dm.calibrate(votes[0], labels[1], guarantee=guarantee, checked=Checks(drawn, labels[0] & known, known))
         assert part.points[0].threshold_key >= full.points[0].threshold_key
@@ -121,34 +127,34 @@ def test_what_was_drawn_and_has_no_word_counts_as_wrong_and_widens_the_interval(
 def test_checks_of_all_votes_leave_the_judge_nothing_to_say(votes, labels):
     alone = dm.calibrate(votes[0], labels[1], alpha=0.1, checked=labels[0])
     assert alone.points[0].threshold_key == dm.calibrate(votes[0], labels[0], alpha=0.1).points[0].threshold_key
-    both = dm.calibrate(votes[0], labels[1], guarantee=dm.JudgeChecked(0.1), checked=labels[0])
+    both = dm.calibrate(votes[0], labels[1], guarantee=dm.JudgeMarginal(0.1), checked=labels[0])
     assert both.threshold >= alone.threshold
 
 
 def test_labels_that_the_judge_lacks_count_as_its_wrong(votes, labels, checked):
     some = labels[1].astype(object)
     some[:30] = None
-    full = dm.calibrate(votes[0], labels[1], guarantee=dm.JudgeChecked(0.1), checked=checked)
-    part = dm.calibrate(votes[0], some, guarantee=dm.JudgeChecked(0.1), checked=checked, partly_labelled=True)
+    full = dm.calibrate(votes[0], labels[1], guarantee=dm.JudgeMarginal(0.1), checked=checked)
+    part = dm.calibrate(votes[0], some, guarantee=dm.JudgeMarginal(0.1), checked=checked, partly_labelled=True)
     assert part.points[0].threshold_key >= full.points[0].threshold_key
     with pytest.raises(InvalidValue, match="booleans"):
-        dm.calibrate(votes[0], some, guarantee=dm.JudgeChecked(0.1), checked=checked)
+        dm.calibrate(votes[0], some, guarantee=dm.JudgeMarginal(0.1), checked=checked)
 
 
 def test_promises_about_answers_refuse_a_judges_labels_and_take_the_checked_ones(votes, labels, checked):
     fresh = dm.simulate_pools(60, n_paths=8, seed=9)
     batch = dm.vote(fresh.answers, fresh.scores, ids=[f"new{row}" for row in range(60)])
-    two = dm.calibrate(votes[0], labels[1], guarantee=dm.JudgeChecked(0.1), checked=checked)
+    two = dm.calibrate(votes[0], labels[1], guarantee=dm.JudgeMarginal(0.1), checked=checked)
     with pytest.raises(InvalidValue, match="a batch needs people's labels"):
         two.select(batch, fdr=0.2)
     alone = dm.calibrate(votes[0], labels[1], guarantee=dm.Selective(0.3, 0.2), checked=checked)
     assert alone.select(batch, fdr=0.2).answered.any()
     with pytest.raises(InvalidValue, match="make a policy of each"):
-        dm.calibrate(votes[0], labels[1], guarantee=[dm.JudgeChecked(0.1), dm.Selective(0.3, 0.2)], checked=checked)
+        dm.calibrate(votes[0], labels[1], guarantee=[dm.JudgeMarginal(0.1), dm.Selective(0.3, 0.2)], checked=checked)
 
 
 def test_bad_checks_are_refused_by_name(votes, labels, checked):
-    by = {"guarantee": dm.JudgeChecked(0.1)}
+    by = {"guarantee": dm.JudgeMarginal(0.1)}
     with pytest.raises(InvalidValue, match="no vote was checked"):
         dm.calibrate(votes[0], labels[1], checked=[None] * N, **by)
     with pytest.raises(InvalidValue, match=r"needs labels by a judge .* as \{checked\}|checked"):
@@ -177,9 +183,9 @@ def test_pools_of_several_sizes_need_the_checked_votes_alone(labels):
     right = np.arange(60) % 7 > 0
     column = np.where(np.random.default_rng(0).random(60) < 0.7, right, None)
     with pytest.raises(InvalidValue, match="one threshold for pools of all sizes"):
-        dm.calibrate(votes, right, guarantee=dm.JudgeChecked(0.4), checked=column)
+        dm.calibrate(votes, right, guarantee=dm.JudgeMarginal(0.4), checked=column)
     assert dm.calibrate(votes, right, alpha=0.4, checked=column).n == sum(label is not None for label in column)
-    by_chance = dm.calibrate(votes, right, guarantee=dm.JudgeChecked(0.4), checked=column, sizes_by_chance=True)
+    by_chance = dm.calibrate(votes, right, guarantee=dm.JudgeMarginal(0.4), checked=column, sizes_by_chance=True)
     assert by_chance.n == 60
 
 
@@ -200,8 +206,9 @@ def test_draws_are_random_named_and_grow(votes):
             draw_checks(voted, count)
 
 
-def test_an_audit_of_two_parts_judges_true_errors_by_a_bound(votes, labels, checked):
-    policy = dm.calibrate(votes[0], labels[1], guarantee=dm.JudgeChecked(0.1), checked=checked)
+@pytest.mark.parametrize("guarantee", [dm.JudgeMarginal(0.1), dm.JudgeHighProbability(0.1, 0.1)])
+def test_an_audit_by_people_judges_true_errors_by_a_bound(votes, labels, checked, guarantee):
+    policy = dm.calibrate(votes[0], labels[1], guarantee=guarantee, checked=checked)
     outlook = dm.audit_outlook(policy, 200)
     assert "at most about" in outlook.sentence
     consistent = dm.Audit.of(policy.points[0], 10, 200)

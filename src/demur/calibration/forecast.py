@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from demur.calibration.guarantee import Rule
 from demur.evidence.counts import Evidence
-from demur.evidence.laws import ErrorLaw, TwoPartLaw
+from demur.evidence.laws import BoundLaw, ErrorLaw
 from demur.evidence.strata import Strata
 
 
@@ -49,7 +49,7 @@ def forecast(evidence: Evidence | Strata, rule: Rule, *, delta: float = 0.05) ->
     """Predict the rates of a rule."""
     n, (right, wrong) = evidence.n, rule.answered(evidence)
     answered = right + wrong
-    if isinstance(rule.law, TwoPartLaw):
+    if isinstance(rule.law, BoundLaw):
         return _judged(evidence, rule, answered / n, wrong / n)
     thresholds = 1 + len(rule.by_size)  # each was set by the data, and the bound must hold for all of them
     margin = thresholds * math.sqrt(math.log(2 * thresholds / delta) / (2 * n))

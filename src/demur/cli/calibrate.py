@@ -51,7 +51,7 @@ def run(
     label_file: options.LabelFile = None,
     partly_labelled: options.PartlyLabelled = False,
     checked: options.Checked = None,
-    missed_share: options.MissedShare = None,
+    use_judge: options.UseJudge = False,
     run_name: options.RunName = None,
     partial: options.Partial = False,
     config: options.Config = None,
@@ -83,7 +83,7 @@ def run(
         voted = voted if is_check else demur.labelled_by(voted, label_file)
     policy = demur.calibrate(
         voted,
-        guarantee=guarantees if missed_share is None else _two_parts(guarantees, missed_share, is_check=is_check),
+        guarantee=_judged(guarantees, is_check=is_check) if use_judge else guarantees,
         partly_labelled=partly_labelled or (header is not None and not is_check),
         checked=_checks(source, voted, checked, label_file) if is_check else None,
         sizes_by_chance=sizes_by_chance,
@@ -110,17 +110,18 @@ def run(
         _show(facts)
 
 
-def _two_parts(guarantees: list[Guarantee], share: str, *, is_check: bool) -> list[Guarantee]:
-    """The guarantees that use a judge's labels too, and keep a share of alpha for what it misses."""
+def _judged(guarantees: list[Guarantee], *, is_check: bool) -> list[Guarantee]:
+    """The same promises, by the judge's labels too."""
     if not is_check:
         raise InvalidValue(
-            "--missed-share is for labels by a judge that people checked: name --checked FIELD, or a --label-file that "
+            "--use-judge is for labels by a judge that people checked: name --checked FIELD, or a --label-file that "
             "`label --check` wrote"
         )
-    if kinds := {one.name for one in guarantees} - {"marginal", "high_probability"}:
-        raise InvalidValue(f"--missed-share and --{kinds.pop()} exclude each other: leave one out")
-    wanted = None if share == "auto" else share
-    return [demur.JudgeChecked(one.level, wanted, getattr(one, "delta_level", None)) for one in guarantees]  # type: ignore[arg-type]
+    kinds = {"marginal": demur.JudgeMarginal, "high_probability": demur.JudgeHighProbability}
+    if others := {one.name for one in guarantees} - set(kinds):
+        raise InvalidValue(f"--use-judge and --{others.pop()} exclude each other: leave one out")
+    made: list[Any] = [(kinds[one.name], one.parameters()) for one in guarantees]
+    return [kind(**parameters) for kind, parameters in made]
 
 
 def _checks(source: demur.PoolSource, voted: demur.VotedPools, field: str | None, file: Path | None) -> demur.Checks:

@@ -54,11 +54,6 @@ def tolerance(text: str) -> str:
     return text
 
 
-def share_or_auto(text: str) -> str:
-    """A share as it is written, or `auto`."""
-    return text if text == "auto" else level(text)
-
-
 def argument(metavar: str, text: str, offers: Any = None) -> Any:
     """An argument that must be given."""
     return typer.Argument(metavar=metavar, help=text, show_default=False, autocompletion=offers)
@@ -131,11 +126,11 @@ _CHECKED = (
     "problems.  [default: none, or a --label-file of `label --check`]"
 )
 Checked = Annotated[Text, option("--checked", "FIELD", _CHECKED)]
-_MISSED = (
-    "Use the judge's labels of all votes too, and keep this share of alpha for errors that it misses; `auto` by the "
-    "number of checks.  [default: checked votes calibrate alone, which mostly answers more]"
+_USE_JUDGE = (
+    "Use the judge's labels of all votes too. With --delta that answers more where the judge is good; without it "
+    "checked votes alone do."
 )
-MissedShare = Annotated[Any, option("--missed-share", "SHARE", _MISSED, parser=share_or_auto)]
+UseJudge = Annotated[bool, typer.Option("--use-judge", help=_USE_JUDGE)]
 _PARTLY = "Some problems have no gold or label: their votes count as wrong."
 PartlyLabelled = Annotated[bool, typer.Option("--partly-labelled", help=_PARTLY)]
 SizesByChance = Annotated[

@@ -83,8 +83,21 @@ class SumLaw(CountLaw):
         return together
 
 
+class BoundLaw(CountLaw):
+    """A law of more errors than there are: what is known where the exact one is not."""
+
+    @property
+    @abstractmethod
+    def answers(self) -> bool:
+        """False where nothing is ever answered."""
+
+    def interval(self, fresh: int, *, mass: float = 0.95) -> tuple[int, int]:
+        """From none, for a bound says nothing of how few errors there may be."""
+        return 0, self.usual_at_most(fresh, mass=mass)
+
+
 @dataclass(frozen=True)
-class TwoPartLaw(CountLaw):
+class TwoPartLaw(BoundLaw):
     """A bound on errors of two kinds, each with a threshold of its own, of which the larger counts.
 
     How the two depend on each other is not known. J + K ≥ e takes J ≥ x or K ≥ e + 1 − x, whatever x is, so that the
@@ -98,10 +111,6 @@ class TwoPartLaw(CountLaw):
     def answers(self) -> bool:
         """False where one rank is 0, so that nothing is ever answered."""
         return self.seen.answers and self.missed.answers
-
-    def interval(self, fresh: int, *, mass: float = 0.95) -> tuple[int, int]:
-        """From none, for a bound says nothing of how few errors there may be."""
-        return 0, self.usual_at_most(fresh, mass=mass)
 
     def counts(self, fresh: int) -> Floats:
         if not self.answers:

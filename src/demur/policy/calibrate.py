@@ -57,8 +57,8 @@ def calibrate(
     guarantee was made before the first label.
     `checked` says that labels are a judge's, and what people found who checked a random part of the votes: one label
     each, None or NaN where nobody looked. Then the checked votes alone calibrate, with people's labels; with
-    `JudgeChecked` guarantees the judge's labels of the others do too. Either way the promise is about what people call
-    wrong, and the policy tells how often the judge's "right" is false.
+    `JudgeMarginal` and `JudgeHighProbability` the judge's labels of the others do too. Either way the promise is about
+    what people call wrong, and the policy tells how often the judge's "right" is false.
     """
     given = VotedPools.of(votes, correct, questions=questions, clusters=clusters, partly_labelled=partly_labelled)
     # Before anything else: without labels there is nothing to calibrate on, and none is left out silently.
@@ -125,7 +125,7 @@ def as_guarantees(alpha: Alphas | None, guarantee: Guarantees | None) -> list[Gu
         wanted = list(guarantee) if isinstance(guarantee, Sequence) else [guarantee]
         if not all(isinstance(one, Guarantee) for one in wanted):
             raise InvalidValue(
-                "guarantee must be Marginal, Smoothed, HighProbability, Selective or JudgeChecked objects, got "
+                "guarantee must be objects such as Marginal, HighProbability, Selective or JudgeMarginal, got "
                 f"{guarantee!r:.60}"
             )
     else:

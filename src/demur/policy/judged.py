@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from demur.calibration import Guarantee, JudgeChecked
+from demur.calibration import Guarantee, JudgedGuarantee
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence
 from demur.evidence.judge_check import JudgeCheck
@@ -31,10 +31,10 @@ class JudgedVotes:
 
 def judged_votes(voted: VotedPools, checks: Checks, guarantees: Sequence[Guarantee]) -> JudgedVotes:
     """By the guarantees: the checked votes alone, with people's labels, or all votes with the judge's."""
-    kinds = {isinstance(one, JudgeChecked) for one in guarantees}
+    kinds = {isinstance(one, JudgedGuarantee) for one in guarantees}
     if len(kinds) > 1:
         raise InvalidValue(
-            f"the guarantee {JudgeChecked.name} uses the labels of all votes, and the others those of the checked ones",
+            "guarantees by a judge's labels use those of all votes, and the others those of the checked ones",
             "make a policy of each",
         )
     voted, checks = _scored(voted, checks)
@@ -47,8 +47,8 @@ def judged_votes(voted: VotedPools, checks: Checks, guarantees: Sequence[Guarant
         return JudgedVotes(part, check, checks.rule)
     if voted.clustered:
         raise InvalidValue(
-            f"the guarantee {JudgeChecked.name} counts questions, and some of these share a cluster",
-            "calibrate on the checked votes alone, without it",
+            "guarantees by a judge's labels count questions, and some of these share a cluster",
+            "calibrate on the checked votes alone, without them",
         )
     if judged is None:
         voted.labels_so_far  # noqa: B018 - says what is lacking

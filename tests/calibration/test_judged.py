@@ -15,6 +15,7 @@ import demur as dm
 from demur.errors import InfeasibleWarning, InvalidValue
 from demur.evidence.counts import Evidence
 from demur.evidence.laws import ErrorLaw, TwoPartLaw
+from demur.evidence.region import Region, RegionLaw, region
 
 RIGHT, SEEN, MISSED, FALSE_WRONG = range(4)
 """Of a vote: right by both, wrong by both, wrong though the judge says right, right though it says wrong."""
@@ -46,7 +47,7 @@ def lost(policy, confidence, kind):
     return policy.threshold < confidence and kind in (SEEN, MISSED)
 
 
-@pytest.mark.parametrize("guarantee", [dm.Marginal("1/3"), dm.JudgeChecked("2/3", "1/2"), dm.JudgeChecked("3/4")])
+@pytest.mark.parametrize("guarantee", [dm.Marginal("1/3"), dm.JudgeMarginal("2/3", "1/2"), dm.JudgeMarginal("3/4")])
 def test_the_average_held_out_loss_is_at_most_alpha_whichever_part_is_checked(guarantee):
     """Bags of five votes with ties, each held out in turn, and every part of the others checked."""
     rng = np.random.default_rng(3)
@@ -71,7 +72,7 @@ def test_the_thresholds_are_the_two_order_statistics_read_literally():
         n = int(rng.integers(12, 60))
         confidence, kinds = rng.integers(1, 20, n) / 20, rng.choice(4, n, p=[0.5, 0.2, 0.2, 0.1])
         drawn = rng.choice(n, int(rng.integers(5, n)), replace=False)
-        guarantee = dm.JudgeChecked("0.4", "1/4")
+        guarantee = dm.JudgeMarginal("0.4", "1/4")
         policy = calibrated(confidence, kinds, drawn, guarantee)
         checked = np.isin(np.arange(n), drawn)
         seen = np.sort(confidence[(kinds == SEEN) | ((kinds == FALSE_WRONG) & ~checked)])[::-1]
@@ -140,38 +141,56 @@ def ways(judge, alpha, delta=None, *, sets=4000, n=200, checked=60, seed=0):
     """Thresholds of each way to calibrate on the same sets; the first so many votes of each are the checked ones."""
     u, wrong, said_wrong = drawn_sets(judge, sets, n, seed)
     plain = dm.Marginal(alpha) if delta is None else dm.HighProbability(alpha, delta)
-    parts = dm.JudgeChecked(alpha, delta=delta).settled(checked).parts()
     is_checked = np.arange(n) < checked
-    seen = said_wrong & (wrong | ~is_checked)
-    first = thresholds(u, seen, parts[0].rank(n))
-    second = thresholds(u[:, :checked], (wrong & ~said_wrong)[:, :checked], parts[1].rank(checked))
+    seen, missed = said_wrong & (wrong | ~is_checked), (wrong & ~said_wrong) & is_checked
+    if delta is None:
+        first, second = dm.JudgeMarginal(alpha).settled(checked).parts()
+        both = np.maximum(thresholds(u, seen, first.rank(n)), thresholds(u, missed, second.rank(checked)))
+    else:
+        both = region_thresholds(u, seen, missed, region(n, checked, alpha, delta))
     return {
         "judge's labels": thresholds(u, said_wrong, plain.rank(n)),
         "checked": thresholds(u[:, :checked], wrong[:, :checked], plain.rank(checked)),
-        "two parts": np.maximum(first, second),
+        "judge and checks": both,
     }
+
+
+def region_thresholds(keys, seen, missed, allowed):
+    """The largest key at which errors of both kinds leave a region, of each set."""
+    order = np.argsort(-keys, axis=1)
+    ordered, counts = (
+        np.take_along_axis(keys, order, 1),
+        [np.cumsum(np.take_along_axis(bad, order, 1), axis=1) for bad in (seen, missed)],
+    )
+    beyond = ~allowed.allows(*counts)
+    return np.where(beyond.any(axis=1), ordered[np.arange(len(keys)), beyond.argmax(axis=1)], 0.0)
 
 
 @pytest.mark.parametrize("judge", JUDGES)
 def test_the_marginal_promise_holds_whatever_the_judge_does(judge):
     rates = {name: true_rate(found) for name, found in ways(judge, 0.1).items()}
-    for name in ("checked", "two parts"):
+    for name in ("checked", "judge and checks"):
         error = rates[name].std() / math.sqrt(len(rates[name]))
         assert rates[name].mean() <= 0.1 + 4 * error, name
         if judge != "never right":  # it leaves a judge's part nothing to answer
             assert rates[name].mean() > (0.08 if name == "checked" else 0.02), name  # it does not just abstain
     if judge != "never right":
-        assert rates["checked"].mean() > rates["two parts"].mean()  # even where the judge is perfect
+        assert rates["checked"].mean() > rates["judge and checks"].mean()  # even where the judge is perfect
 
 
 @pytest.mark.parametrize("judge", JUDGES)
 def test_the_high_probability_promise_holds_whatever_the_judge_does(judge):
     sizes = {"n": 400, "checked": 100}
     violations = {name: (true_rate(found) > 0.1) for name, found in ways(judge, 0.1, 0.1, **sizes).items()}
-    for name in ("checked", "two parts"):
+    for name in ("checked", "judge and checks"):
         sets = len(violations[name])
         assert violations[name].sum() <= binom.ppf(0.9999, sets, 0.1), name
-    assert violations["checked"].mean() > 0.02
+    assert violations["checked"].mean() > 0.02  # it does not just abstain
+    if judge == "always right":  # all errors are missed: nothing but the checks is left
+        assert violations["judge and checks"].mean() > 0.02
+    if judge == "perfect":  # what a good judge is worth
+        rates = {name: true_rate(found).mean() for name, found in ways(judge, 0.1, 0.1, **sizes).items()}
+        assert rates["judge and checks"] > rates["checked"] + 0.005
 
 
 @pytest.mark.parametrize("judge", ["false rights at the top", "always right"])
@@ -199,23 +218,21 @@ def test_all_of_alpha_for_each_part_breaks_the_promise():
 
 
 def test_the_default_share_depends_on_the_number_of_checks_and_alpha_alone():
-    for checked, alpha, delta in itertools.product((5, 20, 60, 100, 1000), (0.01, 0.05, 0.1, 0.3), (None, 0.1)):
-        wanted = dm.JudgeChecked(alpha, delta=delta)
+    for checked, alpha in itertools.product((5, 20, 60, 100, 1000), (0.01, 0.05, 0.1, "1/3")):
+        wanted = dm.JudgeMarginal(alpha)
         settled = wanted.settled(checked)
         seen, missed = settled.parts()
         assert seen.level + missed.level == wanted.level
         assert 0 < settled.share < 1
-        assert dm.JudgeChecked(**settled.parameters()) == settled
-        if missed.level != wanted.level / 2:  # a rank that alpha 2 pays for to the last bit
-            assert missed.rank(checked) >= 1
-            if delta is None:
-                assert missed.level * (checked + 1) == missed.rank(checked)
+        assert dm.JudgeMarginal(**settled.parameters()) == settled
+        if (checked + 1) * wanted.level > 1:  # a rank that alpha 2 pays for to the last bit
+            assert missed.level * (checked + 1) == missed.rank(checked) >= 1
 
 
 @pytest.mark.parametrize("share", [0, 1, 1.2, -0.1, "a"])
 def test_a_split_outside_alpha_is_refused(share):
     with pytest.raises(InvalidValue, match="share must"):
-        dm.JudgeChecked(0.1, share)
+        dm.JudgeMarginal(0.1, share)
 
 
 def test_the_law_of_two_parts_bounds_any_sum_of_them():
@@ -253,3 +270,84 @@ def test_p_values_of_two_parts_are_at_most_alpha_no_more_often_than_alpha():
 
 def vars_of(evidence):
     return evidence.levels, evidence.right, evidence.wrong
+
+
+def exact_chance(allowed, n, checked, seen, missed):
+    """P(a ≤ c_b) in whole numbers: checked votes are of three kinds, the others of two."""
+    total = Fraction(0)
+    for b, most in enumerate(allowed.most.tolist()):
+        for own in range(checked - b + 1):
+            ways = math.comb(checked, b) * math.comb(checked - b, own)
+            first = ways * missed**b * seen**own * (1 - seen - missed) ** (checked - b - own)
+            others = n - checked
+            for more in range(min(others, most - own) + 1):
+                total += first * math.comb(others, more) * seen**more * (1 - seen) ** (others - more)
+    return total
+
+
+@pytest.mark.parametrize(
+    ("n", "checked", "alpha", "delta"), [(12, 6, 0.4, 0.3), (15, 15, 0.3, 0.2), (20, 8, 0.35, 0.2)]
+)
+def test_the_region_keeps_delta_at_every_split_of_a_rate_in_fractions(n, checked, alpha, delta):
+    allowed = region(n, checked, alpha, delta)
+    assert len(allowed.most)
+    assert (np.diff(allowed.most) <= -1).all()
+    level = Fraction(str(alpha))
+    for part in range(21):
+        seen = level * part / 20
+        exact = exact_chance(allowed, n, checked, seen, level - seen)
+        assert exact <= Fraction(str(delta))
+        assert float(exact) <= allowed.chance(alpha) + 1e-12
+    # The next larger region of the same kind would not: the check can fail.
+    larger = Region(n, checked, np.append(allowed.most + 2, 0))
+    assert max(exact_chance(larger, n, checked, level * p / 20, level - level * p / 20) for p in range(21)) > delta
+
+
+def test_the_rule_of_a_region_is_read_literally():
+    """The smallest threshold above which the errors of both kinds are within the region."""
+    rng = np.random.default_rng(0)
+    guarantee = dm.JudgeHighProbability(0.3, 0.2)
+    for _ in range(60):
+        n = int(rng.integers(20, 60))
+        confidence, kinds = rng.integers(1, 20, n) / 20, rng.choice(4, n, p=[0.7, 0.1, 0.1, 0.1])
+        drawn = rng.choice(n, int(rng.integers(15, n)), replace=False)
+        policy = calibrated(confidence, kinds, drawn, guarantee)
+        checked = np.isin(np.arange(n), drawn)
+        seen = (kinds == SEEN) | ((kinds == FALSE_WRONG) & ~checked)
+        missed = (kinds == MISSED) & checked
+        most = region(n, len(drawn), 0.3, 0.2).most.tolist()
+
+        def within(threshold, seen=seen, missed=missed, most=most, confidence=confidence):
+            a, b = (int((bad & (confidence > threshold)).sum()) for bad in (seen, missed))
+            return b < len(most) and a <= most[b]
+
+        candidates = [0.0, *np.unique(confidence).tolist(), 1.0]
+        expected = next(threshold for threshold in candidates if within(threshold) or threshold == 1.0)
+        assert policy.threshold == expected
+
+
+def test_the_law_of_a_region_bounds_the_errors_of_new_votes():
+    n, checked, fresh = 200, 60, 80
+    law, rng = RegionLaw(n, checked, 0.1, 0.1), np.random.default_rng(3)
+    assert law.counts(fresh).sum() == pytest.approx(1)
+    for judge in ("even", "always right", "perfect"):
+        errors = rng.binomial(fresh, true_rate(ways(judge, 0.1, 0.1, n=n, checked=checked)["judge and checks"]))
+        for count in range(0, fresh + 1, 4):
+            assert (errors >= count).mean() <= law.upper_tail(count, fresh) + 0.02
+    assert law.upper_tail(25, fresh) < 0.01
+
+
+def test_a_normal_margin_breaks_where_errors_are_missed_at_the_top():
+    """Prediction-powered estimates with a normal limit are no promise at these sizes."""
+    u, wrong, said_wrong = drawn_sets("false rights at the top", 2000, 400, 11)
+    checked, alpha, violated = 60, 0.05, 0
+    for keys, bad, said in zip(u, wrong, said_wrong, strict=True):
+        order, own = np.argsort(-keys), np.argsort(-keys[:checked])
+        off = (bad[:checked].astype(int) - said[:checked].astype(int))[own]
+        place = np.searchsorted(-keys[:checked][own], -keys[order], side="right")
+        judged = np.cumsum(said[order]) / len(keys)
+        mean, square = (np.append(0, np.cumsum(column))[place] / checked for column in (off, off**2))
+        spread = np.sqrt((square - mean**2) / checked + judged * (1 - judged) / len(keys))
+        above = judged + mean + 1.2816 * spread > alpha
+        violated += true_rate(keys[order][above.argmax()] if above.any() else 0.0) > alpha
+    assert violated > binom.ppf(0.9999, len(u), 0.1)
