@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,14 +76,14 @@ def checked_alone(drawn: CheckedSet) -> int:
     return kth(drawn.checked[drawn.wrong[drawn.checked]], drawn.plain.rank(len(drawn.checked)), len(drawn.wrong))
 
 
-def both(drawn: CheckedSet) -> int:
-    """`JudgeMarginal`, or `JudgeHighProbability`."""
+def both(drawn: CheckedSet, share: str | None = None) -> int:
+    """`JudgeMarginal`, with this share, or `JudgeHighProbability`."""
     n, checked, none = len(drawn.cal), len(drawn.checked), len(drawn.wrong)
     overruled = np.isin(drawn.cal, drawn.checked) & ~drawn.wrong[drawn.cal]
     seen = np.sort(drawn.cal[drawn.said_wrong[drawn.cal] & ~overruled])
     missed = np.sort(drawn.checked[drawn.wrong[drawn.checked] & ~drawn.said_wrong[drawn.checked]])
     if drawn.delta is None:
-        first, second = JudgeMarginal(drawn.alpha).settled(checked).parts()
+        first, second = JudgeMarginal(drawn.alpha, share).settled(checked).parts()
         return min(kth(seen, first.rank(n), none), kth(missed, second.rank(checked), none))
     allowed = region(n, checked, drawn.alpha, drawn.delta)
     places = np.sort(np.concatenate([seen, missed]))
@@ -107,7 +108,8 @@ def normal_bound(drawn: CheckedSet) -> int:
     return int(ends[above[0] - 1]) if len(above) and above[0] else 0 if len(above) else len(drawn.wrong)
 
 
-WAYS: dict[str, Callable[[CheckedSet], int]] = {
+Ways = dict[str, Callable[[CheckedSet], int]]
+WAYS: Ways = {
     "judge's labels as they are": judges_labels,
     "checked votes alone": checked_alone,
     "judge and checks": both,
@@ -126,33 +128,53 @@ class Outcome:
     """Of calibration sets drawn with replacement, the share whose true rate in the file exceeds alpha."""
 
 
-def compare(wrong: Flags, confident: int, judge: Judge, alpha: float, delta: float | None) -> dict[str, Outcome]:
+def compare(
+    wrong: Flags, confident: int, judge: Judge, alpha: float, delta: float | None, ways: Ways
+) -> dict[str, Outcome]:
     """Every way on random splits of one file, and on draws from it with replacement."""
     rng, said = np.random.default_rng(0), judge.says_wrong(wrong)
     rates, n = np.append(0, np.cumsum(wrong)) / len(wrong), len(wrong)
-    found: dict[str, list[tuple[float, float, bool]]] = {name: [] for name in WAYS}
+    found: dict[str, list[tuple[float, float, bool]]] = {name: [] for name in ways}
     for _ in range(SPLITS):
         shuffled, again = rng.permutation(n), rng.integers(0, n, CALIBRATION)
         cal, rest = shuffled[:CALIBRATION], shuffled[CALIBRATION:]
         split, draw = (CheckedSet(one, one[:CHECKED], wrong, said, alpha, delta) for one in (cal, again))
-        for name, way in WAYS.items():
+        for name, way in ways.items():
             chosen = rest[rest < min(way(split), confident)]
             violated = bool(rates[min(way(draw), confident)] > alpha)
             found[name].append((len(chosen) / len(rest), wrong[chosen].sum() / len(rest), violated))
     return {name: Outcome(*(float(mean) for mean in np.mean(rows, axis=0))) for name, rows in found.items()}
 
 
+def shares_of_alpha(cells: Sequence[Cell], alpha: float) -> Table:
+    """`JudgeMarginal` with several shares of alpha for missed errors: yields, means over cells."""
+    ways: Ways = {
+        (share or "chosen by the number of checks"): partial(both, share=share)
+        for share in (None, "0.1", "0.2", "0.3", "0.4", "0.5")
+    }
+    rows: list[list[Value]] = []
+    files = [placed(cell) for cell in cells if cell.n >= FEWEST]
+    for told, judge in JUDGES.items():
+        found = [compare(*file, judge, alpha, None, ways) for file in files]
+        rows.append([told, *(f"{np.mean([one[name].answered for one in found]):.1%}" for name in ways)])
+    return Table("judged-shares", f"The share of alpha for missed errors, alpha {alpha:g}", ["judge", *ways], rows)
+
+
+def placed(cell: Cell) -> tuple[Flags, int]:
+    """Whether votes are wrong, the most confident first, and how many have any confidence."""
+    votes, right = cell.votes(JITTERED)
+    return ~right[np.lexsort(votes.key.T[::-1])[::-1]], int((votes.key[:, 0] > 0).sum())
+
+
 def judged_cells(cells: Sequence[Cell], alpha: float, delta: float | None) -> Table:
     """Every judge on every cell that is large enough."""
     rows: list[list[Value]] = []
     for cell in cells:
-        votes, right = cell.votes(JITTERED)
-        if len(right) < FEWEST:
+        if cell.n < FEWEST:
             continue
-        wrong = ~right[np.lexsort(votes.key.T[::-1])[::-1]]
-        confident = int((votes.key[:, 0] > 0).sum())
+        wrong, confident = placed(cell)
         for told, judge in JUDGES.items():
-            found = compare(wrong, confident, judge, alpha, delta)
+            found = compare(wrong, confident, judge, alpha, delta, WAYS)
             shown = [
                 f"{one.answered:.0%} / {one.error:.3f}"
                 if delta is None
@@ -168,7 +190,7 @@ def judged_part(cells: Sequence[Cell]) -> list[str]:
     """The part of the page about labels by a judge."""
     wanted = ((0.1, None), (0.1, DELTA), (0.05, DELTA))
     tables = [judged_cells(cells, alpha, delta).markdown() for alpha, delta in wanted]
-    return ["## Labels by a judge", "", _JUDGED, "", *tables]
+    return ["## Labels by a judge", "", _JUDGED, "", *tables, shares_of_alpha(cells, 0.1).markdown()]
 
 
 _JUDGED = (
