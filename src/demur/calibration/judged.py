@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from demur.calibration.guarantee import CLUSTER, QUESTION, Rule, exact_alpha, new_one, shown, stored
+from demur.calibration.guarantee import CLUSTER, QUESTION, RankGuarantee, Rule, exact_alpha, new_one, shown, stored
 from demur.calibration.high_probability import HighProbability
 from demur.calibration.marginal import Marginal
 from demur.errors import InvalidValue
@@ -90,6 +90,11 @@ class JudgedGuarantee:
     def settle_judged(self, evidence: Evidence, missed: Evidence) -> JudgedRule:
         """The rule, of labels by a judge and the errors it missed among checked votes."""
 
+    @property
+    @abstractmethod
+    def plain(self) -> RankGuarantee:
+        """The same promise by labels that are what they say."""
+
     @abstractmethod
     def needed(self) -> str:
         """How many votes it needs to answer at all, in words."""
@@ -139,7 +144,7 @@ class JudgeMarginal(JudgedGuarantee):
         """
         if self.share is not None:
             return self
-        allowed, expected = Marginal(self.level).rank(checked), float(_MISSED * (checked + 1) * self.level)  # type: ignore[arg-type]
+        allowed, expected = self.plain.rank(checked), float(_MISSED * (checked + 1) * self.level)
         rank = max(1, min(math.ceil(expected + math.sqrt(expected)), allowed // 2))
         share = Fraction(rank, checked + 1) / self.level
         # Where not even one rank can be paid for nothing is answered, whatever the share.
@@ -153,13 +158,17 @@ class JudgeMarginal(JudgedGuarantee):
         threshold = max(seen.threshold_key, other.threshold_key)
         return JudgedRule(settled, evidence.n, law, threshold, checked=missed.n)
 
+    @property
+    def plain(self) -> Marginal:
+        return Marginal(self.level)  # type: ignore[arg-type]
+
     def needed(self) -> str:
         seen, missed = (part.n_needed() for part in self.parts())
         return f"{seen} in all and {missed} of them checked"
 
     def n_needed(self) -> int:
         if self.share is None:
-            return Marginal(self.level).n_needed()  # type: ignore[arg-type]
+            return self.plain.n_needed()
         return max(part.n_needed() for part in self.parts())
 
     def parameters(self) -> dict[str, Any]:
@@ -198,11 +207,15 @@ class JudgeHighProbability(JudgedGuarantee):
                 threshold = tuple(evidence.levels[highest].tolist())
         return JudgedRule(self, evidence.n, law, threshold, checked=missed.n)
 
+    @property
+    def plain(self) -> HighProbability:
+        return HighProbability(self.level, self.delta_level)  # type: ignore[arg-type]
+
     def needed(self) -> str:
         return f"{self.n_needed()} of them checked"
 
     def n_needed(self) -> int:
-        n = HighProbability(self.level, self.delta_level).n_needed()  # type: ignore[arg-type]
+        n = self.plain.n_needed()
         while not len(region(n, n, self.alpha, self.delta).most):
             n += 1
         return n

@@ -23,7 +23,7 @@ from scipy.special import bdtr, gammaln, xlog1py, xlogy
 from demur.evidence.counts import Counts, Floats
 from demur.evidence.laws import BoundLaw
 
-_PARTS = 400
+_FEWEST_PARTS, _MOST_PARTS = 64, 400
 _STEPS = 100
 """Margins are tried in hundredths of a standard error, up to eight of them."""
 _WIDEST = 8
@@ -43,10 +43,14 @@ class Region:
     most: Counts
     """c_0, c_1, …; b beyond the last is not allowed at all. Each is smaller than the one before."""
 
-    def chance(self, rate: float, parts: int = _PARTS) -> float:
-        """A bound on the chance that a threshold of this rate or a larger one is allowed, whatever a judge misses."""
+    def chance(self, rate: float, parts: int | None = None) -> float:
+        """A bound on the chance that a threshold of this rate or a larger one is allowed, whatever a judge misses.
+
+        It is looked at in so many parts of the rate; None: an eighth of a standard error each.
+        """
         if not len(self.most):
             return 0.0
+        parts = parts or min(max(math.ceil(8 * math.sqrt(rate * self.n)), _FEWEST_PARTS), _MOST_PARTS)
         share, b = np.linspace(0, min(rate, 1.0), parts + 1), np.arange(len(self.most), dtype=np.float64)[:, None]
         missed, m = (min(rate, 1.0) - share[1:])[None, :], float(self.checked)
         ways = gammaln(m + 1) - gammaln(b + 1) - gammaln(m - b + 1)
