@@ -125,7 +125,7 @@ def as_guarantees(alpha: Alphas | None, guarantee: Guarantees | None) -> list[Gu
         wanted = list(guarantee) if isinstance(guarantee, Sequence) else [guarantee]
         if not all(isinstance(one, Guarantee) for one in wanted):
             raise InvalidValue(
-                "guarantee must be objects such as Marginal, HighProbability, Selective or JudgeMarginal, got "
+                "guarantee must be Marginal, HighProbability, Selective, JudgeMarginal or another such object, got "
                 f"{guarantee!r:.60}"
             )
     else:
