@@ -27,6 +27,7 @@ SCRIPTS = [
     "selective_speed.py",
     "cascade_speed.py",
     "answer_set_speed.py",
+    "judged_speed.py",
     "paper_table.py",
     "monitoring_speed.py",
     "cli_start.py",

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from answer_set_results import answer_set_part
 from cascade_results import cascade_part
+from judge_results import judged_part
 from selective_rules import RULES, compare_rules
 
 from demur.calibration import Marginal
@@ -349,6 +350,7 @@ def page(results: Sequence[CellResult], folder: Path) -> str:
         *few_wrong_part([(result.cell, result.cell.description.n_cal or STUDY.n_cal) for result in results]),
         *cascade_part(folder, STUDY.alphas),
         *answer_sets(folder),
+        *judged_part([result.cell for result in results]),
         "## The price of small n", "",
         prices(results), "",
         tables["ablation-n-cal"].markdown(),

@@ -9,7 +9,7 @@ from demur.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from demur import answers, backends, datasets, errors, monitoring, plot, scoring, tasks
-    from demur.calibration import HighProbability, Marginal, Selective, Smoothed
+    from demur.calibration import HighProbability, JudgeHighProbability, JudgeMarginal, Marginal, Selective, Smoothed
     from demur.calibration.answer_sets import AnswerSets
     from demur.calibration.labelling import LabelQueue
     from demur.errors import DemurError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from demur.pipeline.answerer import Answerer
     from demur.pipeline.cascade_answerer import CascadeAnswerer
     from demur.pipeline.from_policy import pipeline_of_policy
-    from demur.pipeline.label_file import labelled_by
+    from demur.pipeline.label_file import checked_by, labelled_by
     from demur.pipeline.pipeline import Pipeline
     from demur.pipeline.sources import read_pools
     from demur.pipeline.verdicts import read_verdicts
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from demur.policy.policy import Policy
     from demur.policy.selection import Selection
     from demur.policy.signature import read_key
+    from demur.pools.checks import Checks, draw_checks
     from demur.pools.fields import FieldChoice
     from demur.pools.files import write_pools
     from demur.pools.label_rule import LabelRule
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
 # Where each public name is. It is imported when it is first used, so that `demur --help` does not wait for numpy.
 _HOME = {
-    "calibration": ("HighProbability", "Marginal", "Selective", "Smoothed"),
+    "calibration": ("HighProbability", "JudgeHighProbability", "JudgeMarginal", "Marginal", "Selective", "Smoothed"),
     "calibration.answer_sets": ("AnswerSets",),
     "calibration.labelling": ("LabelQueue",),
     "errors": ("DemurError",),
@@ -62,7 +63,7 @@ _HOME = {
     "pipeline.answerer": ("Answerer",),
     "pipeline.cascade_answerer": ("CascadeAnswerer",),
     "pipeline.from_policy": ("pipeline_of_policy",),
-    "pipeline.label_file": ("labelled_by",),
+    "pipeline.label_file": ("checked_by", "labelled_by"),
     "pipeline.pipeline": ("Pipeline",),
     "pipeline.sources": ("read_pools",),
     "pipeline.verdicts": ("read_verdicts",),
@@ -72,6 +73,7 @@ _HOME = {
     "policy.policy": ("Policy",),
     "policy.selection": ("Selection",),
     "policy.signature": ("read_key",),
+    "pools.checks": ("Checks", "draw_checks"),
     "pools.fields": ("FieldChoice",),
     "pools.files": ("write_pools",),
     "pools.label_rule": ("LabelRule",),
@@ -93,15 +95,88 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
-    "OTHER", "AccuracyBand", "AnswerSets", "Answerer", "Audit", "Cascade", "CascadeAnswerer", "CascadeAudit",
-    "Decision", "DemurError", "Evaluation", "Evidence", "FieldChoice", "Frontier", "Hazards", "HighProbability",
-    "Interval", "LabelQueue", "LabelRule", "Marginal", "Outlook", "Path", "Pipeline", "Plan", "Policy", "PolicyAudit",
-    "Pool", "PoolSource", "Problem", "Report", "Selection", "Selective", "Separability", "Smoothed", "Stage", "Store",
-    "Template", "Vote", "VotedPools", "Votes", "__version__", "answers", "audit_cascade", "audit_outlook",
-    "audit_policy", "backends", "baselines", "calibrate", "calibrate_cascade", "common_auc", "compare_scores",
-    "datasets", "errors", "evaluate", "evaluate_splits", "exponential", "jitter", "labelled_by", "linear", "mean_score",
-    "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools", "read_verdicts",
-    "report", "scoring", "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools", "write_pools",
+    "OTHER",
+    "AccuracyBand",
+    "AnswerSets",
+    "Answerer",
+    "Audit",
+    "Cascade",
+    "CascadeAnswerer",
+    "CascadeAudit",
+    "Checks",
+    "Decision",
+    "DemurError",
+    "Evaluation",
+    "Evidence",
+    "FieldChoice",
+    "Frontier",
+    "Hazards",
+    "HighProbability",
+    "Interval",
+    "JudgeHighProbability",
+    "JudgeMarginal",
+    "LabelQueue",
+    "LabelRule",
+    "Marginal",
+    "Outlook",
+    "Path",
+    "Pipeline",
+    "Plan",
+    "Policy",
+    "PolicyAudit",
+    "Pool",
+    "PoolSource",
+    "Problem",
+    "Report",
+    "Selection",
+    "Selective",
+    "Separability",
+    "Smoothed",
+    "Stage",
+    "Store",
+    "Template",
+    "Vote",
+    "VotedPools",
+    "Votes",
+    "__version__",
+    "answers",
+    "audit_cascade",
+    "audit_outlook",
+    "audit_policy",
+    "backends",
+    "baselines",
+    "calibrate",
+    "calibrate_cascade",
+    "checked_by",
+    "common_auc",
+    "compare_scores",
+    "datasets",
+    "draw_checks",
+    "errors",
+    "evaluate",
+    "evaluate_splits",
+    "exponential",
+    "jitter",
+    "labelled_by",
+    "linear",
+    "mean_score",
+    "monitoring",
+    "normalisers",
+    "pipeline_of_policy",
+    "plan",
+    "plot",
+    "read_key",
+    "read_pools",
+    "read_verdicts",
+    "report",
+    "scoring",
+    "simulate_pools",
+    "split",
+    "tasks",
+    "uniform",
+    "vote",
+    "vote_pools",
+    "write_pools",
 ]  # fmt: skip
 
 

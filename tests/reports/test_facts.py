@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from demur.calibration import HighProbability, Marginal, Selective
+from demur.calibration import HighProbability, JudgeHighProbability, JudgeMarginal, Marginal, Selective
 from demur.evaluation.audit import audit_policy
 from demur.evidence.counts import exceeds
 from demur.policy.calibrate import calibrate
@@ -111,6 +111,17 @@ def test_a_promise_with_high_probability_keeps_its_delta_on_the_slider():
     facts = report_facts(source, voted, policy, title="x")
     for point in facts["points"]:
         assert point["k"] == HighProbability(point["alpha"], 0.2).rank(policy.n)
+
+
+def test_a_checked_judge_is_told_on_the_page():
+    source, voted, _ = made()
+    drawn = np.random.default_rng(0).random(len(voted)) < 0.5
+    said = np.where(drawn, voted.labelled, None)
+    for guarantee in (Marginal(0.1), JudgeMarginal(0.1), JudgeHighProbability(0.1, 0.1)):
+        policy = calibrate(voted, guarantee=guarantee, checked=said)
+        facts = report_facts(source, voted.with_labels(voted.labelled), policy, title="x")
+        assert any('false "right"' in warning for warning in facts["warnings"])
+        assert facts["n"] == policy.n
 
 
 def test_labels_may_be_absent():

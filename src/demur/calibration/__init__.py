@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from demur.calibration.forecast import Forecast, forecast
 from demur.calibration.guarantee import (
     CLUSTER,
@@ -14,13 +17,14 @@ from demur.calibration.guarantee import (
     settle_by_size,
 )
 from demur.calibration.high_probability import HighProbability
+from demur.calibration.judged import JudgedGuarantee, JudgeHighProbability, JudgeMarginal
 from demur.calibration.marginal import Marginal
 from demur.calibration.selective import Selective
 from demur.calibration.smoothed import Smoothed
 
-GUARANTEES: dict[str, type[Marginal] | type[Smoothed] | type[HighProbability] | type[Selective]] = {
-    kind.name: kind for kind in (Marginal, Smoothed, HighProbability, Selective)
-}
+_KINDS: tuple[Any, ...] = (Marginal, Smoothed, HighProbability, Selective, JudgeMarginal, JudgeHighProbability)
+GUARANTEES: dict[str, Callable[..., Guarantee]] = {kind.name: kind for kind in _KINDS}
+"""What makes a guarantee again from its name and its parameters."""
 
 __all__ = [
     "CLUSTER",
@@ -29,6 +33,9 @@ __all__ = [
     "Forecast",
     "Guarantee",
     "HighProbability",
+    "JudgeHighProbability",
+    "JudgeMarginal",
+    "JudgedGuarantee",
     "Level",
     "Marginal",
     "RankGuarantee",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from demur.calibration.guarantee import Rule
 from demur.evidence.counts import Evidence
-from demur.evidence.laws import AnswerLaw
+from demur.evidence.laws import BoundLaw, ErrorLaw
 from demur.evidence.strata import Strata
 
 
@@ -49,6 +49,8 @@ def forecast(evidence: Evidence | Strata, rule: Rule, *, delta: float = 0.05) ->
     """Predict the rates of a rule."""
     n, (right, wrong) = evidence.n, rule.answered(evidence)
     answered = right + wrong
+    if isinstance(rule.law, BoundLaw):
+        return _judged(evidence, rule, answered / n, wrong / n)
     thresholds = 1 + len(rule.by_size)  # each was set by the data, and the bound must hold for all of them
     margin = thresholds * math.sqrt(math.log(2 * thresholds / delta) / (2 * n))
     unlabelled = rule.answered_unlabelled(evidence)
@@ -71,9 +73,32 @@ def forecast(evidence: Evidence | Strata, rule: Rule, *, delta: float = 0.05) ->
     )
 
 
+def _judged(evidence: Evidence | Strata, rule: Rule, answered: float, seen: float) -> Forecast:
+    """Of labels by a judge: errors it saw, and those it missed on checked votes; both are bounds where its "wrong" is
+    false. What it cannot know of true labels is NaN.
+    """
+    assert evidence.missed is not None
+    n, checked = evidence.n, evidence.missed.n
+    missed = evidence.missed.above(rule.threshold_key)[1]
+    wrong = seen + missed / checked
+    # One error more of each kind, as each threshold was set by one.
+    expected = (round(seen * n) + 1) / (n + 1) + (missed + 1) / (checked + 1) if answered and rule.threshold else wrong
+    return Forecast(
+        alpha=rule.alpha,
+        threshold=rule.threshold,
+        answered=answered,
+        selective_accuracy=max(0.0, 1 - wrong / answered) if answered else math.nan,
+        selective_accuracy_corrected=max(0.0, 1 - expected / answered) if answered else math.nan,
+        accuracy_at_least=math.nan,
+        confident_error=wrong,
+        expected_confident_error=expected,
+        false_abstention=math.nan,
+    )
+
+
 def _unspent(evidence: Evidence, rule: Rule) -> float:
     """Of k − 1 errors that may lie above the threshold, the share that do not because others tie with it."""
-    if isinstance(rule.law, AnswerLaw) or not rule.feasible or rule.threshold == 0:
+    if not isinstance(rule.law, ErrorLaw) or not rule.feasible or rule.threshold == 0:
         return 0.0
     return max(0, rule.law.k - 1 - evidence.above(rule.threshold_key)[1]) / (evidence.n + 1)
 

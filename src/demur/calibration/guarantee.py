@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, Floats, ThresholdKey, above_all, exceeds
-from demur.evidence.laws import AnswerLaw, ErrorLaw
+from demur.evidence.laws import AnswerLaw, BoundLaw, ErrorLaw
 from demur.evidence.split_law import SplitLaw
 from demur.evidence.strata import Strata
 from demur.records import Groups
@@ -87,7 +87,7 @@ class Rule:
 
     guarantee: Guarantee
     n: int
-    law: ErrorLaw | AnswerLaw
+    law: ErrorLaw | AnswerLaw | BoundLaw
     threshold_key: ThresholdKey
     sizes: Collection[int] | None = None
     """The pool sizes that calibration saw often enough; others are not answered. None: any size."""

@@ -66,12 +66,20 @@ class LabelQueue:
     need no label.
     """
 
-    def __init__(self, voted: VotedPools, guarantees: Sequence[Guarantee], *, sizes_by_chance: bool = False) -> None:
+    def __init__(
+        self,
+        voted: VotedPools,
+        guarantees: Sequence[Guarantee],
+        *,
+        sizes_by_chance: bool = False,
+        rows: NDArray[np.intp] | None = None,
+    ) -> None:
+        """`rows` are those that were drawn to be checked: all of them are asked about, and no others."""
         ranks = only_ranks(guarantees)
         unscored = voted.votes.unscored
         scored = np.arange(len(voted)) if unscored is None else np.flatnonzero(~unscored)
         some = voted.scored
-        counted = some.in_order
+        counted = some.in_order if rows is None else some.in_order[np.isin(scored[some.in_order], rows)]
         if not len(counted):
             raise InvalidValue("there are no votes to label")
         key, sizes = some.votes.key[counted], some.votes.n_paths[counted]
@@ -82,7 +90,7 @@ class LabelQueue:
         places = {size: np.flatnonzero(sizes[order] == size) for size in numbers if len(numbers) > 1}
         self.rows: NDArray[np.intp] = scored[counted[order]]
         """What may be asked about, in the order of asking."""
-        self.n, self._voted = len(counted), voted
+        self.n, self._voted, self._all = len(counted), voted, rows is not None
         self._place = {row: place for place, row in enumerate(self.rows.tolist())}
         self._marks = np.full(len(order), _OPEN, dtype=np.uint8)
         self._goals = []
@@ -95,6 +103,8 @@ class LabelQueue:
     @property
     def next(self) -> int | None:
         """The row whose label is wanted most; None where no label is of use any more, skipped ones aside."""
+        if self._all:
+            return next(iter(self.wanted), None)
         places = [place for goal in self._goals if (place := goal.next_place()) is not None]
         return int(self.rows[min(places)]) if places else None
 

@@ -33,6 +33,8 @@ Examples:
 `demur calibrate pools.jsonl --selective --alpha 0.1 --delta 0.1 -o policy.json`
 
 `demur calibrate pools.jsonl --alpha 0.05 --answer-sets 0.1 -o policy.json`
+
+`demur calibrate pools.jsonl --correct judge_says --checked person_says --alpha 0.1 -o policy.json`
 """
 
 
@@ -50,6 +52,8 @@ def run(
     labels: options.LabelFlags = options.LabelFlags(),
     label_file: options.LabelFile = None,
     partly_labelled: options.PartlyLabelled = False,
+    checked: options.Checked = None,
+    use_judge: options.UseJudge = False,
     run_name: options.RunName = None,
     partial: options.Partial = False,
     config: options.Config = None,
@@ -66,18 +70,23 @@ def run(
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed, selective=selective)
     sets = options.answer_sets_of(answer_sets, set_share)
     rule = labels.rule()
-    if label_file is not None and (partly_labelled or not rule.is_plain):
+    header = None if label_file is None else label_header(label_file)
+    is_check = checked is not None or (header is not None and header.check is not None)
+    if header is not None and checked is not None:
+        raise InvalidValue("--checked and --label-file are two places of people's labels; choose one")
+    if header is not None and not is_check and (partly_labelled or not rule.is_plain):
         raise InvalidValue("--label-file holds the labels; leave the other options about labels out")
-    wanted = {"labelled": label_file is None, "partly_labelled": partly_labelled}
+    wanted = {"labelled": header is None or is_check, "partly_labelled": partly_labelled, "checked": is_check}
     source, voted = flags.vote(file, run_name, config, rule, partial=partial, **wanted)
-    if label_file is not None:
-        header = label_header(label_file)
+    if header is not None and label_file is not None:
         guarantees = guarantees_for(header, label_file, guarantees if alpha or delta or smoothed else None)
-        voted, sizes_by_chance = demur.labelled_by(voted, label_file), sizes_by_chance or header.sizes_by_chance
+        sizes_by_chance |= header.sizes_by_chance
+        voted = voted if is_check else demur.labelled_by(voted, label_file)
     policy = demur.calibrate(
         voted,
-        guarantee=guarantees,
-        partly_labelled=partly_labelled or label_file is not None,
+        guarantee=_judged(guarantees, is_check=is_check) if use_judge else guarantees,
+        partly_labelled=partly_labelled or (header is not None and not is_check),
+        checked=_checks(source, voted, checked, label_file) if is_check else None,
         sizes_by_chance=sizes_by_chance,
         answer_sets=sets,
         hold_out=hold_out,
@@ -90,7 +99,7 @@ def run(
     held_out = 0 if kept_back is None else len(kept_back)
     facts = {
         "policy": None if out is None else str(out),
-        "problems": len(voted) - held_out - policy.unscored,
+        "problems": policy.n if is_check else len(voted) - held_out - policy.unscored,
         "held_out": held_out,
         "left_out": source.left_out,
         **policy_facts(policy),
@@ -102,6 +111,30 @@ def run(
         output.emit(facts)
     else:
         _show(facts)
+
+
+def _judged(guarantees: list[Guarantee], *, is_check: bool) -> list[Guarantee]:
+    """The same promises, by the judge's labels too."""
+    if not is_check:
+        raise InvalidValue(
+            "--use-judge is for labels by a judge that people checked: name --checked FIELD, or a --label-file that "
+            "`label --check` wrote"
+        )
+    kinds = {"marginal": demur.JudgeMarginal, "high_probability": demur.JudgeHighProbability}
+    if others := {one.name for one in guarantees} - set(kinds):
+        raise InvalidValue(f"--use-judge and --{others.pop()} exclude each other: leave one out")
+    made: list[Any] = [(kinds[one.name], one.parameters()) for one in guarantees]
+    return [kind(**parameters) for kind, parameters in made]
+
+
+def _checks(source: demur.PoolSource, voted: demur.VotedPools, field: str | None, file: Path | None) -> demur.Checks:
+    """What people found, in a field of the pools or in a file of labels."""
+    if field is None:
+        assert file is not None
+        return demur.checked_by(voted, file)
+    from demur.pools.checked_field import read_checks
+
+    return read_checks(source.pools, voted, field)
 
 
 def label_header(file: Path) -> LabelHeader:
@@ -177,6 +210,7 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
         "labelled": policy.n - evidence.n_unlabelled,
         "label_notes": label_notes(policy),
         "key": list(policy.recipe.names),
+        **({} if policy.judge is None else {"judge": policy.judge.facts()}),
         "pipeline": policy.pipeline,
         "labels": policy.labels.describe(),
         "fingerprint": policy.fingerprint,
@@ -253,7 +287,7 @@ def _show(facts: dict[str, Any]) -> None:
         }
     output.table_of("What to expect", facts["points"], columns)
     output.say(*(f"{note}." for note in facts["label_notes"]))
-    if facts["labelled"] == facts["n"]:
+    if facts["labelled"] == facts["n"] and not math.isnan(facts["vote_accuracy"]):
         _show_vote(facts)
     for point in facts["points"]:
         if point["feasible"] and point["among_answers"] and point["told"] == "never answers":

@@ -36,7 +36,6 @@ Examples:
 """
 _CONTEXT = 2048
 _VERDICTS = "Where verdicts are stored, as JSON lines; with --check, the sheet."
-_DRAWN = "Draw so many verdicts at random, for people to check."
 
 
 def run(
@@ -57,7 +56,7 @@ def run(
     concurrency: sampling_options.Concurrency = None,
     patience: sampling_options.Patience = None,
     answer_seconds: sampling_options.AnswerSeconds = None,
-    check: Annotated[int | None, typer.Option("--check", min=1, metavar="N", help=_DRAWN)] = None,
+    check: Annotated[int | None, typer.Option("--check", min=1, metavar="N", help=options.DRAWN)] = None,
     checked: Annotated[Path | None, options.option("--checked", "SHEET", "Read a filled-in sheet back.")] = None,
     seed: options.Seed = None,
     json: options.Json = False,

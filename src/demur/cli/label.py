@@ -31,6 +31,9 @@ Every label is on the disk before the next question; run the same command again 
 goes to another tool, as CSV or JSON lines, and `--in-sheet` reads its verdicts back. `--json` asks nothing, and says
 where labelling stands.
 
+With `--check` people check a judge's labels: so many votes are drawn at random by the seed, and only these are asked
+about. `calibrate --label-file`, with the judge's labels named as always, then promises what the check supports.
+
 Examples:
 
 `demur label runs/qa.db --alpha 0.05 --alpha 0.1 --tie-break jitter:0 -o labels.jsonl`
@@ -38,6 +41,8 @@ Examples:
 `demur label pools.jsonl -o labels.jsonl --out-sheet queue.csv --first 100`
 
 `demur label pools.jsonl -o labels.jsonl --in-sheet queue.csv --by ann`
+
+`demur label pools.jsonl --check 100 --seed 7 -o checks.jsonl --out-sheet checks.csv`
 """
 _OUT = "Where labels are stored, as JSON lines."
 _BY = "Who labels.  [default: the user's name]"
@@ -60,6 +65,7 @@ def run(
     by: Annotated[str | None, options.option("--by", "NAME", _BY)] = None,
     skipped: Annotated[bool, typer.Option("--skipped", help=_AGAIN)] = False,
     out_sheet: Annotated[Path | None, options.option("--out-sheet", "FILE", _SHEET)] = None,
+    check: Annotated[int | None, typer.Option("--check", min=1, metavar="N", help=options.DRAWN)] = None,
     first: Annotated[int | None, typer.Option("--first", min=1, help="Rows of the sheet.  [default: all]")] = None,
     in_sheet: Annotated[Path | None, options.option("--in-sheet", "FILE", _FILLED)] = None,
     seed: options.Seed = None,
@@ -81,10 +87,12 @@ def run(
     with LabelFile(out) as labelling:
         history = read_label_file(out)
         if history.header is None:
-            labelling.begin(LabelHeader.of(voted, asked, sizes_by_chance=sizes_by_chance))
+            drawn = None if check is None else (check, seed or 0)
+            labelling.begin(LabelHeader.of(voted, asked, sizes_by_chance=sizes_by_chance, check=drawn))
             history = read_label_file(out)
         else:
             _refuse_other(history, asked if alpha or delta or smoothed else None, sizes_by_chance, out)
+            _refuse_other_draw(history, check, seed, out)
         work = _Work(source, voted, labelling, history, by or _user(), skipped=skipped)
         if out_sheet is not None:
             facts = work.write_sheet(out_sheet, first)
@@ -156,6 +164,8 @@ class _Work:
         counts = {"n": self.queue.n, "labelled": self.queue.n_labelled, "wrong": self.queue.n_wrong}
         points = [asdict(point) for point in self.queue.progress()]
         done = {"skipped": len(self.queue.skipped), "done": self.queue.next is None}
+        assert self.history.header is not None
+        done |= {} if (check := self.history.header.check) is None else {"drawn": check[0], "seed": check[1]}
         return {"labels": str(self.labelling.path), **counts, **done, "points": points}
 
 
@@ -174,6 +184,18 @@ def _refuse_other(history: LabelHistory, asked: list[Guarantee] | None, sizes_by
         )
     if sizes_by_chance and not history.header.sizes_by_chance:
         raise InvalidValue(f"{out} was begun without --sizes-by-chance; leave it out, or begin another file of labels")
+
+
+def _refuse_other_draw(history: LabelHistory, check: int | None, seed: int | None, out: Path) -> None:
+    """Raise where another part of the votes is to be checked than the one that was drawn: chance chooses once."""
+    assert history.header is not None
+    begun = history.header.check
+    if check is None or (begun is not None and begun == (check, begun[1] if seed is None else seed)):
+        return
+    told = "without --check" if begun is None else f"with --check {begun[0]} --seed {begun[1]}"
+    raise InvalidValue(
+        f"{out} was begun {told}; leave --check and --seed out to go on, or begin another file of labels"
+    )
 
 
 def _user() -> str:
@@ -212,7 +234,12 @@ def _show(facts: dict[str, Any], following: str) -> None:
     for point in facts["points"]:
         if not point["feasible"]:
             output.say(f"{facts['n']} votes are too few for alpha = {point['alpha']:g}, whatever their labels.")
-    if facts["done"] and facts["skipped"]:
+    if "drawn" in facts:
+        output.say(
+            f"These {facts['drawn']} votes were drawn at random (seed {facts['seed']}) to check a judge by: those "
+            "without a label count as wrong. Name the judge's labels when you calibrate, such as --correct FIELD."
+        )
+    elif facts["done"] and facts["skipped"]:
         output.say("More labels change nothing, but for the skipped ones, which count as wrong: --skipped asks again.")
     elif facts["done"]:
         output.say("More labels change nothing: the thresholds are those of full labels.")

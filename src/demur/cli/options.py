@@ -125,6 +125,17 @@ _VERDICTS = "Verdicts on what these rules do not decide: a file that `judge-labe
 LabelVerdicts = Annotated[Path | None, option("--label-verdicts", "FILE", _VERDICTS)]
 _LABEL_FILE = "Labels that people gave with `demur label`; votes that have none count as wrong."
 LabelFile = Annotated[Path | None, option("--label-file", "FILE", _LABEL_FILE)]
+DRAWN = "Draw so many at random by --seed, for people to check."
+_CHECKED = (
+    "Labels are a judge's; this field holds people's of a random part: true or false in paths, or accepted answers in "
+    "problems.  [default: none, or a --label-file of `label --check`]"
+)
+Checked = Annotated[Text, option("--checked", "FIELD", _CHECKED)]
+_USE_JUDGE = (
+    "Use the judge's labels of all votes too. With --delta that answers more where the judge is good; without it "
+    "checked votes alone do."
+)
+UseJudge = Annotated[bool, typer.Option("--use-judge", help=_USE_JUDGE)]
 _PARTLY = "Some problems have no gold or label: their votes count as wrong."
 PartlyLabelled = Annotated[bool, typer.Option("--partly-labelled", help=_PARTLY)]
 SizesByChance = Annotated[
@@ -204,13 +215,17 @@ class VoteFlags:
         partial: bool = False,
         labelled: bool = True,
         partly_labelled: bool = False,
+        checked: bool = False,
     ) -> tuple[demur.PoolSource, demur.VotedPools]:
-        """Votes, made as the flags say and else as the configuration does; labelled, unless that is not asked for."""
+        """Votes, made as the flags say and else as the configuration does; labelled, unless that is not asked for.
+
+        Where people `checked` a part, other labels are a judge's: gold is, where all problems have one.
+        """
         said = _vote_section(config)
         score = self.score or said.get("score")
         fields = self.fields(score)
         normaliser = self.normaliser or (said.get("normaliser") if score is not None else None)
-        facts = texts or _needs_facts(fields) or correct.label_field is not None
+        facts = texts or _needs_facts(fields) or correct.label_field is not None or checked
         source = demur.read_pools(place, run, facts=facts, texts=texts, partial=partial, say=mention)
         weight, tie_break = self.weight or said.get("weight"), self.tie_break or said.get("tie_break")
         recipe = source.recipe(score, normaliser, weight, tie_break)
@@ -218,6 +233,10 @@ class VoteFlags:
         known = {pool.problem.id for pool in source.pools}
         if self.fitted_on is not None and known.isdisjoint(fitted_on):
             mention(f"note: none of the {len(fitted_on)} ids in {self.fitted_on} is that of a problem in {place}")
+        if checked and correct.is_plain:
+            from demur.pools.labels import labelled_rows
+
+            labelled = len(labelled_rows(source.pools)) == len(source.pools)
         labels: dict[str, Any] = {"labelled": labelled, "partly_labelled": partly_labelled, "correct": correct}
         voted = demur.vote_pools(source, fields, recipe, fitted_on=fitted_on, say=mention, **labels)
         tell_comparison(voted)

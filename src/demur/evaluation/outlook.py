@@ -20,7 +20,7 @@ from demur.calibration import Level, RankGuarantee, Rule
 from demur.calibration.guarantee import NOWHERE_FEW_ENOUGH
 from demur.errors import InvalidValue
 from demur.evidence.counts import Floats
-from demur.evidence.laws import AnswerLaw, CountLaw, ErrorLaw, SumLaw
+from demur.evidence.laws import AnswerLaw, BoundLaw, CountLaw, ErrorLaw, SumLaw
 from demur.policy.policy import Policy
 
 
@@ -51,6 +51,7 @@ class Outlook:
             return f"Nothing will be answered: {NOWHERE_FEW_ENOUGH}"
         share = 100 * self.above_alpha
         often = "fewer than 1" if share < 0.5 else f"about {share:.0f}"
+        often = f"at most {often}" if isinstance(self.rule.law, BoundLaw) and share >= 0.5 else often
         if self.rule.among_answers:
             return (
                 f"Of 100 audits with {self.n} answers {often} would find more than alpha = {self.rule.alpha:g} of "

@@ -4,6 +4,7 @@ Everything calibration and its diagnostics need is in these counts, and none of 
 A level is a key of one number (ν) or of more (ν, then what breaks ties), compared lexicographically; levels ascend.
 Votes without a label are counted apart. For thresholds and p-values they are wrong, which can only raise both, so that
 what holds of full labels holds of any part of them, however it was chosen; rates speak of labelled votes alone.
+Where a judge labelled the votes and people checked a random part of them, the errors it missed there are counted apart.
 Where questions count with importance weights, their sums stand beside the counts, which stay what they are.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -42,6 +43,9 @@ class Evidence:
     """The sum of the importance weights of the right votes of each level; None where all count alike."""
     not_right_weight: Floats | None = None
     """The same of the others, which are wrong or may be."""
+    missed: Evidence | None = field(default=None, kw_only=True)
+    """Of labels by a judge: the votes that people checked, `wrong` being those that it calls right and they wrong. None
+    where labels are what they say."""
 
     @classmethod
     def of(
@@ -133,8 +137,10 @@ class Evidence:
 
     @property
     def vote_accuracy(self) -> float:
-        """p_v; NaN where some votes have no label, for those that have one need not be like the others."""
-        return math.nan if self.n_unlabelled else self.n_right / self.n
+        """p_v; NaN where some votes have no label, for those that have one need not be like the others, and where
+        labels are those of a judge.
+        """
+        return math.nan if self.n_unlabelled or self.missed is not None else self.n_right / self.n
 
     @property
     def confident_wrong(self) -> float:
@@ -198,11 +204,16 @@ class Evidence:
     def p_value_of(self, key: ThresholdKey) -> float:
         """The p-value of one key, without arrays."""
         levels, from_here = self._lookup
-        return (1 + from_here[bisect_left(levels, key)]) / (self.n + 1)
+        own = (1 + from_here[bisect_left(levels, key)]) / (self.n + 1)
+        return own if self.missed is None else min(1.0, 2 * max(own, self.missed.p_value_of(key)))
 
     def p_value(self, key: ArrayLike) -> Floats:
-        """The conformal p-value (1 + #{wrong, at least as confident}) / (n + 1) of each key."""
-        return np.asarray((1 + self.wrong_at_least(key)) / (self.n + 1))
+        """The conformal p-value (1 + #{wrong, at least as confident}) / (n + 1) of each key.
+
+        Of labels by a judge: twice the larger of that among all votes and that of missed errors among checked ones.
+        """
+        own = np.asarray((1 + self.wrong_at_least(key)) / (self.n + 1))
+        return own if self.missed is None else np.minimum(1.0, 2 * np.maximum(own, self.missed.p_value(key)))
 
 
 def _weight_sums(

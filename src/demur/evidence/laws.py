@@ -22,6 +22,8 @@ from scipy.special import betainc, betaincc, betaln, gammaln
 from demur.errors import InvalidValue
 from demur.evidence.counts import Floats
 
+_NEGLIGIBLE = 1e-15
+
 
 class CountLaw(ABC):
     """How many confident errors there are among new votes."""
@@ -79,6 +81,48 @@ class SumLaw(CountLaw):
         for law, votes in self.parts:
             together = np.convolve(together, law.counts(votes))
         return together
+
+
+class BoundLaw(CountLaw):
+    """A law of more errors than there are: what is known where the exact one is not."""
+
+    @property
+    @abstractmethod
+    def answers(self) -> bool:
+        """False where nothing is ever answered."""
+
+    def interval(self, fresh: int, *, mass: float = 0.95) -> tuple[int, int]:
+        """From none, for a bound says nothing of how few errors there may be."""
+        return 0, self.usual_at_most(fresh, mass=mass)
+
+
+@dataclass(frozen=True)
+class TwoPartLaw(BoundLaw):
+    """A bound on errors of two kinds, each with a threshold of its own, of which the larger counts.
+
+    How the two depend on each other is not known. J + K ≥ e takes J ≥ x or K ≥ e + 1 − x, whatever x is, so that the
+    smallest sum of those two chances bounds that of e errors. Counts have the law whose upper tail that bound is.
+    """
+
+    seen: ErrorLaw
+    missed: ErrorLaw
+
+    @property
+    def answers(self) -> bool:
+        """False where one rank is 0, so that nothing is ever answered."""
+        return self.seen.answers and self.missed.answers
+
+    def counts(self, fresh: int) -> Floats:
+        if not self.answers:
+            return ErrorLaw(0, 0).counts(fresh)
+        # P(J ≥ 0), …, P(J ≥ N + 1)
+        seen, missed = (np.append(np.cumsum(law.counts(fresh)[::-1])[::-1], 0.0) for law in (self.seen, self.missed))
+        tail = np.ones(fresh + 2)
+        for k in range(int((missed > _NEGLIGIBLE).sum()) + 1):  # x = e + 1 − k
+            at = np.arange(max(0, k - 1), fresh + 1)
+            tail[at] = np.minimum(tail[at], seen[at + 1 - k] + missed[min(k, fresh + 1)])
+        tail[0], tail[-1] = 1.0, 0.0
+        return -np.diff(np.minimum.accumulate(tail))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +36,8 @@ class Strata:
     """Groups ascend, and sizes within."""
     by_chance: bool = False
     """Sizes vary by chance, in use as in calibration, so that only all together count."""
+    missed: Evidence | None = None
+    """Of labels by a judge: see `Evidence.missed`."""
 
     @classmethod
     def of(
@@ -64,7 +66,8 @@ class Strata:
     @cached_property
     def pooled(self) -> Evidence:
         """All strata together."""
-        return Evidence.merged(list(self.parts.values()))
+        merged = Evidence.merged(list(self.parts.values()))
+        return merged if self.missed is None else replace(merged, missed=self.missed)
 
     @cached_property
     def groups(self) -> dict[str, int]:

@@ -125,7 +125,9 @@ def calibrated_level(policy: Policy, rule: Rule, delta: float) -> float:
     if not isinstance(rule.law, ErrorLaw) or not isinstance(rule.guarantee, RankGuarantee):
         raise InvalidValue(
             f"the guarantee {rule.guarantee.name} is about the answers given, and this monitors errors among all "
-            "questions",
+            "questions"
+            if rule.among_answers
+            else f"the guarantee {rule.guarantee.name} has no exact law of errors that they could be judged by",
             "name another as {guarantee}",
         )
     if policy.strata.by_chance or len(policy.sizes) == 1:

@@ -18,6 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from demur.calibration import GUARANTEES, Guarantee
 from demur.calibration.guarantee import without_infinity
 from demur.calibration.labelling import LabelQueue
@@ -26,9 +28,11 @@ from demur.errors import InvalidValue, LabelMismatch
 from demur.files.appended import AppendedLines
 from demur.files.inputs import lines_of
 from demur.files.strict_json import NotJson, parse
+from demur.pools.checks import Checks, draw_checks
 from demur.pools.label_rule import LabelRule
 from demur.pools.labels import Labels
-from demur.pools.voted_pools import VotedPools
+from demur.pools.splits import Rows
+from demur.pools.voted_pools import VotedPools, as_part_of_labels
 
 FORMAT, SCHEMA = "demur-labels", 1
 RIGHT, WRONG, SKIP = "right", "wrong", "skip"
@@ -66,17 +70,34 @@ class LabelHeader:
     n: int
     guarantees: tuple[Guarantee, ...]
     sizes_by_chance: bool = False
+    check: tuple[int, int] | None = None
+    """How many votes were drawn at random, by which seed, where people check a judge's labels; None: all may be asked
+    about."""
 
     @classmethod
-    def of(cls, voted: VotedPools, guarantees: Iterable[Guarantee], *, sizes_by_chance: bool = False) -> LabelHeader:
+    def of(
+        cls,
+        voted: VotedPools,
+        guarantees: Iterable[Guarantee],
+        *,
+        sizes_by_chance: bool = False,
+        check: tuple[int, int] | None = None,
+    ) -> LabelHeader:
         """Of votes that nobody has labelled yet."""
+        if check is not None:
+            draw_checks(voted, check[0], seed=check[1])  # refuses more than there are
         counted = voted.scored.counted
-        return cls(_queue(voted), voted.votes.description, len(counted), tuple(guarantees), sizes_by_chance)
+        return cls(_queue(voted), voted.votes.description, len(counted), tuple(guarantees), sizes_by_chance, check)
+
+    def drawn(self, voted: VotedPools) -> Rows | None:
+        """The rows that were drawn to be checked; None where none were."""
+        return None if self.check is None else draw_checks(voted, self.check[0], seed=self.check[1])
 
     def line(self) -> str:
         promised = [{"guarantee": one.name, **one.parameters()} for one in self.guarantees]
         known = {"format": FORMAT, "schema": SCHEMA, "queue": self.queue, "n": self.n, "guarantees": promised}
-        chance = {"sizes_by_chance": True} if self.sizes_by_chance else {}
+        chance: dict[str, Any] = {"sizes_by_chance": True} if self.sizes_by_chance else {}
+        chance |= {} if self.check is None else {"check": dict(zip(("drawn", "seed"), self.check, strict=True))}
         return json.dumps({**known, **chance, "pipeline": self.description.document()})
 
     def refuse_other(self, voted: VotedPools, where: object) -> None:
@@ -153,7 +174,9 @@ def queue_of(voted: VotedPools, history: LabelHistory, where: object) -> LabelQu
     if history.header is None:
         raise InvalidValue(f"{where} holds no labels", "make some with `demur label`")
     history.header.refuse_other(voted, where)
-    queue = LabelQueue(voted, history.header.guarantees, sizes_by_chance=history.header.sizes_by_chance)
+    header = history.header
+    how: dict[str, Any] = {"sizes_by_chance": header.sizes_by_chance, "rows": header.drawn(voted)}
+    queue = LabelQueue(voted, header.guarantees, **how)
     rows = rows_by_id(voted, queue)
     for label in history.standing.values():
         if label.id not in rows:
@@ -175,10 +198,35 @@ def rows_by_id(voted: VotedPools, queue: LabelQueue) -> dict[str, int]:
 
 def labelled_by(voted: VotedPools, path: str | os.PathLike[str]) -> VotedPools:
     """Votes with the labels of a file, of which some may be missing: calibrate them with `partly_labelled`."""
-    queue = queue_of(voted, read_label_file(path), path)
+    history = read_label_file(path)
+    queue = queue_of(voted, history, path)
+    if history.header is not None and history.header.check is not None:
+        raise InvalidValue(
+            f"{path} holds labels of a random part of the votes, by which a judge is checked",
+            "read it with `checked_by`, and calibrate with {checked}",
+        )
     labels = zip(voted.votes.winners.tolist(), queue.labels(), strict=True)
     said = [{} if key is None or right is None else {key: bool(right)} for key, right in labels]
     return replace(queue.labelled_votes(), labels=Labels(right=said, gold=None, rule=LabelRule(people=True)))
+
+
+def checked_by(voted: VotedPools, path: str | os.PathLike[str]) -> Checks:
+    """What people found on a random part of the votes, from a file that `demur label` began with a draw.
+
+    What was drawn and has no label counts as wrong: calibrate with `checked=checked_by(voted, path)`.
+    """
+    history = read_label_file(path)
+    queue = queue_of(voted, history, path)
+    rows = None if history.header is None else history.header.drawn(voted)
+    if rows is None:
+        raise InvalidValue(
+            f"{path} holds labels from the top, which are no random part: no judge can be checked by them",
+            "calibrate with those labels alone, or have a random part checked",
+        )
+    drawn = np.zeros(len(voted), dtype=np.bool_)
+    drawn[rows] = True
+    right, known = as_part_of_labels(queue.labels(), len(voted))
+    return Checks(drawn, right & drawn, known & drawn)
 
 
 def _queue(voted: VotedPools) -> str:
@@ -211,10 +259,19 @@ def _header(record: Any, where: str) -> LabelHeader:
     plain = isinstance(queue, str) and isinstance(n, int) and isinstance(by_chance, bool)
     if not plain or not isinstance(promised, list) or not promised:
         raise InvalidValue(f"{where}: the first line must name the queue, its length and its guarantees")
-    description = Description.of(record.get("pipeline"))
+    description, check = Description.of(record.get("pipeline")), _check(record.get("check"), where)
     return LabelHeader(
-        str(queue), description, int(n or 0), tuple(_guarantee(one, where) for one in promised), by_chance
+        str(queue), description, int(n or 0), tuple(_guarantee(one, where) for one in promised), by_chance, check
     )
+
+
+def _check(stored: Any, where: str) -> tuple[int, int] | None:
+    if stored is None:
+        return None
+    drawn, seed = (stored.get("drawn"), stored.get("seed")) if isinstance(stored, dict) else (None, None)
+    if type(drawn) is not int or type(seed) is not int or drawn < 1 or seed < 0:
+        raise InvalidValue(f"{where}: `check` must say how many votes were drawn, by which seed, got {stored!r:.60}")
+    return drawn, seed
 
 
 def _guarantee(stored: Any, where: str) -> Guarantee:

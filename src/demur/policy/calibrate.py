@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,8 +15,10 @@ from demur.calibration.answer_sets import AnswerSets, SetRule
 from demur.calibration.labelling import only_ranks
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
 from demur.evidence.strata import Strata
+from demur.policy.judged import judged_votes
 from demur.policy.policy import Policy
 from demur.policy.seen import Seen
+from demur.pools.checks import Checks
 from demur.pools.label_rule import LabelRule
 from demur.pools.splits import Texts
 from demur.pools.voted_pools import VotedPools
@@ -38,6 +41,7 @@ def calibrate(
     sizes_by_chance: bool = False,
     partly_labelled: bool = False,
     answer_sets: AnswerSets | None = None,
+    checked: ArrayLike | Checks | None = None,
     hold_out: float = 0.0,
     seed: int = 0,
     strict: bool = False,
@@ -55,18 +59,33 @@ def calibrate(
     guarantee was made before the first label.
     `answer_sets` keeps a share of the problems from the thresholds, drawn by the seed, to calibrate sets of answers for
     the questions that the policy abstains from.
+    `checked` says that labels are a judge's, and what people found who checked a random part of the votes: one label
+    each, None or NaN where nobody looked. Then the checked votes alone calibrate, with people's labels; with
+    `JudgeMarginal` and `JudgeHighProbability` the judge's labels of the others do too. Either way the promise is about
+    what people call wrong, and the policy tells how often the judge's "right" is false.
     """
     given = VotedPools.of(votes, correct, questions=questions, clusters=clusters, partly_labelled=partly_labelled)
     # Before anything else: without labels there is nothing to calibrate on, and none is left out silently.
-    given.labels_so_far if partly_labelled else given.labelled  # noqa: B018
+    if checked is None or given.correct is not None:
+        given.labels_so_far if partly_labelled else given.labelled  # noqa: B018
     guarantees = as_guarantees(alpha, guarantee)
-    if given.known is not None:
+    judge, missed, left_out = None, None, 0
+    labels = LabelRule() if given.labels is None else given.labels.rule
+    if checked is not None:
+        _refuse_hold_out(hold_out, "people's labels")
+        if answer_sets is not None:
+            raise InvalidValue(
+                "answer sets need gold, and people who check a judge say of votes alone whether they are right",
+                "leave {answer_sets} out",
+            )
+        checks = checked if isinstance(checked, Checks) else Checks.of(checked, len(given))
+        left_out = len(given) - len(given.scored)
+        judged = judged_votes(given, checks, guarantees)
+        given, judge, labels, missed = judged.voted, judged.check, judged.rule, judged.missed
+    if given.known is not None and missed is None:
         only_ranks(guarantees)
-    if hold_out and given.known is not None:
-        raise InvalidValue(
-            f"hold_out = {hold_out:g} keeps problems back for an audit, which needs the labels of all of them",
-            "leave {hold_out} out, and audit on other problems",
-        )
+    if given.known is not None:
+        _refuse_hold_out(hold_out, "the labels")
     if hold_out:
         _refuse_nameless(given)
         given = given.take(given.split(hold_out=hold_out, seed=seed).calibration)
@@ -77,10 +96,9 @@ def calibrate(
     if answer_sets is not None:
         voted, for_sets = _without_those_for_sets(every_vote, answer_sets, seed)
     unit, every = QUESTION, None
-    evidence = Strata.of(*voted.counted_cases, by_chance=sizes_by_chance)
+    evidence = replace(Strata.of(*voted.counted_cases, by_chance=sizes_by_chance), missed=missed)
     if voted.clustered:
         unit, every = CLUSTER, Strata.of(*voted.cases_of(voted.distinct), by_chance=sizes_by_chance)
-    labels = LabelRule() if given.labels is None else given.labels.rule
     points = tuple(settle_by_size(one, evidence, unit, labels.wrong) for one in guarantees)
     for rule in points:
         if not rule.feasible:
@@ -89,11 +107,11 @@ def calibrate(
             warnings.warn(rule.too_few + "; the policy abstains always", InfeasibleWarning, stacklevel=2)
     calibrated = Problems.of(given.votes.ids or (), given.questions, given.clusters)
     seen = Seen.by(calibrated | given.votes.fitted_on, hold_out or None)
-    recipe, upstream, unscored = voted.votes.recipe, voted.votes.upstream, len(given) - len(every_vote)
+    recipe, upstream, unscored = voted.votes.recipe, voted.votes.upstream, left_out + len(given) - len(every_vote)
     sets: tuple[SetRule, ...] = ()
     if answer_sets is not None and for_sets is not None:
         sets = tuple(answer_sets.settle(for_sets, rule, by_chance=sizes_by_chance) for rule in points)
-    return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored, labels, sets)
+    return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored, labels, sets, judge)
 
 
 def _without_those_for_sets(voted: VotedPools, wanted: AnswerSets, seed: int) -> tuple[VotedPools, VotedPools]:
@@ -108,6 +126,14 @@ def _without_those_for_sets(voted: VotedPools, wanted: AnswerSets, seed: int) ->
             "keep another share for sets, or give more problems",
         )
     return voted.take(parts.calibration), voted.take(parts.test)
+
+
+def _refuse_hold_out(hold_out: float, labels: str) -> None:
+    if hold_out:
+        raise InvalidValue(
+            f"hold_out = {hold_out:g} keeps problems back for an audit, which needs {labels} of all of them",
+            "leave {hold_out} out, and audit on other problems",
+        )
 
 
 def _refuse_nameless(voted: VotedPools) -> None:
@@ -128,7 +154,8 @@ def as_guarantees(alpha: Alphas | None, guarantee: Guarantees | None) -> list[Gu
         wanted = list(guarantee) if isinstance(guarantee, Sequence) else [guarantee]
         if not all(isinstance(one, Guarantee) for one in wanted):
             raise InvalidValue(
-                f"guarantee must be Marginal, Smoothed, HighProbability or Selective objects, got {guarantee!r:.60}"
+                "guarantee must be Marginal, HighProbability, Selective, JudgeMarginal or another such object, got "
+                f"{guarantee!r:.60}"
             )
     else:
         levels: list[Any] = [alpha] if isinstance(alpha, str) or not isinstance(alpha, Iterable) else list(alpha)

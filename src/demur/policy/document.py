@@ -22,6 +22,7 @@ from demur.calibration.guarantee import stored as stored_level
 from demur.calibration.guarantee import without_infinity
 from demur.descriptions import Description
 from demur.evidence.counts import Evidence
+from demur.evidence.judge_check import JudgeCheck
 from demur.evidence.strata import Strata, Stratum
 from demur.policy.file import Document
 from demur.policy.seen import Seen
@@ -58,6 +59,8 @@ class PolicyParts:
     """What counted as right."""
     sets: tuple[SetRule, ...] = ()
     """One for each point, where the policy gives answer sets on abstaining."""
+    judge: JudgeCheck | None = None
+    """Where a judge labelled the votes and people checked a random part: what they found."""
 
     @property
     def evidence(self) -> Evidence:
@@ -88,6 +91,8 @@ def to_document(parts: PolicyParts) -> Document:
         "unscored": parts.unscored,
         **({} if parts.labels.is_plain else {"labels": parts.labels.describe()}),
         **({} if not parts.sets else {"answer_sets": _set_document(parts.sets)}),
+        **({} if parts.judge is None else {"judge": parts.judge.describe()}),
+        **({} if parts.strata.missed is None else {"missed": _rows(parts.strata.missed)}),
         "pipeline": parts.description.document(),
         "fingerprint": parts.description.fingerprint,
         "calibration": {**{name: sorted(getattr(seen, name)) for name in _SEEN}, "hold_out": seen.hold_out},
@@ -109,12 +114,14 @@ def from_document(document: Document) -> PolicyParts:
         raise ValueError(f"unscored must be a count of pools, got {unscored!r:.60}")
     every = _strata(document, "every_question", width=width, by_chance=by_chance) if unit == CLUSTER else None
     labels = LabelRule.of(document.get("labels"))
+    judge, evidence = _judge(document, evidence, width=width)
     points = tuple(_point(stored, evidence, unit, labels) for stored in _typed(document, "points", list))
     order = [(rule.alpha, rule.guarantee.name) for rule in points]
     if not points or order != sorted(set(order)):
         raise ValueError("it needs at least one operating point, each guarantee once per alpha and in order")
     sets = _sets(document["answer_sets"], points, by_chance=by_chance) if "answer_sets" in document else ()
-    return PolicyParts(points, evidence, recipe, description, seen_of(document), unit, every, unscored, labels, sets)
+    seen = seen_of(document)
+    return PolicyParts(points, evidence, recipe, description, seen, unit, every, unscored, labels, sets, judge)
 
 
 def description_of(document: Document) -> Description:
@@ -142,6 +149,24 @@ def seen_of(document: Document) -> Seen:
         raise ValueError(f"hold_out must be a share, got {hold_out!r}")
     ids, questions, clusters = (frozenset(_strings(calibration, name)) for name in _SEEN)
     return Seen(ids, questions, clusters, hold_out)
+
+
+def _judge(document: Document, evidence: Strata, *, width: int) -> tuple[JudgeCheck | None, Strata]:
+    """What people found of a judge, and the evidence with the errors that it missed, where its labels calibrated."""
+    if "judge" not in document:
+        if "missed" in document:
+            raise ValueError("it counts errors that a judge missed, and tells of no judge")
+        return None, evidence
+    judge = JudgeCheck.of_document(document["judge"])
+    if "missed" not in document:
+        if (evidence.n, evidence.n_unlabelled) != (judge.drawn, judge.unchecked):
+            raise ValueError("its evidence is not that of the votes that people checked")
+        return judge, evidence
+    missed = _evidence(document["missed"], width=width)
+    wrong = judge.false_right + judge.right_unchecked
+    if missed.unlabelled is not None or (missed.n, evidence.n) != (judge.drawn, judge.votes) or missed.n_wrong < wrong:
+        raise ValueError("the errors that its judge missed are not those that people found")
+    return judge, replace(evidence, missed=missed)
 
 
 def upgraded(document: Document) -> Document:

@@ -1,4 +1,4 @@
-"""What is to be said of a policy whose calibration votes were labelled in part."""
+"""What is to be said of a policy whose calibration votes were labelled in part, or by a judge that people checked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,25 @@ from demur.policy.document import PolicyParts
 
 
 def label_notes(policy: PolicyParts) -> list[str]:
-    """How many votes were labelled, and what is not known for want of labels; nothing where all were."""
+    """What people found of a judge, how many votes were labelled, and what is not known for want of labels."""
+    return [*_on_judge(policy), *_on_unlabelled(policy)]
+
+
+def _on_judge(policy: PolicyParts) -> list[str]:
+    judge, unit = policy.judge, policy.unit
+    if judge is None:
+        return []
+    drawn = f"{judge.drawn} of the {judge.votes} {unit}s that a judge labelled were drawn for people to check"
+    left = f" ({judge.unchecked} of them have no word yet, and count as wrong)" if judge.unchecked else ""
+    used = (
+        "these alone calibrate, by people's labels"
+        if policy.strata.missed is None
+        else "rates by label are the judge's, and what people found is added to errors"
+    )
+    return [f"{drawn}{left}; {used}. The promise needs them to be drawn at random", judge.sentence]
+
+
+def _on_unlabelled(policy: PolicyParts) -> list[str]:
     n, unlabelled, unit = policy.evidence.n, policy.evidence.n_unlabelled, policy.unit
     if not unlabelled:
         return []

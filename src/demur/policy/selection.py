@@ -102,6 +102,11 @@ class Selection(Decisions):
 def select(policy: Policy, votes: Votes | VotedPools, fdr: Level) -> Selection:
     """Select from votes by their p-values; see `Policy.select`."""
     level, voted = exact_alpha(fdr, "fdr"), VotedPools.of(votes)
+    if policy.strata.missed is not None:
+        raise InvalidValue(
+            "a judge labelled the votes that calibrated this policy, and a batch needs people's labels of all",
+            "calibrate on the checked votes alone",
+        )
     if unlabelled := policy.evidence.n_unlabelled:
         raise InvalidValue(
             f"{unlabelled} of the {policy.n} votes that calibrated this policy have no label, and a batch needs all",

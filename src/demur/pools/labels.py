@@ -19,7 +19,7 @@ from demur.pools.gold import accepted, accepted_texts, leniently_right, other_nu
 from demur.pools.label_rule import LabelRule, as_label_rule
 from demur.pools.scores import ABSENT, field_of
 from demur.pools.verdicts import Verdict, Verdicts
-from demur.records import Pool, Problem
+from demur.records import Pool, Problem, is_nothing
 from demur.voting.votes import Votes
 
 _ENOUGH_PATHS = 20
@@ -107,6 +107,22 @@ def without_gold(pools: Sequence[Pool]) -> list[Pool]:
     """Pools as they are where nothing is known of what is right."""
     bare = [replace(pool.problem, gold=(), extra=without_aliases(pool.problem)) for pool in pools]
     return [replace(pool, problem=problem) for pool, problem in zip(pools, bare, strict=True)]
+
+
+def with_gold_from(pools: Sequence[Pool], name: str) -> list[Pool]:
+    """Pools whose gold is what a field of their problems holds, and nothing where it holds nothing."""
+    given = []
+    for pool in pools:
+        accepted = pool.problem.extra.get(name)
+        if isinstance(accepted, bool):
+            raise PoolFileError(
+                f"problem {pool.problem.id!r} has {str(accepted).lower()} under {name!r}, which does not say of which "
+                "answer",
+                "let the field hold what people accept as right, or be one of the paths",
+            )
+        gold = () if is_nothing(accepted) else tuple(accepted) if isinstance(accepted, (list, tuple)) else (accepted,)
+        given.append(replace(pool, problem=replace(pool.problem, gold=gold, extra=without_aliases(pool.problem))))
+    return given
 
 
 def accepted_answers(pools: Sequence[Pool]) -> list[list[str]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from demur.calibration import Rule, forecast, settle_by_size
+from demur.calibration import JudgedGuarantee, Rule, forecast, settle_by_size
 from demur.calibration.guarantee import without_infinity
 from demur.evaluation.comparison import compare_scores, shared_rows
 from demur.evaluation.resampling import DRAWS
@@ -215,7 +215,8 @@ def _scores(source: PoolSource, voted: VotedPools, policy: Policy) -> list[dict[
     """Every score side by side; a report is about pools, so the vote has a table."""
     assert voted.table is not None
     summaries, rule = [], None if voted.labels is None else voted.labels.rule
-    guarantees = [point.guarantee for point in policy.points]
+    promised = [point.guarantee for point in policy.points]
+    guarantees = [one.plain if isinstance(one, JudgedGuarantee) else one for one in promised]
     compared = compare_scores(source, voted.table.fields, correct=rule, own=voted.votes.recipe, guarantees=guarantees)
     for summary in compared:
         plain = {item.name: getattr(summary, item.name) for item in fields(summary) if item.name != "frontier"}

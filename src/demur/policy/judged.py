@@ -1,0 +1,81 @@
+"""Calibration votes that a judge labelled, a random part of them checked by people: what of that calibrates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from demur.calibration import Guarantee, JudgedGuarantee
+from demur.errors import InvalidValue
+from demur.evidence.counts import Evidence
+from demur.evidence.judge_check import JudgeCheck
+from demur.pools.checks import Checks
+from demur.pools.label_rule import LabelRule
+from demur.pools.voted_pools import VotedPools
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedVotes:
+    """The votes that calibrate with their labels, what the check found, and what errors it found missed."""
+
+    voted: VotedPools
+    check: JudgeCheck | None
+    """None where there are no labels but people's."""
+    rule: LabelRule
+    """What people call right."""
+    missed: Evidence | None = None
+    """Where the judge's labels calibrate too; None where the checked votes do alone."""
+
+
+def judged_votes(voted: VotedPools, checks: Checks, guarantees: Sequence[Guarantee]) -> JudgedVotes:
+    """By the guarantees: the checked votes alone, with people's labels, or all votes with the judge's."""
+    kinds = {isinstance(one, JudgedGuarantee) for one in guarantees}
+    if len(kinds) > 1:
+        raise InvalidValue(
+            "guarantees by a judge's labels use those of all votes, and the others those of the checked ones",
+            "make a policy of each",
+        )
+    voted, checks = _scored(voted, checks)
+    checks.refuse_extremes(voted.votes.key)
+    n, judged = len(voted.counted), None if voted.correct is None else voted.correct & _known(voted)
+    if not kinds.pop():
+        part, mine = _checked_alone(voted, checks)
+        counted = part.counted
+        check = None if judged is None else JudgeCheck.of(judged[checks.drawn][counted], mine.take(counted), n)
+        return JudgedVotes(part, check, checks.rule)
+    if voted.clustered:
+        raise InvalidValue(
+            "guarantees by a judge's labels count questions, and some of these share a cluster",
+            "calibrate on the checked votes alone, without them",
+        )
+    if judged is None:
+        voted.labels_so_far  # noqa: B018 - says what is lacking
+    assert judged is not None
+    rows = voted.counted
+    counted_checks = checks.take(rows)
+    # A judge's "wrong" that people call right is right, and only what people know can be missed.
+    right = judged | (checks.known & checks.right)
+    known = _known(voted) | (checks.known & checks.right)
+    not_missed = (checks.right & checks.known) | (~voted.labels_so_far & _known(voted))
+    drawn = rows[counted_checks.drawn]
+    missed = Evidence.of(voted.votes.key[drawn], not_missed[drawn])
+    check = JudgeCheck.of(judged[rows], counted_checks, n)
+    return JudgedVotes(voted.with_labels(right, known), check, checks.rule, missed)
+
+
+def _scored(voted: VotedPools, checks: Checks) -> tuple[VotedPools, Checks]:
+    unscored = voted.votes.unscored
+    return (voted, checks) if unscored is None else (voted.scored, checks.take(np.flatnonzero(~unscored)))
+
+
+def _known(voted: VotedPools) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    return np.ones(len(voted), dtype=np.bool_) if voted.known is None else voted.known
+
+
+def _checked_alone(voted: VotedPools, checks: Checks) -> tuple[VotedPools, Checks]:
+    """The drawn votes with people's labels, which may lack some, and what is known of those."""
+    rows = np.flatnonzero(checks.drawn)
+    part, mine = voted.take(rows), checks.take(rows)
+    return part.with_labels(mine.right, None if mine.known.all() else mine.known), mine
