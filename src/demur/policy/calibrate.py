@@ -19,6 +19,7 @@ from demur.pools.label_rule import LabelRule
 from demur.pools.splits import Texts
 from demur.pools.voted_pools import VotedPools
 from demur.records import is_nothing
+from demur.voting.problems import Problems
 from demur.voting.votes import Votes
 
 Alphas = Level | Sequence[Level]
@@ -79,8 +80,8 @@ def calibrate(
             if strict:
                 raise InsufficientCalibration(rule.too_few)
             warnings.warn(rule.too_few + "; the policy abstains always", InfeasibleWarning, stacklevel=2)
-    known = given.votes.fitted_on.union(given.votes.ids or ())
-    seen = Seen.of(known, given.questions, given.clusters, hold_out or None)
+    calibrated = Problems.of(given.votes.ids or (), given.questions, given.clusters)
+    seen = Seen.by(calibrated | given.votes.fitted_on, hold_out or None)
     recipe, upstream, unscored = voted.votes.recipe, voted.votes.upstream, len(given) - len(voted)
     return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored, labels)
 
