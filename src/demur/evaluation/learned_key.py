@@ -2,8 +2,8 @@
 
 The key is a ridge logistic regression of "the vote is right" on what can be seen of its pool (`voting.features`) and on
 which sources agree with the winner. The confidence ν is left almost free; all other features are held back by one
-penalty and the sources by another, both chosen by what each fit says of the rows left out. With both penalties high
-the key orders votes as ν does: so that the share is one of the candidates, and few labels stay close to it.
+penalty and the sources by another, both chosen by what each fit says of the rows left out; where it is infinite they
+are not looked at. Without either the key orders votes as ν does: the share is one of the candidates.
 
 It is `better` where, on rows left out, its log-loss is below that of ν alone by more than the standard error of the
 difference, and it ranks right above wrong votes no worse. The problems it was fitted on may not calibrate.
@@ -11,7 +11,9 @@ difference, and it ranks right above wrong votes no worse. The problems it was f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -25,12 +27,13 @@ from demur.voting.features import agreement, feature_names, features_of
 from demur.voting.key import Counted
 from demur.voting.learned import Learned
 from demur.voting.problems import Problems
+from demur.voting.votes import Votes
 
 FEWEST_OF_EACH = 5
 """Right votes, and wrong ones, below which nothing is fitted."""
 _FREE, _INTERCEPT = 0.1, 1e-6
-_OF_FEATURES = (3.0, 10.0, 30.0, 100.0, 1e4)
-_OF_SOURCES = (3.0, 10.0, 30.0, 100.0, 300.0, 1e4)
+_OF_FEATURES = (math.inf, 100.0, 30.0, 10.0, 3.0)
+_OF_SOURCES = (math.inf, 300.0, 100.0, 30.0, 10.0, 3.0)
 _FEWEST_POOLS = 0.05
 """The share of pools that a source has paths in, for its agreement to be looked at."""
 _MOST_SOURCES = 500
@@ -92,14 +95,14 @@ def fit_learned(voted: VotedPools, *, origin: str | None = None) -> LearnedKeyFi
         )
     rows = voted.voting(voted.counted)
     tune = voted.take(rows[voted.votes.has_answer[rows]])
-    field, counted = tune.votes.all_known(origin)
+    named = origin or _origin(tune.votes)
+    own, columns = tune.votes.upstream.score.get("name"), tune.votes.beside.columns
+    counted = tune.votes.counted([name for name in columns if name != own], named)
     problems = Problems.of(voted.votes.ids, voted.questions, voted.clusters)
-    return fit_counted(counted, tune.labelled, field, problems)
+    return fit_counted(counted, tune.labelled, named, problems)
 
 
-def fit_counted(
-    counted: Counted, right: NDArray[np.bool_], origin: str | None, fitted_on: Problems
-) -> LearnedKeyFit:
+def fit_counted(counted: Counted, right: NDArray[np.bool_], origin: str | None, fitted_on: Problems) -> LearnedKeyFit:
     """The same on pools that are counted and all have an answer; `origin` is the field that names their origins."""
     for many, kind in ((int(right.sum()), "right"), (int((~right).sum()), "wrong")):
         if many < FEWEST_OF_EACH:
@@ -108,22 +111,24 @@ def fit_counted(
                 f"split has {many} {kind}",
                 "label more problems, or keep the share of the vote",
             )
-    names, features = _telling(counted)
+    names, features = _telling(_without_gaps(counted))
+    _refuse_labels(names, features, right)
     sources = _sources(counted)
     agreeing = agreement(counted, sources) if sources else np.zeros((len(right), 0))
-    share = _Design(features[:, :1], agreeing[:, :0]).fit(right, 1.0, 1.0)
     design = _Design(features, agreeing)
-    fits = design.path(right)
-    best = min(fits, key=lambda fit: fit.loss)
+    pairs = product(_OF_FEATURES if len(names) > 1 else _OF_FEATURES[:1], _OF_SOURCES if sources else _OF_SOURCES[:1])
+    fits = [design.fit(right, *pair) for pair in pairs]  # the first one looks at ν alone
+    share, best = fits[0], min(fits, key=lambda fit: fit.loss)
     intercept, weights = design.raw(best.weights)
-    named = dict(zip([*names, *sources], weights.tolist(), strict=True))
+    named = {name: weight for name, weight in zip([*names, *sources], weights.tolist(), strict=True) if weight}
+    weighed = [name for name in sources if name in named]
     apart = share.losses - best.losses
     return LearnedKeyFit(
         key=Learned(
             intercept,
-            {name: named[name] for name in names},
-            origin if sources else None,
-            {name: named[name] for name in sources},
+            {name: named[name] for name in names if name in named},
+            origin if weighed else None,
+            {name: named[name] for name in weighed},
             fitted_on,
         ),
         n=len(right),
@@ -133,6 +138,32 @@ def fit_counted(
         auroc=_auroc(best.left_out, right),
         share_auroc=_auroc(counted.confidence, right),
     )
+
+
+def _origin(votes: Votes) -> str | None:
+    """The first field that tells the paths of some pool apart; None where they all come from one place."""
+    for field, rows in votes.beside.origins.items():
+        if any(len(set(row) - {None}) > 1 for row in rows):
+            return field
+    return None
+
+
+def _without_gaps(counted: Counted) -> Counted:
+    """The same without columns that some path lacks."""
+    within = np.arange(counted.table.codes.shape[1]) < counted.table.n_paths[:, None]
+    whole = {name: column for name, column in counted.columns.items() if not np.isnan(column[within]).any()}
+    return replace(counted, columns=whole)
+
+
+def _refuse_labels(names: Sequence[str], features: Floats, right: NDArray[np.bool_]) -> None:
+    """Raise if some feature is one number wherever the vote is right and another wherever it is not."""
+    for name, column in zip(names, features.T, strict=True):
+        if np.ptp(column[right]) == np.ptp(column[~right]) == 0:
+            raise InvalidValue(
+                f"the feature {name} is the label itself: one value wherever the vote is right, another wherever it "
+                "is not",
+                "leave that score out",
+            )
 
 
 class _Design:
@@ -146,24 +177,17 @@ class _Design:
         self.n_features = features.shape[1]
         self.table = (np.concatenate([features, agreeing], axis=1) - self.centre) / self.scale
 
-    def fit(
-        self, right: NDArray[np.bool_], of_features: float, of_sources: float, start: Floats | None = None
-    ) -> RidgeLogistic:
+    def fit(self, right: NDArray[np.bool_], of_features: float, of_sources: float) -> RidgeLogistic:
+        """With these penalties; a column of infinite penalty is left out, and has the weight 0."""
         rows, columns = self.table.shape
         penalties = np.full(1 + columns, of_sources)
         penalties[1 : 1 + self.n_features] = of_features
         penalties[:2] = _INTERCEPT, _FREE
-        return fit_ridge_logistic(np.concatenate([np.ones((rows, 1)), self.table], axis=1), right, penalties, start)
-
-    def path(self, right: NDArray[np.bool_]) -> list[RidgeLogistic]:
-        """A fit for each pair of penalties, the strongest first, each started where the last one ended."""
-        fits: list[RidgeLogistic] = []
-        for of_features, of_sources in product(
-            _OF_FEATURES[::-1] if self.n_features > 1 else _OF_FEATURES[-1:],
-            _OF_SOURCES[::-1] if self.table.shape[1] > self.n_features else _OF_SOURCES[-1:],
-        ):
-            fits.append(self.fit(right, of_features, of_sources, fits[-1].weights if fits else None))
-        return fits
+        looked_at, table = np.isfinite(penalties), np.concatenate([np.ones((rows, 1)), self.table], axis=1)
+        fit = fit_ridge_logistic(table[:, looked_at], right, penalties[looked_at])
+        weights = np.zeros(len(penalties))
+        weights[looked_at] = fit.weights
+        return replace(fit, weights=weights)
 
     def raw(self, weights: Floats) -> tuple[float, Floats]:
         """Intercept and weights for features as they are."""

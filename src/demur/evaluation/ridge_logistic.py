@@ -36,16 +36,13 @@ class RidgeLogistic:
         return float(self.losses.mean())
 
 
-def fit_ridge_logistic(
-    table: Floats, labels: NDArray[np.bool_], penalties: Floats, start: Floats | None = None
-) -> RidgeLogistic:
+def fit_ridge_logistic(table: Floats, labels: NDArray[np.bool_], penalties: Floats) -> RidgeLogistic:
     """The weights β that minimise Σ log(1 + exp η) − y η + Σ λ β² / 2; every penalty must be positive.
 
-    Newton's method with halved steps: the objective is strictly convex, so that wherever it starts it ends in the one
-    minimum.
+    Newton's method with halved steps: the objective is strictly convex and has one minimum.
     """
     right = labels.astype(np.float64)
-    weights = np.zeros(table.shape[1]) if start is None else start
+    weights = np.zeros(table.shape[1])
     value = _objective(table, right, penalties, weights)
     for _ in range(_MOST_STEPS):
         gradient, hessian, _ = _slope(table, right, penalties, weights)

@@ -28,10 +28,8 @@ from numpy.typing import NDArray
 
 from demur.errors import InvalidValue
 from demur.voting._exact_sums import Floats, on_grid, row_sums
-from demur.voting.key import Counted
+from demur.voting.key import LENGTH, Counted
 
-LENGTH = "length"
-"""The column of how many characters each path has."""
 OF_VOTES = ("confidence", "share", "margin", "entropy", "distinct", "missing", "unanimous")
 OF_OWN_SCORE = ("mean_score", "best_score", "score_lead")
 OF_OTHER_SCORES = (*OF_OWN_SCORE, "share")
@@ -114,7 +112,8 @@ def agreement(counted: Counted, names: Sequence[str]) -> Floats:
             f"({', '.join(names[:3])}, …)",
             "sample as for calibration, or calibrate again",
         )
-    return np.divide(2 * agreeing - paths, paths, out=np.zeros((n, many)), where=paths > 0)
+    agreed: Floats = np.divide(2 * agreeing - paths, paths, out=np.zeros((n, many)), where=paths > 0)
+    return agreed
 
 
 def _complete(counted: Counted, column: str) -> Floats:
@@ -162,20 +161,20 @@ class _Block:
 
     def margin(self) -> Floats:
         others = np.where(self.gave, 0, self.paths).max(axis=1)
-        return (self.support - others) / self.width
+        return np.asarray((self.support - others) / self.width)
 
     def entropy(self) -> Floats:
         """−Σ p log p over answers is the mean of −log p over paths: each answer has as many as it weighs."""
         logs = np.log(np.maximum(np.arange(self.width + 1), 1))
         total = row_sums(logs[self.paths])[:, 0]
         behind = np.maximum(self.answered, 1)
-        return np.round(logs[behind] - total / behind, 12)
+        return np.asarray(np.round(logs[behind] - total / behind, 12))
 
     def distinct(self) -> Floats:
         ranked = np.sort(self.codes, axis=1)
         new = (ranked[:, 1:] != ranked[:, :-1]) & (ranked[:, 1:] >= 0)
         answers = new.sum(axis=1) + (ranked[:, 0] >= 0)
-        return np.log1p(answers.astype(np.float64))
+        return np.asarray(np.log1p(answers.astype(np.float64)))
 
     def mean(self, values: Floats) -> Floats:
         return _mean_where(values, self.gave)
@@ -193,7 +192,7 @@ class _Block:
         spread = np.sqrt(row_sums(centred * centred) / self.width)
         standard = np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 1e-12)
         weights = on_grid(np.exp(standard - standard.max(axis=1, keepdims=True)))
-        return np.round((weights * self.gave).sum(axis=1) / weights.sum(axis=1), 12)
+        return np.asarray(np.round((weights * self.gave).sum(axis=1) / weights.sum(axis=1), 12))
 
 
 def _paths_behind(codes: NDArray[Any]) -> NDArray[np.int64]:
@@ -206,7 +205,7 @@ def _paths_behind(codes: NDArray[Any]) -> NDArray[np.int64]:
 
 def _mean_where(values: Floats, mask: Mask) -> Floats:
     paths = mask.sum(axis=1)
-    return np.round(row_sums(np.where(mask, values, 0.0))[:, 0] / np.maximum(paths, 1), 12)
+    return np.asarray(np.round(row_sums(np.where(mask, values, 0.0))[:, 0] / np.maximum(paths, 1), 12))
 
 
 _OF_SCORE: dict[str, Callable[[_Block, Floats], Floats]] = {

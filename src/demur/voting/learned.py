@@ -3,17 +3,15 @@
     learned confidence = 1 / (1 + exp(−η)),   η = intercept + Σ weight · feature + Σ weight · agreement of a source
 
 The weights were fitted on problems that calibrate nothing (`fit_learned`), so to calibration it is a fixed function and
-every promise holds as it does for ν. It lies in (0, 1], and is 0 where a pool has nothing to answer. As a document it is
-plain numbers by name.
+every promise holds as it does for ν. It lies in (0, 1], and is 0 where a pool has nothing to answer. As a document it
+is plain numbers by name.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +19,7 @@ from demur.descriptions import digest
 from demur.errors import InvalidValue
 from demur.voting._exact_sums import Floats
 from demur.voting.features import agreement, columns_of, features_of, is_feature, looks_at_scores
-from demur.voting.key import READERS, Counted
+from demur.voting.key import READERS, Component, Counted
 from demur.voting.problems import Problems
 
 VERSION = 1
@@ -36,42 +34,36 @@ _DECIMALS = 12
 _FITTED_ON = ("ids", "questions", "clusters")
 
 
-@dataclass(frozen=True, eq=False)
-class Learned:
-    """The weights of features, by name, and of the sources of paths."""
+class Learned(Component):
+    """The weights of features, by name, and of the sources of paths.
 
-    intercept: float
-    weights: Mapping[str, float]
-    """Of features: see `voting.features`."""
-    origin: str | None = None
-    """The field of paths that says where they come from; None where that is not looked at."""
-    sources: Mapping[str, float] = field(default_factory=dict)
-    """Of the agreement of each source with the winner. Paths from others have no say."""
-    fitted_on: Problems = field(default_factory=Problems, repr=False)
+    `weights` are those of features (see `voting.features`). `sources` are those of the agreement of each source of
+    paths with the winner, where `origin` names the field of paths that says where they come from; paths from others
+    have no say. `fitted_on` are the problems whose labels it was fitted on.
+    """
 
-    name: ClassVar[str] = "learned"
+    name = "learned"
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        intercept: float,
+        weights: Mapping[str, float],
+        origin: str | None = None,
+        sources: Mapping[str, float] | None = None,
+        fitted_on: Problems = Problems(),  # noqa: B008 - frozen
+    ) -> None:
+        self.intercept, self.weights = float(intercept), dict(weights)
+        self.origin, self.sources, self.fitted_on = origin, dict(sources or {}), fitted_on
         for name in self.weights:
             if not is_feature(name):
                 raise InvalidValue(f"a learned key knows no feature {name!r:.60}")
         if not self.weights and not self.sources:
             raise InvalidValue("a learned key needs the weight of at least one feature")
-        if bool(self.sources) != (self.origin is not None):
-            raise InvalidValue("a learned key that weighs sources says which field of paths names them")
-
-    @cached_property
-    def spec(self) -> str:
-        return f"learned@{VERSION}:{digest(self.document()).removeprefix('sha256:')[:16]}"
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return columns_of(self.weights)
-
-    @property
-    def looks_at_scores(self) -> bool:
-        """Whether it looks at the scores of the vote."""
-        return looks_at_scores(self.weights)
+        if bool(self.sources) != (origin is not None):
+            raise InvalidValue("a learned key that weighs sources names the field that says where paths come from")
+        self.needs = columns_of(self.weights)
+        self.looks_at_scores = looks_at_scores(self.weights)
+        self.spec = f"learned@{VERSION}:{digest(self.document()).removeprefix('sha256:')[:16]}"
 
     def of(self, counted: Counted) -> Floats:
         """The learned confidence of each pool."""
