@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
@@ -32,8 +32,8 @@ from demur.voting.votes import Votes
 FEWEST_OF_EACH = 5
 """Right votes, and wrong ones, below which nothing is fitted."""
 _FREE, _INTERCEPT = 0.1, 1e-6
-_OF_FEATURES = (math.inf, 100.0, 30.0, 10.0, 3.0)
-_OF_SOURCES = (math.inf, 300.0, 100.0, 30.0, 10.0, 3.0)
+_OF_FEATURES = (math.inf, 30.0, 5.0)
+_OF_SOURCES = (math.inf, 100.0, 30.0, 10.0, 3.0)
 _FEWEST_POOLS = 0.05
 """The share of pools that a source has paths in, for its agreement to be looked at."""
 _MOST_SOURCES = 500
@@ -58,6 +58,8 @@ class LearnedKeyFit:
     """The chance that a right vote has a larger learned confidence than a wrong one."""
     share_auroc: float
     """The same of ν, ties counted half, as jitter breaks them."""
+    left_out: Floats = field(repr=False, compare=False)
+    """For each of those problems, the learned confidence that all others give it."""
 
     @property
     def gain(self) -> float:
@@ -137,14 +139,15 @@ def fit_counted(counted: Counted, right: NDArray[np.bool_], origin: str | None, 
         standard_error=float(apart.std(ddof=1) / np.sqrt(len(apart))),
         auroc=_auroc(best.left_out, right),
         share_auroc=_auroc(counted.confidence, right),
+        left_out=1.0 / (1.0 + np.exp(-best.left_out)),
     )
 
 
 def _origin(votes: Votes) -> str | None:
     """The first field that tells the paths of some pool apart; None where they all come from one place."""
-    for field, rows in votes.beside.origins.items():
+    for name, rows in votes.beside.origins.items():
         if any(len(set(row) - {None}) > 1 for row in rows):
-            return field
+            return name
     return None
 
 

@@ -65,6 +65,20 @@ class Counted:
     asked: Sequence[str | None] | None = None
     """Question texts, where they are known."""
 
+    def take(self, rows: NDArray[np.intp]) -> Counted:
+        """Some of the pools, in that order."""
+        origins = None if self.origins is None else Origins(self.origins.codes[rows], self.origins.names)
+        return Counted(
+            self.table.take(rows),
+            self.winner[rows],
+            self.confidence[rows],
+            taken(self.scores, rows),
+            taken(self.sources, rows),
+            {name: column[rows] for name, column in self.columns.items()},
+            origins,
+            taken(self.asked, rows),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Beside:
