@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,7 @@ class Outcome:
 
 
 def compare(voted: VotedPools, alphas: tuple[float, ...], splits: int, seed: int = 0) -> Outcome:
-    """Random splits: so many labelled problems, of which the first half fits the key and the second calibrates it."""
+    """Random splits: so many labelled problems, of which each half in turn fits the key and the other calibrates it."""
     voted = voted.take(voted.counted)
     right, jitter = voted.labelled, voted.votes.key[:, -1]
     names = [name for name in voted.votes.beside.columns if name != voted.votes.upstream.score.get("name")]
@@ -46,19 +47,16 @@ def compare(voted: VotedPools, alphas: tuple[float, ...], splits: int, seed: int
     seen = _Seen(counted)
     rates: dict[tuple[str, float], list[tuple[float, float]]] = {}
     better = []
-    for labelled, rest in zip(*repeated(len(right), LABELS, splits, seed), strict=True):
-        order = np.random.default_rng([seed, len(better)]).permutation(labelled)
-        tune, cal = order[: LABELS // 2], order[LABELS // 2 :]
-        fit = _fit(counted.take(tune[answered[tune]]), right[tune[answered[tune]]], origin)
-        share = _ranks(voted.votes.confidence, jitter)
-        learned = share if fit is None else _ranks(seen.confidence(fit.key), jitter)
-        better.append(fit is not None and fit.better)
-        for alpha in alphas:
-            for name, ranks, rows in (
-                (SHARE, share, labelled),
-                (LEARNED, learned, cal),
-                (OFFERED, learned if better[-1] else share, cal),
-            ):
+    share = _ranks(voted.votes.confidence, jitter)
+    for labelled, rest in zip(*repeated(len(right), LABELS, splits // 2, seed), strict=True):
+        halves = np.random.default_rng([seed, len(better)]).permutation(labelled).reshape(2, -1)
+        for tune, cal in (halves, halves[::-1]):  # each half in turn, so that which one calibrates is no noise
+            known = tune[answered[tune]]
+            fit = _fit(counted.take(known), right[known], origin)
+            learned = share if fit is None else _ranks(seen.confidence(fit.key), jitter)
+            better.append(fit is not None and fit.better)
+            ways = ((SHARE, share, labelled), (LEARNED, learned, cal), (OFFERED, learned if better[-1] else share, cal))
+            for alpha, (name, ranks, rows) in product(alphas, ways):
                 rates.setdefault((name, alpha), []).append(_rates(ranks, right, rows, rest, alpha))
     means = {key: np.mean(found, axis=0) for key, found in rates.items()}
     return Outcome(
@@ -84,11 +82,11 @@ def table(cells: list[tuple[str, VotedPools]], alphas: tuple[float, ...] = (0.05
 
 _NOTE = (
     "Yield and rate of wrong answers on the rest of the file, means over 400 random splits with 400 labelled "
-    "questions, for files of more than 700. The share of the majority vote, with jitter behind it, calibrates on all 400; a "
-    "learned key is fitted on 200 and calibrates on the other 200, with jitter behind it too. In the third column of "
-    "each alpha the learned key is used only where it is better on the tune split by more than its standard error, and "
-    "else the share, calibrated on the same 200; the last column says how often. Nothing is tuned to these files: the "
-    "penalties are chosen within each tune split."
+    "questions, for files of more than 700. The share of the majority vote, with jitter behind it, calibrates on all "
+    "400; a learned key is fitted on 200 of them and calibrates on the other 200, with jitter behind it too. In the "
+    "third column of each alpha the learned key is used only where it is better on the tune split by more than its "
+    "standard error, and else the share, calibrated on the same 200; the last column says how often. Penalties are "
+    "chosen within each tune split."
 )
 
 

@@ -152,6 +152,7 @@ def vote_pools(
         unscored=table.unscored,
         written=table.written,
         beside=beside_of(pools, table.questions),
+        groups=table.groups if any(table.groups.kinds) else None,
     )
     if table.unscored:
         lacking = f"{len(table.unscored)} of {len(pools)} pools"

@@ -31,6 +31,7 @@ from demur.shown.html import MOST_ROWS, html_of_columns
 from demur.voting import normalisers
 from demur.voting._exact_sums import Floats, grid, on_grid
 from demur.voting._tally import Outcome, compact, majority, weighted
+from demur.voting.cases import Cases, GroupColumn, as_groups, as_importance
 from demur.voting.codes import CodedAnswers, Rows, code_answers, taken
 from demur.voting.guards import refuse_booleans, refuse_mask
 from demur.voting.key import Beside, Component, Counted, Share, Sources, TieBreak, key_of, keys_of, sources_of
@@ -73,6 +74,10 @@ class Votes:
     """Pools that cast no vote because a path of theirs has no score; None where there are none."""
     written: Sequence[Mapping[Any, str]] | None = field(default=None, repr=False)
     """For each pool, how the answer behind a key is written; None where answers are their own keys."""
+    groups: GroupColumn | None = field(default=None, repr=False)
+    """The groups of each question; None where they are not known."""
+    importance: Floats | None = field(default=None, repr=False)
+    """How much each question counts; None where all count alike."""
     beside: Beside = field(default=Beside(), repr=False)
     """What else is known of the pools."""
 
@@ -153,6 +158,11 @@ class Votes:
         """How many paths gave each answer, for every pool; the winner first."""
         return [self._count(row)[0]["support"] for row in range(len(self))]
 
+    @cached_property
+    def cases(self) -> Cases:
+        """What a rule looks at."""
+        return Cases(self.key, self.n_paths, self.groups, self.importance)
+
     @property
     def fitted_on(self) -> Problems:
         """The problems whose labels shaped these votes: they may not calibrate."""
@@ -198,6 +208,7 @@ class Votes:
         index = np.flatnonzero(index) if index.dtype == np.bool_ else index.astype(np.intp)
         columns = (
             "winners", "confidence", "unanimous", "key", "ids", "_scores", "questions", "unscored", "written",
+            "groups", "importance",
         )  # fmt: skip
         kept: dict[str, Any] = {name: taken(getattr(self, name), index) for name in columns}
         return replace(self, _answers=self._answers.take(index), beside=self.beside.take(index), **kept)
@@ -237,6 +248,8 @@ def vote(
     confidence: Component | None = None,
     fitted_on: Iterable[Any] = (),
     upstream: Description = Description(),  # noqa: B008 - frozen
+    groups: Iterable[Any] | None = None,
+    importance: ArrayLike | None = None,
 ) -> Votes:
     """Hold the vote of every pool of a table.
 
@@ -254,6 +267,9 @@ def vote(
     `score` names the score, and `upstream` tells of the stages before the vote, for policies to compare. Where scores
     or the tie-break were learned from labels, `fitted_on` holds the ids of those problems, which calibration then
     refuses.
+
+    `groups` names the kind of each question, or several kinds that overlap, for promises per group; `importance` says
+    how much each question counts, for promises under shift. Neither may be made of labels.
     """
     table = code_answers(answers)
     if weight is None:
@@ -282,7 +298,8 @@ def vote(
         upstream = replace(upstream, score={**upstream.score, "name": score})
     named = {} if origins is None else {recipe.origin or "origin": origins}
     beside = Beside(dict(columns or {}), named, questions)
-    return replace(_hold(table, values, names, recipe, upstream, asked, beside), _fitted_on=Problems.of(fitted_on))
+    votes = _hold(table, values, names, recipe, upstream, asked, beside)
+    return replace(votes, _fitted_on=Problems.of(fitted_on), **_kinds(groups, importance, len(table)))
 
 
 def vote_again(
@@ -297,6 +314,8 @@ def vote_again(
     unscored: Sequence[int] = (),
     written: Sequence[Mapping[Any, str]] | None = None,
     beside: Beside = Beside(),  # noqa: B008 - frozen
+    groups: Iterable[Any] | None = None,
+    importance: ArrayLike | None = None,
 ) -> Votes:
     """The vote of other pools, made the way `recipe` says; `questions` are digests, which jitter is drawn from.
 
@@ -312,7 +331,13 @@ def vote_again(
     values = None if scores is None else as_scores(scores, table)
     votes = _hold(table, values, ids, recipe, upstream, questions, beside)
     mask = np.isin(np.arange(len(votes)), unscored) if len(unscored) else None
-    return replace(votes, _fitted_on=fitted_on, unscored=mask, written=written)
+    known = _kinds(groups, importance, len(votes))
+    return replace(votes, _fitted_on=fitted_on, unscored=mask, written=written, **known)
+
+
+def _kinds(groups: Any, importance: Any, rows: int) -> dict[str, Any]:
+    """What is known of questions besides their vote."""
+    return {"groups": as_groups(groups, rows), "importance": as_importance(importance, rows)}
 
 
 def _hold(
