@@ -70,8 +70,6 @@ def table(cells: list[tuple[str, VotedPools]], alphas: tuple[float, ...] = (0.05
     """Yields of the share and of the learned key, and how often the latter is offered."""
     rows: list[list[Value]] = []
     for name, voted in cells:
-        if len(voted.counted) < FEWEST:
-            continue
         found = compare(voted, alphas, splits)
         told = [f"{found.answered[how, alpha]:.3f} / {found.wrong[how, alpha]:.3f}"
                 for alpha in alphas for how in (SHARE, LEARNED, OFFERED)]  # fmt: skip

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import learned_results
 import numpy as np
 from selective_rules import RULES, compare_rules
 
@@ -288,6 +289,18 @@ def _labelled_both_ways(voted: VotedPools, alpha: float) -> list[float]:
     return [answered, queue.n_labelled / n, enough / n, rule(queue.n_labelled)[1]]
 
 
+def jittered(folder: Path) -> list[tuple[str, VotedPools]]:
+    """The jittered majority vote of each file that is large enough to learn a key on a part of it."""
+    cells = []
+    for recorded in FILES:
+        source = PoolSource(read_pools(folder / f"{recorded.file}.jsonl.gz"))
+        fields = FieldChoice(recorded.answer_field, missing=recorded.missing, task=recorded.task)
+        if len(source.pools) >= learned_results.FEWEST:
+            voted = vote_pools(source, fields, source.recipe(tie_break="jitter:0"))
+            cells.append((f"{recorded.dataset} / {recorded.model}", voted))
+    return cells
+
+
 def into_page(page: Path, name: str, table: Table) -> None:
     """Put a table between its marks."""
     before, _, rest = page.read_text(encoding="utf-8").partition(f"<!-- {name} -->\n")
@@ -296,7 +309,7 @@ def into_page(page: Path, name: str, table: Table) -> None:
     page.write_text(f"{before}<!-- {name} -->\n{body}\n<!-- end -->{after}", encoding="utf-8")
 
 
-def page(results: Sequence[CellResult]) -> str:
+def page(results: Sequence[CellResult], learned: Table) -> str:
     tables = {table.name: table for table in tables_of(results, STUDY)}
     odd, count = inconsistent(results), comparisons(results)
     held = (
@@ -330,6 +343,7 @@ def page(results: Sequence[CellResult]) -> str:
         "majority vote at the same yields. The promise holds for each of them: a bad score abstains more.", "",
         separating(results).markdown(),
         *few_wrong_part([(result.cell, result.cell.description.n_cal or STUDY.n_cal) for result in results]),
+        learned.markdown(),
         "## The price of small n", "",
         prices(results), "",
         tables["ablation-n-cal"].markdown(),
@@ -348,7 +362,8 @@ def main() -> None:
         print(f"{recorded.file} …", file=sys.stderr, flush=True)
         results.append(cell_of(Path(sys.argv[1]), recorded))
     target = Path(__file__).with_name("results.md")
-    target.write_text(page(results), encoding="utf-8")
+    learned = learned_results.table(jittered(Path(sys.argv[1])))
+    target.write_text(page(results, learned), encoding="utf-8")
     best = how_good([r for r in results if "answers only" not in r.name], fewest=200)
     into_page(Path(__file__).parents[1] / "README.md", "how good", best)
     into_page(Path(__file__).with_name("labelling.md"), "labels needed", labels_needed(Path(sys.argv[1])))
