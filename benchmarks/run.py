@@ -26,6 +26,7 @@ SCRIPTS = [
     "label_speed.py",
     "selective_speed.py",
     "learned_speed.py",
+    "cascade_speed.py",
     "paper_table.py",
     "monitoring_speed.py",
     "cli_start.py",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from demur.calibration.labelling import LabelQueue
     from demur.errors import DemurError
     from demur.evaluation.audit import Audit, PolicyAudit, audit_policy
+    from demur.evaluation.cascade_audit import CascadeAudit, audit_cascade
     from demur.evaluation.comparison import compare_scores
     from demur.evaluation.learned_key import LearnedKeyFit, fit_learned
     from demur.evaluation.outlook import Outlook, audit_outlook
@@ -20,12 +21,15 @@ if TYPE_CHECKING:
     from demur.evaluation.repeated_splits import Evaluation, evaluate, evaluate_splits
     from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Interval, Separability, common_auc
     from demur.pipeline.answerer import Answerer
+    from demur.pipeline.cascade_answerer import CascadeAnswerer
     from demur.pipeline.from_policy import pipeline_of_policy
     from demur.pipeline.label_file import labelled_by
     from demur.pipeline.pipeline import Pipeline
     from demur.pipeline.sources import read_pools
     from demur.pipeline.verdicts import read_verdicts
     from demur.policy.calibrate import calibrate
+    from demur.policy.cascade import Cascade
+    from demur.policy.cascade_calibration import Stage, calibrate_cascade
     from demur.policy.policy import Policy
     from demur.policy.selection import Selection
     from demur.policy.signature import read_key
@@ -59,6 +63,7 @@ _HOME = {
     "calibration.labelling": ("LabelQueue",),
     "errors": ("DemurError",),
     "evaluation.audit": ("Audit", "PolicyAudit", "audit_policy"),
+    "evaluation.cascade_audit": ("CascadeAudit", "audit_cascade"),
     "evaluation.comparison": ("compare_scores",),
     "evaluation.learned_key": ("LearnedKeyFit", "fit_learned"),
     "evaluation.outlook": ("Outlook", "audit_outlook"),
@@ -66,12 +71,15 @@ _HOME = {
     "evaluation.repeated_splits": ("Evaluation", "evaluate", "evaluate_splits"),
     "evidence": ("AccuracyBand", "Evidence", "Frontier", "Hazards", "Interval", "Separability", "common_auc"),
     "pipeline.answerer": ("Answerer",),
+    "pipeline.cascade_answerer": ("CascadeAnswerer",),
     "pipeline.from_policy": ("pipeline_of_policy",),
     "pipeline.label_file": ("labelled_by",),
     "pipeline.pipeline": ("Pipeline",),
     "pipeline.sources": ("read_pools",),
     "pipeline.verdicts": ("read_verdicts",),
     "policy.calibrate": ("calibrate",),
+    "policy.cascade": ("Cascade",),
+    "policy.cascade_calibration": ("Stage", "calibrate_cascade"),
     "policy.policy": ("Policy",),
     "policy.selection": ("Selection",),
     "policy.signature": ("read_key",),
@@ -96,15 +104,16 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
-    "AccuracyBand", "Answerer", "Audit", "Decision", "DemurError", "Evaluation", "Evidence", "FieldChoice", "Frontier",
-    "Hazards", "HighProbability", "Interval", "LabelQueue", "LabelRule", "Learned", "LearnedKeyFit", "Marginal",
-    "Outlook", "Path", "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report",
-    "Selection", "Selective", "Separability", "Smoothed", "Store", "Template", "Vote", "VotedPools", "Votes",
-    "__version__", "answers", "audit_outlook", "audit_policy", "backends", "baselines", "calibrate", "common_auc",
-    "compare_scores", "datasets", "errors", "evaluate", "evaluate_splits", "exponential", "fit_learned", "jitter",
-    "labelled_by", "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot",
-    "read_key", "read_pools", "read_verdicts", "report", "scoring", "simulate_pools", "split", "tasks", "uniform",
-    "vote", "vote_pools", "write_pools",
+    "AccuracyBand", "Answerer", "Audit", "Cascade", "CascadeAnswerer", "CascadeAudit", "Decision", "DemurError",
+    "Evaluation", "Evidence", "FieldChoice", "Frontier", "Hazards", "HighProbability", "Interval", "LabelQueue",
+    "LabelRule", "Learned", "LearnedKeyFit", "Marginal", "Outlook", "Path", "Pipeline", "Plan", "Policy", "PolicyAudit",
+    "Pool", "PoolSource", "Problem", "Report", "Selection", "Selective", "Separability", "Smoothed", "Stage", "Store",
+    "Template", "Vote", "VotedPools", "Votes", "__version__", "answers", "audit_cascade", "audit_outlook",
+    "audit_policy", "backends", "baselines", "calibrate", "calibrate_cascade", "common_auc", "compare_scores",
+    "datasets", "errors", "evaluate", "evaluate_splits", "exponential", "fit_learned", "jitter", "labelled_by",
+    "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools",
+    "read_verdicts", "report", "scoring", "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools",
+    "write_pools",
 ]  # fmt: skip
 
 

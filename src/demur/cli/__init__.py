@@ -34,6 +34,7 @@ _MAKING = (
     "label",
     "judge_labels",
     "calibrate",
+    "cascade",
     "evaluate",
     "audit",
     "report",

@@ -9,8 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import demur
 from demur.cli import options, output, replacing
 from demur.errors import InvalidValue
@@ -52,10 +50,8 @@ def run(
     partial: options.Partial = False,
     config: options.Config = None,
     sizes_by_chance: options.SizesByChance = False,
-    hold_out: Annotated[float, typer.Option(metavar="SHARE", help="Share of problems to keep back for a test.")] = 0.0,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Fail where the problems are too few for the promise.")
-    ] = False,
+    hold_out: options.HoldOut = 0.0,
+    strict: options.Strict = False,
     seed: options.Seed = None,
     json: options.Json = False,
 ) -> None:
@@ -165,6 +161,7 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
         "unscored": policy.unscored,
         "labelled": policy.n - evidence.n_unlabelled,
         "label_notes": label_notes(policy),
+        "key": list(policy.recipe.names),
         "pipeline": policy.pipeline,
         "labels": policy.labels.describe(),
         "fingerprint": policy.fingerprint,
@@ -183,12 +180,17 @@ def _by(score: dict[str, Any]) -> str:
     return f" by {output.visible(model)}" if model else ""
 
 
-def _bound(point: dict[str, Any]) -> str:
-    """What must be exceeded: the confidence, and behind it what breaks ties where something does."""
-    if not point["told"].startswith("answers above"):
-        return str(point["told"])
-    bound = " / ".join(f"{bound:.4f}" for bound in point["threshold_key"] if math.isfinite(bound))
-    return f"{bound} or more, by paths" if "by_size" in point else bound
+def _bound(key: list[str]) -> Callable[[dict[str, Any]], str]:
+    """What must be exceeded: the confidence and, behind it, what breaks ties; a draw says nothing to anybody."""
+
+    def told(point: dict[str, Any]) -> str:
+        if not point["told"].startswith("answers above"):
+            return str(point["told"])
+        parts = zip(key, point["threshold_key"], strict=True)
+        bound = " / ".join(f"{part:.4f}" for name, part in parts if name != "jitter" and math.isfinite(part))
+        return f"{bound} or more, by paths" if "by_size" in point else bound
+
+    return told
 
 
 def _show(facts: dict[str, Any]) -> None:
@@ -208,7 +210,7 @@ def _show(facts: dict[str, Any]) -> None:
 
     columns: output.Columns = {
         "alpha": lambda point: f"{point['alpha']:g}",
-        "answers above": _bound,
+        "answers above": _bound(facts["key"]),
         "answered": forecast("answered"),
         "of those right": forecast("selective_accuracy_corrected"),
         "at least (95 %)": forecast("accuracy_at_least"),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import demur
-from demur.cli import options, output, replacing
+from demur.cli import cascade_use, options, output, replacing
 from demur.errors import InvalidValue
 
 NAME = "decide"
@@ -15,21 +15,25 @@ HELP = """Answer or abstain on every problem of a file, by a policy.
 
 Reads answers and scores as the policy was calibrated; gold, if the file has any, is not looked at. With `--fdr` the
 file is one batch: of the answers given to it, the expected share that is wrong is at most that, whatever the policy
-promises for single questions.
+promises for single questions. With `--cascade` give the pools of each stage in order; later ones may lack what an
+earlier stage answers, and `--needed` writes the questions that a stage has still to be sampled for.
 
 Examples:
 
 `demur decide new.jsonl --policy policy.json -o decisions.jsonl`
 
 `demur decide new.jsonl --policy policy.json --fdr 0.1`
+
+`demur decide cheap.jsonl --cascade cascade.json --needed ask-strong.jsonl`
 """
 
 _SHOWN = 20
 
 
 def run(
-    file: options.Pools,
-    policy: options.PolicyFile,
+    files: options.ManyPools,
+    policy: options.MaybePolicyFile = None,
+    cascade: options.CascadeFile = None,
     key_file: options.KeyFile = None,
     out: Annotated[
         Path | None, options.option("--out", "FILE", "Write one decision per line (.jsonl or .gz).", "-o")
@@ -37,13 +41,26 @@ def run(
     alpha: options.OneAlpha = None,
     guarantee: options.GuaranteeName = None,
     fdr: options.Fdr = None,
+    needed: Annotated[
+        Path | None, options.option("--needed", "FILE", "With --cascade: write the questions that need another stage.")
+    ] = None,
     task: options.Task = None,
     run_name: options.RunName = None,
     json: options.Json = False,
 ) -> None:
     from demur.pools.jsonl import write_lines
 
-    replacing.refuse_overwriting(out, file, policy, key_file, by=replacing.LINES)
+    replacing.refuse_overwriting(out, *files, policy, cascade, key_file, by=replacing.LINES)
+    if cascade is not None:
+        options.refuse_beside_cascade(policy=policy, alpha=alpha, guarantee=guarantee, fdr=fdr)
+        loaded_cascade = options.load_cascade(cascade, key_file)
+        cascade_use.decide(loaded_cascade, files, run_name, out, needed, task=task, json=json)
+        return
+    if policy is None:
+        raise InvalidValue("name the policy with --policy, or a cascade with --cascade")
+    if needed is not None:
+        raise InvalidValue("--needed is for --cascade: one policy needs no other stage")
+    file = options.one_of(files, "policy")
     if fdr is not None and (alpha is not None or guarantee is not None):
         raise InvalidValue("--fdr is a promise of its own, for a whole file: leave --alpha and --guarantee out")
     loaded = options.load_policy(policy, key_file)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from demur.calibration import CLUSTER, GUARANTEES, QUESTION, Rule, settle_by_size
+from demur.calibration import CLUSTER, GUARANTEES, QUESTION, Guarantee, Rule, settle_by_size
 from demur.calibration.guarantee import without_infinity
 from demur.descriptions import Description
 from demur.evidence.counts import Evidence
@@ -85,18 +85,7 @@ def to_document(parts: PolicyParts) -> Document:
 
 def from_document(document: Document) -> PolicyParts:
     """The policy that a document describes; ValueError where it does not hold together."""
-    description = Description.of(_typed(document, "pipeline", dict))
-    if description.fingerprint != document.get("fingerprint"):
-        raise ValueError("its fingerprint does not match its pipeline")
-    if not isinstance(description.score.get("name"), (str, type(None))):
-        raise ValueError(f"score.name must be a string or null, got {description.score.get('name')!r}")
-    as_unscored(description.score.get("unscored"))
-    for name in ("task", "field", "relation", "extract", "read_as", "group_field"):
-        if not isinstance(description.answers.get(name), (str, type(None))):
-            raise ValueError(f"answers.{name} must be a string, got {description.answers[name]!r:.60}")
-    for name in ("missing", "labels", "markers"):
-        if not all(isinstance(spelling, str) for spelling in description.answers.get(name, ())):
-            raise ValueError(f"answers.{name} must hold strings")
+    description = description_of(document)
     recipe = Recipe.of(description.vote)
     by_chance, unit = document.get("sizes_by_chance"), document.get("unit")
     if not isinstance(by_chance, bool) or unit not in (QUESTION, CLUSTER):
@@ -113,13 +102,34 @@ def from_document(document: Document) -> PolicyParts:
     order = [(rule.alpha, rule.guarantee.name) for rule in points]
     if not points or order != sorted(set(order)):
         raise ValueError("it needs at least one operating point, each guarantee once per alpha and in order")
+    return PolicyParts(points, evidence, recipe, description, seen_of(document), unit, every, unscored, labels)
+
+
+def description_of(document: Document) -> Description:
+    """How votes are made, by a document's pipeline; ValueError where it or its fingerprint is not right."""
+    description = Description.of(_typed(document, "pipeline", dict))
+    if description.fingerprint != document.get("fingerprint"):
+        raise ValueError("its fingerprint does not match its pipeline")
+    if not isinstance(description.score.get("name"), (str, type(None))):
+        raise ValueError(f"score.name must be a string or null, got {description.score.get('name')!r}")
+    as_unscored(description.score.get("unscored"))
+    for name in ("task", "field", "relation", "extract", "read_as", "group_field"):
+        if not isinstance(description.answers.get(name), (str, type(None))):
+            raise ValueError(f"answers.{name} must be a string, got {description.answers[name]!r:.60}")
+    for name in ("missing", "labels", "markers"):
+        if not all(isinstance(spelling, str) for spelling in description.answers.get(name, ())):
+            raise ValueError(f"answers.{name} must hold strings")
+    return description
+
+
+def seen_of(document: Document) -> Seen:
+    """Which problems calibrated a document's policy."""
     calibration = _typed(document, "calibration", dict)
     hold_out = calibration.get("hold_out")
     if not (hold_out is None or (_is_number(hold_out) and 0 < hold_out < 1)):
         raise ValueError(f"hold_out must be a share, got {hold_out!r}")
     ids, questions, clusters = (frozenset(_strings(calibration, name)) for name in _SEEN)
-    seen = Seen(ids, questions, clusters, hold_out)
-    return PolicyParts(points, evidence, recipe, description, seen, unit, every, unscored, labels)
+    return Seen(ids, questions, clusters, hold_out)
 
 
 def upgraded(document: Document) -> Document:
@@ -242,18 +252,23 @@ def _evidence(rows: Any, *, width: int) -> Evidence:
 
 
 def _point(stored: Any, evidence: Strata, unit: str, labels: LabelRule) -> Rule:
+    rule = settle_by_size(guarantee_of(stored), evidence, unit, labels.wrong)
+    if rule.document() != stored:
+        raise ValueError(f"the threshold of alpha = {rule.alpha:g} does not follow from its evidence")
+    return rule
+
+
+def guarantee_of(stored: Any) -> Guarantee:
+    """The guarantee of a stored operating point."""
     if not isinstance(stored, dict) or str(stored.get("guarantee")) not in GUARANTEES:
         raise ValueError(f"an operating point must name one of {', '.join(GUARANTEES)}, got {stored!r:.60}")
     parameters = {name: value for name, value in stored.items() if name not in _SETTLED}
     if not all(_is_number(value) or _is_fraction(value) for value in parameters.values()):
         raise ValueError(f"the parameters of a guarantee must be numbers, got {parameters!r:.60}")
     try:
-        rule = settle_by_size(GUARANTEES[stored["guarantee"]](**parameters), evidence, unit, labels.wrong)
+        return GUARANTEES[stored["guarantee"]](**parameters)
     except TypeError:
         raise ValueError(f"a {stored['guarantee']} guarantee does not take {sorted(parameters)}") from None
-    if rule.document() != stored:
-        raise ValueError(f"the threshold of alpha = {rule.alpha:g} does not follow from its evidence")
-    return rule
 
 
 def _typed(document: Document, name: str, kind: type) -> Any:
