@@ -25,6 +25,7 @@ SCRIPTS = [
     "plan_speed.py",
     "label_speed.py",
     "selective_speed.py",
+    "learned_speed.py",
     "cascade_speed.py",
     "answer_set_speed.py",
     "judged_speed.py",

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import learned_results
 import numpy as np
 from answer_set_results import answer_set_part
 from cascade_results import cascade_part
@@ -306,6 +307,18 @@ def _labelled_both_ways(voted: VotedPools, alpha: float) -> list[float]:
     return [answered, queue.n_labelled / n, enough / n, rule(queue.n_labelled)[1]]
 
 
+def jittered(folder: Path) -> list[tuple[str, VotedPools]]:
+    """The jittered majority vote of each file that is large enough to learn a key on a part of it."""
+    cells = []
+    for recorded in FILES:
+        source = PoolSource(read_pools(folder / f"{recorded.file}.jsonl.gz"))
+        fields = FieldChoice(recorded.answer_field, missing=recorded.missing, task=recorded.task)
+        if len(source.pools) >= learned_results.FEWEST:
+            voted = vote_pools(source, fields, source.recipe(tie_break="jitter:0"))
+            cells.append((f"{recorded.dataset} / {recorded.model}", voted))
+    return cells
+
+
 def into_page(page: Path, name: str, table: Table) -> None:
     """Put a table between its marks."""
     before, _, rest = page.read_text(encoding="utf-8").partition(f"<!-- {name} -->\n")
@@ -348,6 +361,7 @@ def page(results: Sequence[CellResult], folder: Path) -> str:
         "majority vote at the same yields. The promise holds for each of them: a bad score abstains more.", "",
         separating(results).markdown(),
         *few_wrong_part([(result.cell, result.cell.description.n_cal or STUDY.n_cal) for result in results]),
+        "## Keys learned on a part of the labels", "", learned_results.table(jittered(folder)).markdown(),
         *cascade_part(folder, STUDY.alphas),
         *answer_sets(folder),
         *judged_part([result.cell for result in results]),

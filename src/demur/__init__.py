@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from demur.evaluation.audit import Audit, PolicyAudit, audit_policy
     from demur.evaluation.cascade_audit import CascadeAudit, audit_cascade
     from demur.evaluation.comparison import compare_scores
+    from demur.evaluation.learned_key import LearnedKeyFit, fit_learned
     from demur.evaluation.outlook import Outlook, audit_outlook
     from demur.evaluation.planning import Plan, plan
     from demur.evaluation.repeated_splits import Evaluation, evaluate, evaluate_splits
@@ -45,7 +46,18 @@ if TYPE_CHECKING:
     from demur.records import OTHER, Decision, Path, Pool, Problem, Vote
     from demur.reports.in_python import Report, report
     from demur.store import Store
-    from demur.voting import Votes, baselines, exponential, jitter, linear, mean_score, normalisers, uniform, vote
+    from demur.voting import (
+        Learned,
+        Votes,
+        baselines,
+        exponential,
+        jitter,
+        linear,
+        mean_score,
+        normalisers,
+        uniform,
+        vote,
+    )
 
 # Where each public name is. It is imported when it is first used, so that `demur --help` does not wait for numpy.
 _HOME = {
@@ -56,6 +68,7 @@ _HOME = {
     "evaluation.audit": ("Audit", "PolicyAudit", "audit_policy"),
     "evaluation.cascade_audit": ("CascadeAudit", "audit_cascade"),
     "evaluation.comparison": ("compare_scores",),
+    "evaluation.learned_key": ("LearnedKeyFit", "fit_learned"),
     "evaluation.outlook": ("Outlook", "audit_outlook"),
     "evaluation.planning": ("Plan", "plan"),
     "evaluation.repeated_splits": ("Evaluation", "evaluate", "evaluate_splits"),
@@ -85,7 +98,7 @@ _HOME = {
     "records": ("OTHER", "Decision", "Path", "Pool", "Problem", "Vote"),
     "reports.in_python": ("Report", "report"),
     "store": ("Store",),
-    "voting": ("Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote"),
+    "voting": ("Learned", "Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote"),
 }
 _MODULES = {
     **{name: name for name in ("answers", "backends", "datasets", "errors", "monitoring", "plot", "scoring", "tasks")},
@@ -95,88 +108,16 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
-    "OTHER",
-    "AccuracyBand",
-    "AnswerSets",
-    "Answerer",
-    "Audit",
-    "Cascade",
-    "CascadeAnswerer",
-    "CascadeAudit",
-    "Checks",
-    "Decision",
-    "DemurError",
-    "Evaluation",
-    "Evidence",
-    "FieldChoice",
-    "Frontier",
-    "Hazards",
-    "HighProbability",
-    "Interval",
-    "JudgeHighProbability",
-    "JudgeMarginal",
-    "LabelQueue",
-    "LabelRule",
-    "Marginal",
-    "Outlook",
-    "Path",
-    "Pipeline",
-    "Plan",
-    "Policy",
-    "PolicyAudit",
-    "Pool",
-    "PoolSource",
-    "Problem",
-    "Report",
-    "Selection",
-    "Selective",
-    "Separability",
-    "Smoothed",
-    "Stage",
-    "Store",
-    "Template",
-    "Vote",
-    "VotedPools",
-    "Votes",
-    "__version__",
-    "answers",
-    "audit_cascade",
-    "audit_outlook",
-    "audit_policy",
-    "backends",
-    "baselines",
-    "calibrate",
-    "calibrate_cascade",
-    "checked_by",
-    "common_auc",
-    "compare_scores",
-    "datasets",
-    "draw_checks",
-    "errors",
-    "evaluate",
-    "evaluate_splits",
-    "exponential",
-    "jitter",
-    "labelled_by",
-    "linear",
-    "mean_score",
-    "monitoring",
-    "normalisers",
-    "pipeline_of_policy",
-    "plan",
-    "plot",
-    "read_key",
-    "read_pools",
-    "read_verdicts",
-    "report",
-    "scoring",
-    "simulate_pools",
-    "split",
-    "tasks",
-    "uniform",
-    "vote",
-    "vote_pools",
-    "write_pools",
+    "OTHER", "AccuracyBand", "AnswerSets", "Answerer", "Audit", "Cascade", "CascadeAnswerer", "CascadeAudit", "Checks",
+    "Decision", "DemurError", "Evaluation", "Evidence", "FieldChoice", "Frontier", "Hazards", "HighProbability",
+    "Interval", "JudgeHighProbability", "JudgeMarginal", "LabelQueue", "LabelRule", "Learned", "LearnedKeyFit",
+    "Marginal", "Outlook", "Path", "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem",
+    "Report", "Selection", "Selective", "Separability", "Smoothed", "Stage", "Store", "Template", "Vote", "VotedPools",
+    "Votes", "__version__", "answers", "audit_cascade", "audit_outlook", "audit_policy", "backends", "baselines",
+    "calibrate", "calibrate_cascade", "checked_by", "common_auc", "compare_scores", "datasets", "draw_checks", "errors",
+    "evaluate", "evaluate_splits", "exponential", "fit_learned", "jitter", "labelled_by", "linear", "mean_score",
+    "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools", "read_verdicts",
+    "report", "scoring", "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools", "write_pools",
 ]  # fmt: skip
 
 

@@ -238,3 +238,31 @@ def test_a_key_of_two_scores_has_both_computed_for_a_question_just_asked(pipelin
         other.answerer(policy) as answerer,
     ):
         answerer.ask("What is 2 + 1?")
+
+
+def test_a_learned_key_looks_at_the_texts_of_paths_just_drawn_and_refuses_where_it_weighs_sources(
+    pipeline, server, tmp_path
+):
+    run = pipeline.run(PROBLEMS, tmp_path / "run.db")
+    with dm.Store(run.store) as store:
+        source = source_of_run(store.run(run.name), texts=True)
+    recipe = source.recipe(tie_break="jitter:0")
+
+    def calibrated(key):
+        return dm.calibrate(dm.vote_pools(source, recipe=recipe.led_by(key)), alpha=0.3)
+
+    policy = calibrated(dm.Learned(-1.0, {"confidence": 3.0, "length": 0.1}))
+    with pipeline.answerer(policy) as answerer:
+        asked = answerer.ask("What is 88 + 1?")
+    assert asked.decision.answer == "89"
+    assert (
+        asked.decision.key[0] == policy.decide_votes(policy.vote(replace(source, pools=[asked.pool])).votes)[0].key[0]
+    )
+    several = replace(policy, recipe=recipe.led_by(dm.Learned(0.0, {"confidence": 1.0}, "src", {"a": 1.0, "b": 1.0})))
+    before = len(server.requests)
+    with (
+        pipeline.answerer(several) as answerer,
+        pytest.raises(PipelineMismatch, match=r"come from several sources \(src\)"),
+    ):
+        answerer.ask("What is 90 + 1?")
+    assert len(server.requests) == before

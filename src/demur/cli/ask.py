@@ -164,7 +164,7 @@ def _pipeline(
 
 def _scores_of(policy: demur.Policy) -> list[str]:
     """The scores that a policy's vote needs."""
-    return [name for name in (policy.score, *policy.recipe.needs) if name]
+    return [name for name in (policy.score, *policy.recipe.other_scores) if name]
 
 
 def _refuse_unused(settings: Mapping[str, object], *policies: demur.Policy) -> None:

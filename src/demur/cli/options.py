@@ -352,8 +352,10 @@ def vote_by_policy(
     if task is not None:
         demur.tasks.chosen(task)  # before the policy, which may name it and may not load it
     ready_made = correct is not None and correct.label_field is not None
-    facts = _needs_facts(demur.FieldChoice.of(policy.description)) or ready_made
-    source = demur.read_pools(place, run, facts=facts, partial=partial, say=mention)
+    recipe = policy.recipe
+    texts = recipe.other_scores != recipe.needs  # lengths are read off them
+    facts = _needs_facts(demur.FieldChoice.of(policy.description)) or ready_made or texts or recipe.origin is not None
+    source = demur.read_pools(place, run, facts=facts, texts=texts, partial=partial, say=mention)
     voted = policy.vote(source.of_task(task), labelled=labelled, correct=correct, say=mention)
     tell_comparison(voted)
     return voted
