@@ -9,7 +9,7 @@ from demur.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from demur import answers, backends, datasets, errors, monitoring, plot, scoring, tasks
-    from demur.calibration import HighProbability, Marginal, Selective, Smoothed
+    from demur.calibration import HighProbability, Marginal, Selective, Simultaneous, Smoothed
     from demur.calibration.labelling import LabelQueue
     from demur.errors import DemurError
     from demur.evaluation.audit import Audit, PolicyAudit, audit_policy
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 # Where each public name is. It is imported when it is first used, so that `demur --help` does not wait for numpy.
 _HOME = {
-    "calibration": ("HighProbability", "Marginal", "Selective", "Smoothed"),
+    "calibration": ("HighProbability", "Marginal", "Selective", "Simultaneous", "Smoothed"),
     "calibration.labelling": ("LabelQueue",),
     "errors": ("DemurError",),
     "evaluation.audit": ("Audit", "PolicyAudit", "audit_policy"),
@@ -86,9 +86,9 @@ __all__ = [
     "AccuracyBand", "Answerer", "Audit", "Decision", "DemurError", "Evaluation", "Evidence", "FieldChoice", "Frontier",
     "Hazards", "HighProbability", "Interval", "LabelQueue", "LabelRule", "Marginal", "Outlook", "Path", "Pipeline",
     "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection", "Selective",
-    "Separability", "Smoothed", "Store", "Template", "Vote", "VotedPools", "Votes", "__version__", "answers",
-    "audit_outlook", "audit_policy", "backends", "baselines", "calibrate", "common_auc", "compare_scores", "datasets",
-    "errors", "evaluate", "evaluate_splits", "exponential", "jitter", "labelled_by", "linear", "mean_score",
+    "Separability", "Simultaneous", "Smoothed", "Store", "Template", "Vote", "VotedPools", "Votes", "__version__",
+    "answers", "audit_outlook", "audit_policy", "backends", "baselines", "calibrate", "common_auc", "compare_scores",
+    "datasets", "errors", "evaluate", "evaluate_splits", "exponential", "jitter", "labelled_by", "linear", "mean_score",
     "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools", "read_verdicts",
     "report", "scoring", "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools", "write_pools",
 ]  # fmt: skip

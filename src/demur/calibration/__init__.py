@@ -16,11 +16,12 @@ from demur.calibration.guarantee import (
 from demur.calibration.high_probability import HighProbability
 from demur.calibration.marginal import Marginal
 from demur.calibration.selective import Selective
+from demur.calibration.simultaneous import Simultaneous
 from demur.calibration.smoothed import Smoothed
 
-GUARANTEES: dict[str, type[Marginal] | type[Smoothed] | type[HighProbability] | type[Selective]] = {
-    kind.name: kind for kind in (Marginal, Smoothed, HighProbability, Selective)
-}
+GUARANTEES: dict[
+    str, type[Marginal] | type[Smoothed] | type[HighProbability] | type[Selective] | type[Simultaneous]
+] = {kind.name: kind for kind in (Marginal, Smoothed, HighProbability, Selective, Simultaneous)}
 
 __all__ = [
     "CLUSTER",
@@ -34,6 +35,7 @@ __all__ = [
     "RankGuarantee",
     "Rule",
     "Selective",
+    "Simultaneous",
     "Smoothed",
     "exact_alpha",
     "forecast",

@@ -33,7 +33,13 @@ Examples:
 `demur calibrate pools.jsonl --score simulated --normaliser pool_z --tie-break mean_score --delta 0.1`
 
 `demur calibrate pools.jsonl --selective --alpha 0.1 --delta 0.1 -o policy.json`
+
+`demur calibrate pools.jsonl --simultaneous --delta 0.1 -o policy.json`
+
+`demur calibrate pools.jsonl --score judge --chosen-from 4 --alpha 0.1 -o policy.json`
 """
+_OFFERED = ("0.01", "0.02", "0.03", "0.05", "0.07", "0.1", "0.15", "0.2", "0.3")
+"""Alphas that are shown where each may be chosen."""
 
 
 def run(
@@ -44,6 +50,8 @@ def run(
     delta: options.Delta = None,
     smoothed: options.Smoothed = False,
     selective: options.Selective = False,
+    simultaneous: options.Simultaneous = False,
+    chosen_from: options.ChosenFrom = None,
     flags: options.VoteFlags = options.VoteFlags(),
     labels: options.LabelFlags = options.LabelFlags(),
     label_file: options.LabelFile = None,
@@ -63,7 +71,9 @@ def run(
     if key_file is not None and out is None:
         raise InvalidValue("--key-file signs the policy that -o writes; name it")
     key = None if key_file is None else demur.read_key(key_file)  # before the work, not behind it
-    guarantees = options.guarantees_of(alpha, delta, smoothed, seed, selective=selective)
+    guarantees = options.guarantees_of(
+        alpha, delta, smoothed, seed, selective=selective, simultaneous=simultaneous, chosen_from=chosen_from
+    )
     rule = labels.rule()
     if label_file is not None and (partly_labelled or not rule.is_plain):
         raise InvalidValue("--label-file holds the labels; leave the other options about labels out")
@@ -137,6 +147,8 @@ def _audits_ahead(policy: demur.Policy, kept_back: demur.VotedPools) -> list[dic
 def policy_facts(policy: demur.Policy) -> dict[str, Any]:
     """What a policy is, and what to expect of it."""
     from demur.policy.label_notes import label_notes
+    from demur.policy.points import held_at_once
+    from demur.policy.prices import price_of
 
     evidence = policy.evidence
     gaps, top = demur.Separability.of(evidence), evidence.by_confidence
@@ -155,6 +167,8 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
             promised["per_question"] = {"answered": every.answered, "confident_error": every.confident_error}
         promised |= {"told": rule.told, "tie_note": policy.tie_note(rule)}
         known |= {"among_answers": rule.among_answers}
+        if (price := price_of(policy, rule)) is not None:
+            known |= {"price": price[0], "price_note": price[1]}
         points.append(rule.document() | {"alpha": rule.alpha} | known | promised)
     return {
         "n": policy.n,
@@ -174,6 +188,7 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
         "separability_gap_at": gap_at,
         "confident_and_wrong": int(top.not_right[-1]) / evidence.n if top.levels[-1, 0] == 1 else 0.0,
         "points": points,
+        **({} if held_at_once(policy) is None else {"bounds": policy.bounds(_OFFERED).columns()}),
     }
 
 
@@ -222,6 +237,9 @@ def _show(facts: dict[str, Any]) -> None:
             "of all questions there": lambda point: output.percent(point["per_question"]["confident_error"]),
         }
     output.table_of("What to expect", facts["points"], columns)
+    if "bounds" in facts:
+        _show_bounds(facts["bounds"])
+    output.say(*(point["price_note"] for point in facts["points"] if "price_note" in point))
     output.say(*(f"{note}." for note in facts["label_notes"]))
     if facts["labelled"] == facts["n"]:
         _show_vote(facts)
@@ -254,6 +272,18 @@ def _show(facts: dict[str, Any]) -> None:
         )
     output.say(*(f"Before you audit: {ahead['sentence']}" for ahead in facts["audits"]))
     output.wrote(facts["policy"])
+
+
+def _show_bounds(bounds: dict[str, list[float]]) -> None:
+    """What each alpha would bring, where every alpha is promised."""
+    rows = [dict(zip(bounds, row, strict=True)) for row in zip(*bounds.values(), strict=True)]
+    columns: output.Columns = {
+        "any of these alphas": lambda row: f"{row['alpha']:g}",
+        "answers above": lambda row: f"{row['threshold']:.4f}" if row["answered"] else "never answers",
+        "answered": lambda row: output.percent(row["answered"]),
+        "of those right": lambda row: output.percent(row["selective_accuracy"]),
+    }
+    output.table_of("Choose after looking: decide with --alpha, be it here or in between", rows, columns)
 
 
 def _show_vote(facts: dict[str, Any]) -> None:

@@ -128,6 +128,10 @@ _SMOOTHED = "Spend alpha exactly, with one random draw of the rank (fresh, or fr
 Smoothed = Annotated[bool, typer.Option("--smoothed", help=_SMOOTHED)]
 _SELECTIVE = "Promise alpha of the answers given, rather than of all questions; needs --delta."
 Selective = Annotated[bool, typer.Option("--selective", help=_SELECTIVE)]
+_SIMULTANEOUS = "Promise every alpha at once, so that one may be chosen after seeing what each brings; needs --delta."
+Simultaneous = Annotated[bool, typer.Option("--simultaneous", help=_SIMULTANEOUS)]
+_CHOSEN = "The score, weight or tie-break was chosen from J ways to vote by these same labels: the promise pays for it."
+ChosenFrom = Annotated[int | None, option("--chosen-from", "J", _CHOSEN)]
 _POLICY = "A file that `calibrate` wrote."
 PolicyFile = Annotated[Path, option("--policy", "POLICY", _POLICY)]
 MaybePolicyFile = Annotated[Path | None, option("--policy", "POLICY", _POLICY)]
@@ -308,21 +312,38 @@ def _needs_facts(fields: demur.FieldChoice) -> bool:
 
 
 def guarantees_of(
-    alpha: Sequence[Any] | None, delta: Any, smoothed: bool, seed: int | None, *, selective: bool = False
+    alpha: Sequence[Any] | None,
+    delta: Any,
+    smoothed: bool,
+    seed: int | None,
+    *,
+    selective: bool = False,
+    simultaneous: bool = False,
+    chosen_from: int | None = None,
 ) -> list[Guarantee]:
     """The guarantees that the flags ask for."""
-    levels = alpha or [0.05]
-    if selective and smoothed:
-        raise InvalidValue("--selective and --smoothed are two guarantees; choose one")
+    levels, chosen = alpha or [0.05], {"choices": 1 if chosen_from is None else chosen_from}
+    asked = flags_given(selective=selective, smoothed=smoothed, simultaneous=simultaneous)
+    if len(asked) > 1:
+        raise InvalidValue(f"{' and '.join(asked)} are two guarantees; choose one")
     if selective and delta is None:
         raise InvalidValue(
             "--selective promises alpha for all but a share delta of calibration sets: say which with --delta, such "
             "as --delta 0.1; for an average over batches, `demur decide --fdr` needs no delta"
         )
+    if simultaneous and delta is None:
+        raise InvalidValue(
+            "--simultaneous promises every alpha at once for all but a share delta of calibration sets: say which with "
+            "--delta, such as --delta 0.1"
+        )
     if selective:
-        return [demur.Selective(a, delta) for a in levels]
+        return [demur.Selective(a, delta, **chosen) for a in levels]
+    if simultaneous:
+        return [demur.Simultaneous(a, delta, **chosen) for a in levels]
+    if smoothed and chosen_from is not None:
+        raise InvalidValue("--smoothed knows no correction for a choice: leave it or --chosen-from out")
     if delta is not None and smoothed:
         raise InvalidValue("--delta and --smoothed are two guarantees; choose one")
     if delta is not None:
-        return [demur.HighProbability(a, delta) for a in levels]
-    return [demur.Smoothed(a, seed) for a in levels] if smoothed else [demur.Marginal(a) for a in levels]
+        return [demur.HighProbability(a, delta, **chosen) for a in levels]
+    return [demur.Smoothed(a, seed) for a in levels] if smoothed else [demur.Marginal(a, **chosen) for a in levels]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from demur.calibration.choices import choices_of
 from demur.calibration.guarantee import NOWHERE_FEW_ENOUGH, Rule
 from demur.evidence.counts import Floats
 from demur.records import Decision, Vote
@@ -113,6 +114,12 @@ def decision_on(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen:
     )
 
 
+def _holds(rule: Rule) -> str:
+    if (choices := choices_of(rule.guarantee)) > 1:
+        return f"was chosen from {choices} ways to vote by the labels that calibrated it"
+    return f"holds the {rule.guarantee.name.replace('_', '-')} one"
+
+
 def without_vote(vote: Vote) -> str | None:
     """Why there is nothing to be answered, whatever the threshold; None where there is something."""
     if vote.unscored:
@@ -151,7 +158,7 @@ def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int
     if answered != (p_value <= rule.alpha):
         aside = (
             f" The p-value {p_value:.4g} alone would say otherwise: it belongs to the marginal guarantee, "
-            f"and this policy holds the {rule.guarantee.name.replace('_', '-')} one."
+            f"and this policy {_holds(rule)}."
         )
     not_promised = NOT_PROMISED_OF_ANSWERS if rule.among_answers else NOT_PROMISED
     return f"{head}: {compared}.{aside} {rule.promise} {not_promised}"
