@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from demur.evaluation.outlook import Outlook, audit_outlook
     from demur.evaluation.planning import Plan, plan
     from demur.evaluation.repeated_splits import Evaluation, evaluate, evaluate_splits
+    from demur.evaluation.tuning import tune
     from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Interval, Separability, common_auc
     from demur.pipeline.answerer import Answerer
     from demur.pipeline.from_policy import pipeline_of_policy
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from demur.policy.policy import Policy
     from demur.policy.selection import Selection
     from demur.policy.signature import read_key
+    from demur.policy.tuned import Tuned
     from demur.pools.fields import FieldChoice
     from demur.pools.files import write_pools
     from demur.pools.label_rule import LabelRule
@@ -51,6 +53,7 @@ _HOME = {
     "evaluation.outlook": ("Outlook", "audit_outlook"),
     "evaluation.planning": ("Plan", "plan"),
     "evaluation.repeated_splits": ("Evaluation", "evaluate", "evaluate_splits"),
+    "evaluation.tuning": ("tune",),
     "evidence": ("AccuracyBand", "Evidence", "Frontier", "Hazards", "Interval", "Separability", "common_auc"),
     "pipeline.answerer": ("Answerer",),
     "pipeline.from_policy": ("pipeline_of_policy",),
@@ -62,6 +65,7 @@ _HOME = {
     "policy.policy": ("Policy",),
     "policy.selection": ("Selection",),
     "policy.signature": ("read_key",),
+    "policy.tuned": ("Tuned",),
     "pools.fields": ("FieldChoice",),
     "pools.files": ("write_pools",),
     "pools.label_rule": ("LabelRule",),
@@ -86,11 +90,12 @@ __all__ = [
     "AccuracyBand", "Answerer", "Audit", "Decision", "DemurError", "Evaluation", "Evidence", "FieldChoice", "Frontier",
     "Hazards", "HighProbability", "Interval", "LabelQueue", "LabelRule", "Marginal", "Outlook", "Path", "Pipeline",
     "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection", "Selective",
-    "Separability", "Simultaneous", "Smoothed", "Store", "Template", "Vote", "VotedPools", "Votes", "__version__",
-    "answers", "audit_outlook", "audit_policy", "backends", "baselines", "calibrate", "common_auc", "compare_scores",
-    "datasets", "errors", "evaluate", "evaluate_splits", "exponential", "jitter", "labelled_by", "linear", "mean_score",
-    "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools", "read_verdicts",
-    "report", "scoring", "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools", "write_pools",
+    "Separability", "Simultaneous", "Smoothed", "Store", "Template", "Tuned", "Vote", "VotedPools", "Votes",
+    "__version__", "answers", "audit_outlook", "audit_policy", "backends", "baselines", "calibrate", "common_auc",
+    "compare_scores", "datasets", "errors", "evaluate", "evaluate_splits", "exponential", "jitter", "labelled_by",
+    "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools",
+    "read_verdicts", "report", "scoring", "simulate_pools", "split", "tasks", "tune", "uniform", "vote", "vote_pools",
+    "write_pools",
 ]  # fmt: skip
 
 

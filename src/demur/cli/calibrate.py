@@ -13,6 +13,7 @@ import typer
 
 import demur
 from demur.cli import options, output, replacing
+from demur.cli.tuned_votes import tell_left_out, vote_as_tuned
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -36,9 +37,11 @@ Examples:
 
 `demur calibrate pools.jsonl --simultaneous --delta 0.1 -o policy.json`
 
+`demur calibrate pools.jsonl --tuned tuned.json --alpha 0.1 -o policy.json`
+
 `demur calibrate pools.jsonl --score judge --chosen-from 4 --alpha 0.1 -o policy.json`
 """
-_OFFERED = ("0.01", "0.02", "0.03", "0.05", "0.07", "0.1", "0.15", "0.2", "0.3")
+_OFFERED = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)
 """Alphas that are shown where each may be chosen."""
 
 
@@ -52,6 +55,7 @@ def run(
     selective: options.Selective = False,
     simultaneous: options.Simultaneous = False,
     chosen_from: options.ChosenFrom = None,
+    tuned_file: options.TunedFile = None,
     flags: options.VoteFlags = options.VoteFlags(),
     labels: options.LabelFlags = options.LabelFlags(),
     label_file: options.LabelFile = None,
@@ -67,7 +71,7 @@ def run(
     seed: options.Seed = None,
     json: options.Json = False,
 ) -> None:
-    replacing.refuse_overwriting(out, file, key_file, by=replacing.POLICY)
+    replacing.refuse_overwriting(out, file, key_file, tuned_file, by=replacing.POLICY)
     if key_file is not None and out is None:
         raise InvalidValue("--key-file signs the policy that -o writes; name it")
     key = None if key_file is None else demur.read_key(key_file)  # before the work, not behind it
@@ -78,14 +82,21 @@ def run(
     if label_file is not None and (partly_labelled or not rule.is_plain):
         raise InvalidValue("--label-file holds the labels; leave the other options about labels out")
     wanted = {"labelled": label_file is None, "partly_labelled": partly_labelled}
-    source, voted = flags.vote(file, run_name, config, rule, partial=partial, **wanted)
+    tuned = None if tuned_file is None else demur.Tuned.load(tuned_file)
+    if tuned is None:
+        source, voted = flags.vote(file, run_name, config, rule, partial=partial, **wanted)
+    else:
+        source, voted = vote_as_tuned(tuned, file, run_name, flags, partial=partial, correct=rule, **wanted)
     if label_file is not None:
         header = label_header(label_file)
         guarantees = guarantees_for(header, label_file, guarantees if alpha or delta or smoothed else None)
         voted, sizes_by_chance = demur.labelled_by(voted, label_file), sizes_by_chance or header.sizes_by_chance
+    every = len(voted)
+    voted = voted if tuned is None else tuned.rest(voted)
     policy = demur.calibrate(
         voted,
         guarantee=guarantees,
+        tuned=tuned,
         partly_labelled=partly_labelled or label_file is not None,
         sizes_by_chance=sizes_by_chance,
         hold_out=hold_out,
@@ -101,6 +112,7 @@ def run(
         "problems": len(voted) - held_out - policy.unscored,
         "held_out": held_out,
         "left_out": source.left_out,
+        **({} if tuned is None else {"tuned_on": every - len(voted), "tuned": tell_left_out(tuned, every, len(voted))}),
         **policy_facts(policy),
         "audits": [] if kept_back is None else _audits_ahead(policy, kept_back),
         "warnings": [*voted.score_warnings(), *policy.size_warnings()],
@@ -168,7 +180,8 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
         promised |= {"told": rule.told, "tie_note": policy.tie_note(rule)}
         known |= {"among_answers": rule.among_answers}
         if (price := price_of(policy, rule)) is not None:
-            known |= {"price": price[0], "price_note": price[1]}
+            known |= {"price": price[0]}
+            promised |= {"price_note": price[1]}
         points.append(rule.document() | {"alpha": rule.alpha} | known | promised)
     return {
         "n": policy.n,
@@ -217,6 +230,9 @@ def _show(facts: dict[str, Any]) -> None:
         + f"; score {score['name'] or 'none (majority vote)'}{_by(score)}, normaliser {vote['normaliser']}, "
         f"weight {vote['weight']}, tie-break {vote['tie_break'] or 'none'}"
     )
+
+    if "tuned" in facts:
+        output.say(facts["tuned"])
 
     def forecast(name: str) -> Callable[[dict[str, Any]], str]:
         return lambda point: output.percent(point["forecast"][name])

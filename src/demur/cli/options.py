@@ -132,6 +132,8 @@ _SIMULTANEOUS = "Promise every alpha at once, so that one may be chosen after se
 Simultaneous = Annotated[bool, typer.Option("--simultaneous", help=_SIMULTANEOUS)]
 _CHOSEN = "The score, weight or tie-break was chosen from J ways to vote by these same labels: the promise pays for it."
 ChosenFrom = Annotated[int | None, option("--chosen-from", "J", _CHOSEN)]
+_TUNED = "How to vote, from a file that `tune` wrote; the problems it was chosen on are left out."
+TunedFile = Annotated[Path | None, option("--tuned", "TUNED", _TUNED)]
 _POLICY = "A file that `calibrate` wrote."
 PolicyFile = Annotated[Path, option("--policy", "POLICY", _POLICY)]
 MaybePolicyFile = Annotated[Path | None, option("--policy", "POLICY", _POLICY)]
@@ -194,7 +196,7 @@ class VoteFlags:
         score = self.score or said.get("score")
         fields = self.fields(score)
         normaliser = self.normaliser or (said.get("normaliser") if score is not None else None)
-        facts = texts or _needs_facts(fields) or correct.label_field is not None
+        facts = texts or needs_facts(fields) or correct.label_field is not None
         source = demur.read_pools(place, run, facts=facts, texts=texts, partial=partial, say=mention)
         weight, tie_break = self.weight or said.get("weight"), self.tie_break or said.get("tie_break")
         recipe = source.recipe(score, normaliser, weight, tie_break)
@@ -283,7 +285,7 @@ def vote_by_policy(
     if task is not None:
         demur.tasks.chosen(task)  # before the policy, which may name it and may not load it
     ready_made = correct is not None and correct.label_field is not None
-    facts = _needs_facts(demur.FieldChoice.of(policy.description)) or ready_made
+    facts = needs_facts(demur.FieldChoice.of(policy.description)) or ready_made
     source = demur.read_pools(place, run, facts=facts, partial=partial, say=mention)
     voted = policy.vote(source.of_task(task), labelled=labelled, correct=correct, say=mention)
     tell_comparison(voted)
@@ -307,7 +309,8 @@ def tie_breaks(score: str | None, tie_break: str | None) -> str:
     return "--tie-break mean_score" if score is not None and tie_break is None else "--tie-break jitter:0"
 
 
-def _needs_facts(fields: demur.FieldChoice) -> bool:
+def needs_facts(fields: demur.FieldChoice) -> bool:
+    """Whether a run must be read with more than answers and scores."""
     return fields.answer_field != "answer" or "." in (fields.score or "")
 
 

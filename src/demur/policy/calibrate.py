@@ -15,6 +15,7 @@ from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValu
 from demur.evidence.strata import Strata
 from demur.policy.policy import Policy
 from demur.policy.seen import Seen
+from demur.policy.tuned import Tuned
 from demur.pools.label_rule import LabelRule
 from demur.pools.splits import Texts
 from demur.pools.voted_pools import VotedPools
@@ -35,6 +36,7 @@ def calibrate(
     questions: Texts | None = None,
     sizes_by_chance: bool = False,
     partly_labelled: bool = False,
+    tuned: Tuned | None = None,
     hold_out: float = 0.0,
     seed: int = 0,
     strict: bool = False,
@@ -50,11 +52,15 @@ def calibrate(
     `partly_labelled` says that some labels may be missing (None, NaN): those votes count as wrong. The promise holds
     whichever were labelled and why, as long as all the votes that were to be labelled are given, and a `Smoothed`
     guarantee was made before the first label.
+    `tuned` is a way to vote that was chosen on some of the problems (`tune`): those are left out, and votes that were
+    made another way are refused.
     """
     given = VotedPools.of(votes, correct, questions=questions, clusters=clusters, partly_labelled=partly_labelled)
     # Before anything else: without labels there is nothing to calibrate on, and none is left out silently.
     given.labels_so_far if partly_labelled else given.labelled  # noqa: B018
     guarantees = as_guarantees(alpha, guarantee)
+    if tuned is not None:
+        given = tuned.rest(given)
     if given.known is not None:
         only_ranks(guarantees)
     if hold_out and given.known is not None:
@@ -81,6 +87,7 @@ def calibrate(
             warnings.warn(rule.too_few + "; the policy abstains always", InfeasibleWarning, stacklevel=2)
     known = given.votes.fitted_on.union(given.votes.ids or ())
     seen = Seen.of(known, given.questions, given.clusters, hold_out or None)
+    seen = seen if tuned is None else seen.with_tuned(tuned.seen)
     recipe, upstream, unscored = voted.votes.recipe, voted.votes.upstream, len(given) - len(voted)
     return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored, labels)
 

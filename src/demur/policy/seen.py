@@ -25,6 +25,15 @@ class Seen:
         """`questions` are digests."""
         return cls(frozenset(ids), frozenset(_named(questions)), frozenset(_named(clusters)), hold_out)
 
+    def with_tuned(self, other: Seen) -> Seen:
+        """These, and the problems that a way to vote was chosen on."""
+        ids, questions, clusters = (
+            self.ids | other.ids,
+            self.questions | other.questions,
+            self.clusters | other.clusters,
+        )
+        return Seen(ids, questions, clusters, self.hold_out)
+
     def rows(self, ids: Sequence[str], questions: Texts | None = None, clusters: Texts | None = None) -> list[int]:
         """The rows that were seen: by id, by the digest of their question or by cluster."""
         nothing: Texts = [None] * len(ids)
