@@ -79,11 +79,9 @@ def band(n: int, delta: float) -> Band:
 
 def fewest_votes(alpha: float, delta: float) -> int:
     """The smallest n from which on some rank has a bound of at most alpha."""
-    n = 1
-    while band(n, delta).rank(alpha) == 0:  # γ falls slowly with n, so that a few steps lead there
+    n = max(1, math.ceil(math.log(delta) / math.log1p(-alpha)))
+    while band(n, delta).rank(alpha) == 0:  # γ falls slowly with n: a few steps lead there, and none beyond it
         n = max(n + 1, math.ceil(math.log(band(n, delta).gamma) / math.log1p(-alpha)))
-    while n > 1 and band(n - 1, delta).rank(alpha):
-        n -= 1
     return n
 
 
