@@ -14,7 +14,7 @@ from math import ceil
 from typing import ClassVar
 
 from demur.calibration.choices import fewest_votes, union_rank, whichever
-from demur.calibration.guarantee import QUESTION, RankGuarantee, new_one, shown
+from demur.calibration.guarantee import QUESTION, Count, RankGuarantee, new_one, shown
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Marginal(RankGuarantee):
         alone = ceil((1 - self.level) / self.level)
         return alone if self.choices == 1 else fewest_votes(self.level, self.choices)
 
-    def promise(self, n: int, unit: str = QUESTION) -> str:
+    def promise(self, n: Count, unit: str = QUESTION) -> str:
         promised = (
             f"the probability of answering it wrongly is at most {shown(self.level)}, averaged over calibration sets"
         )

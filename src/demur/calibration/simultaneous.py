@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from demur.calibration.band import Band, band, fewest_votes
 from demur.calibration.choices import whichever
-from demur.calibration.guarantee import QUESTION, Level, RankGuarantee, exact_alpha, shown, stored
+from demur.calibration.guarantee import QUESTION, Count, Level, RankGuarantee, exact_alpha, shown, stored
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Simultaneous(RankGuarantee):
     def parameters(self) -> dict[str, Any]:
         return {**super().parameters(), "delta": stored(self.delta_level)}
 
-    def promise(self, n: int, unit: str = QUESTION) -> str:
+    def promise(self, n: Count, unit: str = QUESTION) -> str:
         new = "on new questions like them" if unit == QUESTION else "on one question of each new cluster like them"
         return (
             f"For all but a share {shown(self.delta_level)} of calibration sets of {n} independent {unit}s, the rate "

@@ -30,7 +30,7 @@ def vote_as_tuned(
 def tell_left_out(tuned: demur.Tuned, every: int, left: int) -> str:
     """What was left out of the calibration, in words."""
     if every == left:
-        return f"None of these problems is one of the {len(tuned.seen.ids)} that the way to vote was chosen on."
+        return f"None of these problems is one of the {len(tuned.problems.ids)} that the way to vote was chosen on."
     return (
         f"{every - left} problems that the way to vote was chosen on are left out: {tuned.best.name}, from "
         f"{len(tuned.rows)} ways."

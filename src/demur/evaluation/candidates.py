@@ -16,10 +16,9 @@ from demur.pools.fields import FieldChoice, PoolTable, read_table
 from demur.pools.label_rule import LabelRule
 from demur.pools.labels import Labels, read_labels, refuse_labels_as_score
 from demur.pools.scores import scores_or_dropped
-from demur.pools.source import PoolSource
+from demur.pools.source import PoolSource, vote_table
 from demur.pools.voted_pools import VotedPools
 from demur.voting.recipe import Recipe
-from demur.voting.votes import vote_again
 
 JITTER, MEAN_SCORE = "jitter:0", "mean_score"
 _WEIGHTS = {
@@ -60,16 +59,8 @@ class LabelledPools:
     def vote(self, score: str | None, recipe: Recipe) -> VotedPools:
         """Labelled votes of the tune split."""
         table = self.table(score)
-        votes = vote_again(
-            recipe,
-            table.answers,
-            table.scores,
-            ids=table.ids,
-            questions=table.digests,
-            upstream=self._whole.description_with(table.fields),
-            unscored=table.unscored,
-            written=table.written,
-        )
+        upstream = self._whole.description_with(table.fields, recipe.needs)
+        votes = vote_table(self.source.pools, table, recipe, upstream)
         right = self.labels.of_votes(votes)
         return VotedPools(votes, right, table.digests, table.clusters, table, self.labels)
 

@@ -24,7 +24,6 @@ from demur.evaluation.resampling import LabelledVotes
 from demur.evidence.counts import Evidence, Floats
 from demur.evidence.yield_law import YieldLaw
 from demur.policy.calibrate import Alphas, Guarantees, as_guarantees
-from demur.policy.seen import Seen
 from demur.policy.tuned import Tuned, TunedRow
 from demur.pools.fields import FieldChoice
 from demur.pools.label_rule import LabelRule, as_label_rule
@@ -32,6 +31,7 @@ from demur.pools.source import PoolSource
 from demur.pools.splits import split
 from demur.pools.splits import units as units_of
 from demur.pools.voted_pools import VotedPools
+from demur.voting.problems import Problems
 
 _FEWEST = 30
 """Questions that tell ways to vote apart at all."""
@@ -89,10 +89,10 @@ def tune(
     at = ranking.choose([one.candidate.distance for one in compared])
     chosen = compared[at].candidate.chosen(pools)
     rows = tuple(ranking.row(number, one.candidate.name) for number, one in enumerate(compared))
-    seen = Seen.of(chosen.votes.ids or (), chosen.questions, chosen.clusters, None)
+    problems = Problems.of(chosen.votes.ids or (), chosen.questions, chosen.clusters)
     return Tuned(
         chosen.votes.description,
-        seen,
+        problems,
         rows,
         at,
         n,

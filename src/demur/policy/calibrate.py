@@ -20,6 +20,7 @@ from demur.pools.label_rule import LabelRule
 from demur.pools.splits import Texts
 from demur.pools.voted_pools import VotedPools
 from demur.records import is_nothing
+from demur.voting.problems import Problems
 from demur.voting.votes import Votes
 
 Alphas = Level | Sequence[Level]
@@ -75,9 +76,9 @@ def calibrate(
     voted.refuse_fitted()
     voted.refuse_without_jitter()
     unit, every = QUESTION, None
-    evidence = Strata.of(*voted.counted_keys, by_chance=sizes_by_chance)
+    evidence = Strata.of(*voted.counted_cases, by_chance=sizes_by_chance)
     if voted.clustered:
-        unit, every = CLUSTER, Strata.of(*voted.keys_of(voted.distinct), by_chance=sizes_by_chance)
+        unit, every = CLUSTER, Strata.of(*voted.cases_of(voted.distinct), by_chance=sizes_by_chance)
     labels = LabelRule() if given.labels is None else given.labels.rule
     points = tuple(settle_by_size(one, evidence, unit, labels.wrong) for one in guarantees)
     for rule in points:
@@ -85,9 +86,8 @@ def calibrate(
             if strict:
                 raise InsufficientCalibration(rule.too_few)
             warnings.warn(rule.too_few + "; the policy abstains always", InfeasibleWarning, stacklevel=2)
-    known = given.votes.fitted_on.union(given.votes.ids or ())
-    seen = Seen.of(known, given.questions, given.clusters, hold_out or None)
-    seen = seen if tuned is None else seen.with_tuned(tuned.seen)
+    calibrated = Problems.of(given.votes.ids or (), given.questions, given.clusters) | given.votes.fitted_on
+    seen = Seen.by(calibrated if tuned is None else calibrated | tuned.problems, hold_out or None)
     recipe, upstream, unscored = voted.votes.recipe, voted.votes.upstream, len(given) - len(voted)
     return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored, labels)
 

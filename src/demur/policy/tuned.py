@@ -20,11 +20,11 @@ from demur.calibration import CLUSTER, QUESTION
 from demur.descriptions import Description
 from demur.errors import CalibrationLeak, InvalidValue, TunedFileError
 from demur.policy.sealed import Document, Kind
-from demur.policy.seen import Seen
 from demur.pools.voted_pools import VotedPools
 from demur.shown.frames import frame_of
 from demur.shown.html import html_of_columns
 from demur.version import __version__
+from demur.voting.problems import Problems
 from demur.voting.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _KIND = Kind(
     "tune again instead of editing it",
     TunedFileError,
 )
-_SEEN = ("ids", "questions", "clusters")
+_KNOWN_BY = ("ids", "questions", "clusters")
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Tuned:
 
     description: Description
     """How votes are to be made: all stages."""
-    seen: Seen
+    problems: Problems
     """The problems it was chosen on."""
     rows: tuple[TunedRow, ...]
     """What was compared, the default first."""
@@ -140,13 +140,13 @@ class Tuned:
             raise InvalidValue(f"these votes were not made the way that was chosen: {'; '.join(differences)}")
         if voted.votes.ids is None:
             raise InvalidValue("problems without names cannot be told from those tuned on", "vote with {ids}")
-        left = voted.take(np.array([name not in self.seen.ids for name in voted.votes.ids], dtype=np.bool_))
+        left = voted.take(np.array([name not in self.problems.ids for name in voted.votes.ids], dtype=np.bool_))
         if not len(left):
             raise CalibrationLeak(
                 f"the way to vote was chosen on all {len(voted)} of these problems, so that none may calibrate it",
                 "give others, or the file that was tuned on",
             )
-        if shared := self.seen.rows(left.names, left.questions, left.clusters):
+        if shared := self.problems.rows(left.names, left.questions, left.clusters):
             raise CalibrationLeak(
                 f"the problem {left.names[shared[0]]!r} shares its question or cluster with one that the way to vote "
                 f"was chosen on ({len(shared)} of {len(left)} do), so that it cannot calibrate",
@@ -156,12 +156,12 @@ class Tuned:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON."""
-        seen = {name: sorted(getattr(self.seen, name)) for name in _SEEN}
+        problems = {name: sorted(getattr(self.problems, name)) for name in _KNOWN_BY}
         known = {name: getattr(self, name) for name in ("chosen", "n", "n_cal", "unit", "share", "seed")}
         rows = [asdict(row) for row in self.rows]
         table = {"rows": rows, "alphas": list(self.alphas), "skipped": list(self.skipped)}
         pipeline = {"pipeline": self.description.document(), "fingerprint": self.description.fingerprint}
-        _KIND.write({"demur": __version__, **known, **table, **pipeline, "tuned_on": seen}, path)
+        _KIND.write({"demur": __version__, **known, **table, **pipeline, "tuned_on": problems}, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Tuned:
@@ -179,7 +179,7 @@ def _of_document(document: Document) -> Tuned:
         raise ValueError("its fingerprint does not match its pipeline")
     Recipe.of(description.vote)
     seen = document.get("tuned_on")
-    if not isinstance(seen, dict) or not all(_are_texts(seen.get(name)) for name in _SEEN) or not seen["ids"]:
+    if not isinstance(seen, dict) or not all(_are_texts(seen.get(name)) for name in _KNOWN_BY) or not seen["ids"]:
         raise ValueError(f"tuned_on must list ids, questions and clusters, got {seen!r:.60}")
     rows = document.get("rows")
     if not isinstance(rows, list) or not rows:
@@ -196,9 +196,9 @@ def _of_document(document: Document) -> Tuned:
     skipped = document.get("skipped")
     if unit not in (QUESTION, CLUSTER) or not isinstance(skipped, list) or not _are_texts(skipped):
         raise ValueError(f"it needs a unit and what was skipped, got {unit!r:.60} and {skipped!r:.60}")
-    ids, questions, clusters = (frozenset(seen[name]) for name in _SEEN)
+    ids, questions, clusters = (frozenset(seen[name]) for name in _KNOWN_BY)
     told: dict[str, Any] = {"unit": unit, "share": share, "skipped": tuple(skipped), **counts}
-    return Tuned(description, Seen(ids, questions, clusters), tuple(map(_row, rows)), alphas=tuple(alphas), **told)
+    return Tuned(description, Problems(ids, questions, clusters), tuple(map(_row, rows)), alphas=tuple(alphas), **told)
 
 
 def _row(stored: Any) -> TunedRow:

@@ -23,10 +23,11 @@ from demur.records import is_nothing, question_digest
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of_columns
 from demur.voting.baselines import best_of_m, oracle, single_path
+from demur.voting.cases import Cases
 from demur.voting.codes import taken
 from demur.voting.guards import refuse_mask
+from demur.voting.key import NO_JITTER, Column, Jitter, MeanScore, Share
 from demur.voting.score_health import ScoreHealth
-from demur.voting.tie_breaks import NO_JITTER, Column, Jitter, MeanScore
 from demur.voting.votes import Votes, vote
 
 if TYPE_CHECKING:  # what reads pools compares answers, which arrays do not need
@@ -37,7 +38,7 @@ _MANY_FLOORS = 0.2
 _ENOUGH_VOTES = 20
 
 
-Columns = tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.intp], NDArray[np.bool_] | None]
+LabelledCases = tuple[Cases, NDArray[np.bool_], NDArray[np.bool_] | None]
 
 
 class _Seen(Protocol):
@@ -164,17 +165,16 @@ class VotedPools:
         return self.clusters is None and self.questions is None
 
     @property
-    def counted_keys(self) -> Columns:
-        """`keys_of` one row of each unit; the columns themselves where every row counts."""
-        return self.keys_of(None if self._all_count else self.counted)
+    def counted_cases(self) -> LabelledCases:
+        """`cases_of` one row of each unit; the columns themselves where every row counts."""
+        return self.cases_of(None if self._all_count else self.counted)
 
-    def keys_of(self, rows: Rows | None) -> Columns:
-        """Key, label, number of paths and whether the label is known, of some rows or of all."""
-        columns = self.votes.key, self.labels_so_far, self.votes.n_paths, self.known
+    def cases_of(self, rows: Rows | None) -> LabelledCases:
+        """What a rule looks at, the label and whether it is known, of some rows or of all."""
+        cases, labels, known = self.votes.cases, self.labels_so_far, self.known
         if rows is None:
-            return columns
-        key, labels, sizes, known = columns
-        return key[rows], labels[rows], sizes[rows], None if known is None else known[rows]
+            return cases, labels, known
+        return cases.take(rows), labels[rows], None if known is None else known[rows]
 
     @cached_property
     def in_order(self) -> Rows:
@@ -253,20 +253,19 @@ class VotedPools:
             return
         if self.votes.ids is None:
             raise InvalidValue(
-                "a fitted normaliser, score or tie-break needs votes with ids, to check that calibration does not "
-                "use its problems"
+                "a fitted normaliser, score or key needs votes with ids, to check that calibration does not use its "
+                "problems"
             )
-        shared = next((name for name in self.votes.ids if name in fitted_on), None)
-        if shared is not None:
+        if shared := fitted_on.rows(self.names, self.questions, self.clusters):
             raise CalibrationLeak(
-                f"a score, normaliser or tie-break was fitted on calibration problems ({shared!r}); fit it on a tune "
-                "split that calibration does not use"
+                f"a score, normaliser or key was fitted on {len(shared)} of the calibration problems (the first is "
+                f"{self.ids[shared[0]]!r}); fit it on a tune split that calibration does not use"
             )
 
     def refuse_without_jitter(self) -> None:
         """Raise if jitter is to break ties and some of these votes have none: others would pass them for that alone."""
-        lacking = 0 if self.votes.secondary is None else int((self.votes.secondary == NO_JITTER).sum())
-        if lacking and isinstance(self.votes.recipe.tie_break, Jitter):
+        lacking = int((self.votes.key[:, -1] == NO_JITTER).sum())
+        if lacking and self.votes.recipe.jitter is not None:
             raise InvalidValue(
                 f"{lacking} of {len(self)} calibration votes have neither a question nor an id to draw jitter from",
                 "give {questions} or {ids} when voting, or break ties otherwise",
@@ -313,16 +312,16 @@ def refuse_labels(votes: Votes, correct: NDArray[np.bool_]) -> None:
         raise InvalidValue(
             "the scores are the labels: one value wherever the vote is right, another wherever it is not"
         )
-    tie_break = votes.recipe.tie_break
-    if tie_break is None or isinstance(tie_break, (MeanScore, Jitter)) or votes.secondary is None:
-        return  # what demur itself makes of scores and questions
     if answered.sum() < _ENOUGH_VOTES:
         return
-    column, labels = votes.secondary[answered], correct[answered]
-    right, wrong = np.unique(column[labels]), np.unique(column[~labels])
-    if len(right) == len(wrong) == 1 and right[0] != wrong[0]:
-        what = f"the field {tie_break.name!r}" if isinstance(tie_break, Column) else f"the tie-break {tie_break.spec}"
-        raise InvalidValue(f"{what} is the label itself; labels cannot break ties")
+    labels = correct[answered]
+    for part, column in zip(votes.recipe.key, votes.key[answered].T, strict=True):
+        if isinstance(part, (Share, Jitter)) or (isinstance(part, MeanScore) and part.score is None):
+            continue  # what demur itself makes of the vote's scores, which are looked at above, and of questions
+        right, wrong = np.unique(column[labels]), np.unique(column[~labels])
+        if len(right) == len(wrong) == 1 and right[0] != wrong[0]:
+            what = f"the field {part.name!r}" if isinstance(part, Column) else f"the tie-break {part.spec}"
+            raise InvalidValue(f"{what} is the label itself; labels cannot break ties")
 
 
 def as_part_of_labels(correct: ArrayLike, rows: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

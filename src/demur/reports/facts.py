@@ -40,13 +40,14 @@ def report_facts(
     seen, counted = voted.seen_by(policy.seen), voted.counted
     fresh = counted[~seen[counted]] if voted.correct is not None else counted[:0]
     votes = voted.votes
-    test = None if not len(fresh) else Strata.of(votes.key[fresh], voted.labelled[fresh], votes.n_paths[fresh])
+    test = None if not len(fresh) else Strata.of(votes.cases.take(fresh), voted.labelled[fresh])
     scores = _scores(source, voted, policy)
     keys = [] if voted.table is None else [key for pool in voted.table.answers for key in pool]
     return {
         "title": title,
         "demur": __version__,
         "run": _run(policy),
+        "key": list(policy.recipe.names),
         "n_paths": [min(policy.sizes), max(policy.sizes)],
         "n": policy.n,
         "labelled": policy.n - policy.evidence.n_unlabelled,
@@ -155,7 +156,8 @@ def _run(policy: Policy) -> dict[str, Any]:
         "task": known.answers.get("task"),
         "temperature": known.sampling.get("temperature"),
         "score": policy.score,
-        **{name: known.vote.get(name) for name in ("normaliser", "weight", "tie_break")},
+        **{name: known.vote.get(name) for name in ("normaliser", "weight")},
+        "tie_break": policy.recipe.told_ties,
         "relation": known.answers.get("relation"),
     }
     return {name: _shown(value) for name, value in parts.items()}
