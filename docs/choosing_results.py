@@ -117,7 +117,7 @@ def ways_of(file: Path, fields: FieldChoice) -> Ways:
     ranks, rights = [], []
     for one in configurations(source):
         try:
-            voted = one.ranked(pools)
+            voted = one.chosen(pools)
         except InvalidValue:  # linear weights, of scores that are negative
             continue
         keys, right = voted.votes.key[voted.in_order], voted.labelled[voted.in_order]
@@ -167,11 +167,10 @@ _CHOOSING = (
     f"Of each calibration set of {N_CAL} questions, one of J ways to vote is chosen: score (length, brevity, typical "
     "length: what the texts alone give), weight, normaliser and tie-break, as `demur tune` compares them. Mean share "
     f"of all questions answered wrongly / answered, over {SPLITS} random splits of a file; then the share of {SPLITS} "
-    "calibration sets, drawn with replacement, whose true rate is above alpha, which is to be about half for an average "
-    "and at most "
-    f"{DELTA:g} for the high-probability one. The best of J on the labels that calibrate it breaks the promise on "
-    f"average; a tune split ({SHARE:.0%} of the same questions, the way chosen by its yield there) keeps it, and so do "
-    "union-corrected ranks (`choices=J`), which pay for every way that might have been chosen."
+    "calibration sets, drawn with replacement, whose true rate is above alpha, which is to be about half for an "
+    f"average and at most {DELTA:g} for the high-probability one. The best of J on the labels that calibrate it breaks "
+    f"the promise on average; a tune split ({SHARE:.0%} of the same questions, the way chosen by its yield there) "
+    "keeps it, and so do union-corrected ranks (`choices=J`), which pay for every way that might have been chosen."
 )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
+from demur.evaluation.resampling import LabelledVotes
 from demur.pools.fields import FieldChoice, PoolTable, read_table
 from demur.pools.label_rule import LabelRule
 from demur.pools.labels import Labels, read_labels, refuse_labels_as_score
@@ -76,8 +77,8 @@ class Candidate(Protocol):
     def distance(self) -> int:
         """How far from the default: where two differ by less than their error, the nearer is chosen."""
 
-    def ranked(self, pools: LabelledPools) -> VotedPools:
-        """Votes to rank it by, each made without its own label."""
+    def ranked(self, pools: LabelledPools) -> LabelledVotes:
+        """Votes to rank it by, each made without its own label: one of each unit, in the order of `in_order`."""
 
     def chosen(self, pools: LabelledPools) -> VotedPools:
         """Votes made the way it would be used: their description is what is kept."""
@@ -109,8 +110,9 @@ class Configuration:
         departures = (self.score is not None, not usual, self.normaliser is not None, self.tie_break != JITTER)
         return sum(departures)
 
-    def ranked(self, pools: LabelledPools) -> VotedPools:
-        return self.chosen(pools)
+    def ranked(self, pools: LabelledPools) -> LabelledVotes:
+        voted = self.chosen(pools)
+        return LabelledVotes.of(voted.votes.key[voted.in_order], voted.labelled[voted.in_order])
 
     def chosen(self, pools: LabelledPools) -> VotedPools:
         recipe = pools.source.recipe(self.score, self.normaliser, self.weight, self.tie_break)

@@ -30,7 +30,6 @@ from demur.pools.label_rule import LabelRule, as_label_rule
 from demur.pools.source import PoolSource
 from demur.pools.splits import split
 from demur.pools.splits import units as units_of
-from demur.pools.voted_pools import VotedPools
 from demur.voting.problems import Problems
 
 _FEWEST = 30
@@ -62,6 +61,9 @@ def tune(
     guarantees = only_ranks(as_guarantees(alpha, guarantee))
     if not 0 < share < 1:
         raise InvalidValue(f"share must lie strictly between 0 and 1, got {share:g}")
+    source.recipe(
+        fields.score or "any", normaliser, weight, tie_break
+    )  # what is no way to vote is said before the work
     ids, digests, clusters = (
         [getattr(pool.problem, name) for pool in source.pools] for name in ("id", "digest", "cluster")
     )
@@ -76,7 +78,7 @@ def tune(
     compared: list[_Compared] = []
     for candidate in wanted:
         try:
-            one = _Compared.of(candidate, candidate.ranked(pools))
+            one = _Compared(candidate, candidate.ranked(pools))
             if not any(one.same_as(other) for other in compared):
                 compared.append(one)
         except InvalidValue as error:
@@ -135,11 +137,6 @@ class _Compared:
 
     candidate: Candidate
     votes: LabelledVotes
-
-    @classmethod
-    def of(cls, candidate: Candidate, voted: VotedPools) -> _Compared:
-        rows = voted.in_order
-        return cls(candidate, LabelledVotes.of(voted.votes.key[rows], voted.labelled[rows]))
 
     def same_as(self, other: _Compared) -> bool:
         """Whether both put the votes in one order, and have the same of them right: then the first will do."""

@@ -184,6 +184,7 @@ def _of_document(document: Document) -> Tuned:
     rows = document.get("rows")
     if not isinstance(rows, list) or not rows:
         raise ValueError(f"it needs rows of what was compared, got {rows!r:.60}")
+    compared = tuple(map(_row, rows))
     counts = {name: document.get(name) for name in ("chosen", "n", "n_cal", "seed")}
     for name, value in counts.items():
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
@@ -198,7 +199,7 @@ def _of_document(document: Document) -> Tuned:
         raise ValueError(f"it needs a unit and what was skipped, got {unit!r:.60} and {skipped!r:.60}")
     ids, questions, clusters = (frozenset(seen[name]) for name in _KNOWN_BY)
     told: dict[str, Any] = {"unit": unit, "share": share, "skipped": tuple(skipped), **counts}
-    return Tuned(description, Problems(ids, questions, clusters), tuple(map(_row, rows)), alphas=tuple(alphas), **told)
+    return Tuned(description, Problems(ids, questions, clusters), compared, alphas=tuple(alphas), **told)
 
 
 def _row(stored: Any) -> TunedRow:
