@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from demur.errors import DemurError
     from demur.evaluation.audit import Audit, PolicyAudit, audit_policy
     from demur.evaluation.comparison import compare_scores
+    from demur.evaluation.learned_key import LearnedKeyFit, fit_learned
     from demur.evaluation.outlook import Outlook, audit_outlook
     from demur.evaluation.planning import Plan, plan
     from demur.evaluation.repeated_splits import Evaluation, evaluate, evaluate_splits
@@ -41,7 +42,18 @@ if TYPE_CHECKING:
     from demur.records import Decision, Path, Pool, Problem, Vote
     from demur.reports.in_python import Report, report
     from demur.store import Store
-    from demur.voting import Votes, baselines, exponential, jitter, linear, mean_score, normalisers, uniform, vote
+    from demur.voting import (
+        Learned,
+        Votes,
+        baselines,
+        exponential,
+        jitter,
+        linear,
+        mean_score,
+        normalisers,
+        uniform,
+        vote,
+    )
 
 # Where each public name is. It is imported when it is first used, so that `demur --help` does not wait for numpy.
 _HOME = {
@@ -50,6 +62,7 @@ _HOME = {
     "errors": ("DemurError",),
     "evaluation.audit": ("Audit", "PolicyAudit", "audit_policy"),
     "evaluation.comparison": ("compare_scores",),
+    "evaluation.learned_key": ("LearnedKeyFit", "fit_learned"),
     "evaluation.outlook": ("Outlook", "audit_outlook"),
     "evaluation.planning": ("Plan", "plan"),
     "evaluation.repeated_splits": ("Evaluation", "evaluate", "evaluate_splits"),
@@ -77,7 +90,7 @@ _HOME = {
     "records": ("Decision", "Path", "Pool", "Problem", "Vote"),
     "reports.in_python": ("Report", "report"),
     "store": ("Store",),
-    "voting": ("Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote"),
+    "voting": ("Learned", "Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote"),
 }
 _MODULES = {
     **{name: name for name in ("answers", "backends", "datasets", "errors", "monitoring", "plot", "scoring", "tasks")},
@@ -88,14 +101,14 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "AccuracyBand", "Answerer", "Audit", "Decision", "DemurError", "Evaluation", "Evidence", "FieldChoice", "Frontier",
-    "Hazards", "HighProbability", "Interval", "LabelQueue", "LabelRule", "Marginal", "Outlook", "Path", "Pipeline",
-    "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection", "Selective",
-    "Separability", "Simultaneous", "Smoothed", "Store", "Template", "Tuned", "Vote", "VotedPools", "Votes",
-    "__version__", "answers", "audit_outlook", "audit_policy", "backends", "baselines", "calibrate", "common_auc",
-    "compare_scores", "datasets", "errors", "evaluate", "evaluate_splits", "exponential", "jitter", "labelled_by",
-    "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools",
-    "read_verdicts", "report", "scoring", "simulate_pools", "split", "tasks", "tune", "uniform", "vote", "vote_pools",
-    "write_pools",
+    "Hazards", "HighProbability", "Interval", "LabelQueue", "LabelRule", "Learned", "LearnedKeyFit", "Marginal",
+    "Outlook", "Path", "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report",
+    "Selection", "Selective", "Separability", "Simultaneous", "Smoothed", "Store", "Template", "Tuned", "Vote",
+    "VotedPools", "Votes", "__version__", "answers", "audit_outlook", "audit_policy", "backends", "baselines",
+    "calibrate", "common_auc", "compare_scores", "datasets", "errors", "evaluate", "evaluate_splits", "exponential",
+    "fit_learned", "jitter", "labelled_by", "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy",
+    "plan", "plot", "read_key", "read_pools", "read_verdicts", "report", "scoring", "simulate_pools", "split", "tasks",
+    "tune", "uniform", "vote", "vote_pools", "write_pools",
 ]  # fmt: skip
 
 

@@ -140,6 +140,39 @@ def test_another_candidate_is_compared_beside_the_others():
     assert found.best.name == "oracle"
 
 
+def of_several_sources(n=400, seed=0):
+    """Pools whose first source is nearly always right, and whose other four guess alike: the share is misled."""
+    rng, made = np.random.default_rng(seed), []
+    for row in range(n):
+        good, common = rng.random() < 0.95, rng.random() < 0.6
+        right = [good, *(rng.random(4) < (0.9 if common else 0.1))]
+        paths = tuple(SampledPath("yes" if one else "no", extra={"src": f"s{at}"}) for at, one in enumerate(right))
+        made.append(dm.Pool(dm.Problem(f"p{row}", question=f"question {row}", gold=("yes",)), paths))
+    return dm.PoolSource(made)
+
+
+def test_a_learned_key_is_chosen_where_it_is_better_and_lives_in_the_files(tmp_path):
+    several = of_several_sources()
+    found = dm.tune(several, alpha=0.1)
+    assert found.best.name == "learned key of majority vote"
+    assert found.best.over_default > found.best.over_default_error
+    found.save(tmp_path / "tuned.json")
+    loaded = dm.Tuned.load(tmp_path / "tuned.json")
+    policy = dm.calibrate(loaded.vote(several), alpha=0.1, tuned=loaded)
+    assert policy.n == found.n_cal == 280
+    assert policy.forecast().answered > dm.calibrate(dm.vote_pools(several), alpha=0.1).forecast().answered
+    policy.save(tmp_path / "policy.json")
+    assert dm.Policy.load(tmp_path / "policy.json").points == policy.points
+
+
+def test_a_learned_key_that_is_no_better_is_not_compared_and_that_is_said(source, tuned):
+    assert not any(row.name.startswith("learned") for row in tuned.rows) or tuned.best.over_default > 0
+    plain = dm.tune(pools(200), alpha=0.1)
+    assert plain.best.name == "majority vote"
+    given = dm.tune(source, alpha=0.1, weight="exponential:1")
+    assert not any("learned" in told for told in (*given.skipped, *(row.name for row in given.rows)))
+
+
 def test_clusters_and_questions_stay_on_one_side(source):
     doubled = [
         replace(pool, problem=replace(pool.problem, id=f"{pool.problem.id}-{copy}", cluster=f"c{row // 3}"))

@@ -98,7 +98,7 @@ def run(
         weights.refuse_unnamed(sampling["model"], "this policy", "model", loaded_here=chosen.embedded)
     longest = sampling.get("max_tokens")
     chosen = chosen.override(paths=loaded.n_paths, max_tokens=longest if isinstance(longest, int) else None)
-    names, flags = [name for name in (loaded.score, *loaded.recipe.needs) if name], scorer_flags(settings)
+    names, flags = [name for name in (loaded.score, *loaded.recipe.other_scores) if name], scorer_flags(settings)
     unused = set(flags) - {*names, *map(base_name, names), "perplexity"}
     if unused:
         told = " and ".join(names) or None

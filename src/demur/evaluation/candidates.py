@@ -60,7 +60,7 @@ class LabelledPools:
     def vote(self, score: str | None, recipe: Recipe) -> VotedPools:
         """Labelled votes of the tune split."""
         table = self.table(score)
-        upstream = self._whole.description_with(table.fields, recipe.needs)
+        upstream = self._whole.description_with(table.fields, recipe.other_scores)
         votes = vote_table(self.source.pools, table, recipe, upstream)
         right = self.labels.of_votes(votes)
         return VotedPools(votes, right, table.digests, table.clusters, table, self.labels)

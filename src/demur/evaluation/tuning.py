@@ -20,6 +20,7 @@ from demur.calibration import CLUSTER, QUESTION, RankGuarantee
 from demur.calibration.labelling import only_ranks
 from demur.errors import InvalidValue
 from demur.evaluation.candidates import Candidate, Configuration, LabelledPools, configurations, lacking
+from demur.evaluation.learned_candidate import LearnedKey
 from demur.evaluation.resampling import LabelledVotes
 from demur.evidence.counts import Evidence, Floats
 from demur.evidence.yield_law import YieldLaw
@@ -52,11 +53,13 @@ def tune(
     candidates: Sequence[Candidate] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Tuned:
-    """Choose score, weight, normaliser and tie-break on a share of the labelled problems, drawn by the seed.
+    """Choose score, weight, normaliser, tie-break and key on a share of the labelled problems, drawn by the seed.
 
     Problems that share a cluster or a question stay together. What is given is not varied: the score that `fields`
-    names, a weight, a normaliser, a tie-break. `candidates` are compared besides: see `evaluation.candidates`. The
-    problems it was chosen on are part of the result, and `calibrate(…, tuned=…)` leaves them out.
+    names, a weight, a normaliser, a tie-break. A learned key is compared where nothing but the score is given, if it is
+    better than the share of the vote by more than its standard error. `candidates` are compared besides: see
+    `evaluation.candidates`. The problems it was chosen on are part of the result, and `calibrate(…, tuned=…)` leaves
+    them out.
     """
     guarantees = only_ranks(as_guarantees(alpha, guarantee))
     if not 0 < share < 1:
@@ -75,6 +78,8 @@ def tune(
     scores, skipped = _scores(source, fields)
     given = {"weight": weight, "normaliser": normaliser, "tie_break": tie_break}
     wanted: list[Candidate] = [*configurations(source, scores=scores, **given), *(candidates or ())]
+    if not any(given.values()):
+        wanted.append(LearnedKey(fields.score))
     compared: list[_Compared] = []
     for candidate in wanted:
         try:

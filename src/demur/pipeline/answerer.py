@@ -24,7 +24,8 @@ from demur.errors import BackendError, PipelineMismatch
 from demur.pipeline.fitted import Fitted
 from demur.policy.policy import Policy
 from demur.pools.fields import FieldChoice, read_table
-from demur.pools.scores import read_column, with_gaps
+from demur.pools.path_fields import numbers_of, origins_of
+from demur.pools.scores import read_column
 from demur.records import Decision, Pool, Problem
 from demur.scoring.model_scorer import ModelScorer
 from demur.scoring.protocol import Scorer, full_identity
@@ -108,7 +109,8 @@ class Answerer:
             alpha=alpha,
             guarantee=guarantee,
             tie_break=tie_break,
-            columns={name: with_gaps([pool], name)[0] for name in recipe.needs},
+            columns={name: numbers_of([pool], name)[0] for name in recipe.needs},
+            origins=None if recipe.origin is None else origins_of([pool], recipe.origin)[0],
             id=pool.problem.id,
             question=pool.problem,
         )
@@ -157,6 +159,8 @@ class Answerer:
         differences = known.differences(here)
         if not self.policy.strata.knows(self.pipeline.n_paths):
             differences.append(f"n_paths is {self.policy.told_sizes} in the policy, {self.pipeline.n_paths} here")
+        if (origin := self.policy.recipe.origin) is not None:
+            differences.append(f"paths come from several sources ({origin}) in the policy, from one model here")
         if differences:
             raise PipelineMismatch(differences)
 

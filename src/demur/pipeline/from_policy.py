@@ -60,7 +60,7 @@ def pipeline_of_policy(
     elif name is not None:
         scorer = made_again(name, policy.upstream.score.get("scorer"))
     others = policy.upstream.score.get("others", {})
-    also = tuple(made_again(other, others.get(other)) for other in policy.recipe.needs)
+    also = tuple(made_again(other, others.get(other)) for other in policy.recipe.other_scores)
     parts = ("temperature", "top_p", "max_tokens", "stop")
     said = {part: sampling[part] for part in parts if part in sampling}
     drawn = typed_fields(Settings, said, "the policy's sampling", only=parts)

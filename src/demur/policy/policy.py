@@ -142,19 +142,21 @@ class Policy(PolicyParts):
         guarantee: str | None = None,
         tie_break: float | None = None,
         columns: Mapping[str, Sequence[float | None]] | None = None,
+        origins: Sequence[str | None] | None = None,
         id: str | None = None,  # noqa: A002 - the record's own word
         question: str | Problem | None = None,
     ) -> Decision:
         """Vote on one pool the way the policy was calibrated, and answer or abstain.
 
-        `columns` holds other numbers of the paths by name, where its key looks at some.
+        `columns` holds other numbers of the paths by name, where its key looks at some, and `origins` says where each
+        path comes from, where it looks at that.
 
         Jitter is drawn from the question, or where none is given from the id, which must be the problem's own. Where
         the policy comes from a file or a run, answers are read and compared as they were there: as they are written,
         and by the task that a `Problem` names, if there were several.
         """
         known: dict[str, Any] = {"alpha": alpha, "guarantee": guarantee, "tie_break": tie_break}
-        known |= {"columns": columns, "id": id, "question": question}
+        known |= {"columns": columns, "origins": origins, "id": id, "question": question}
         if "relation" not in self.upstream.answers:
             return self.decide_keys(answers, scores, **known)
         from demur.pools.fields import FieldChoice  # arrays do without what reads and compares answers
@@ -171,6 +173,7 @@ class Policy(PolicyParts):
         guarantee: str | None = None,
         tie_break: float | None = None,
         columns: Mapping[str, Sequence[float | None]] | None = None,
+        origins: Sequence[str | None] | None = None,
         id: str | None = None,  # noqa: A002
         question: str | Problem | None = None,
     ) -> Decision:
@@ -181,7 +184,8 @@ class Policy(PolicyParts):
         asked = question.digest if isinstance(question, Problem) else question_digest(question)
         recipe, unscored = self.recipe.for_pools(tie_break), self.upstream.score.get("unscored")
         text = question.question if isinstance(question, Problem) else question
-        beside = Beside({name: [column] for name, column in (columns or {}).items()}, asked=[text])
+        numbers = {name: [column] for name, column in (columns or {}).items()}
+        beside = Beside(numbers, {} if origins is None else {recipe.origin or "origin": [origins]}, [text])
         vote = vote_one(recipe, answers, scores, id=id, question=asked, unscored=unscored, beside=beside)
         size = vote.n_paths
         if not self.strata.knows(size):

@@ -16,13 +16,14 @@ from demur.pools.fields import FieldChoice, PoolTable, named_sampling, problems_
 from demur.pools.frames import FramePools, table_of
 from demur.pools.label_rule import LabelRule
 from demur.pools.labels import read_labels, refuse_labels_as_score
-from demur.pools.scores import count_gaps, read_column, with_gaps
+from demur.pools.path_fields import beside_of
+from demur.pools.scores import count_gaps, read_column
 from demur.pools.voted_pools import VotedPools
 from demur.records import Pool
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of, shown
 from demur.tasks import chosen
-from demur.voting.key import Beside, TieBreak, key_of
+from demur.voting.key import TieBreak, key_of
 from demur.voting.normalisers import parse_normaliser
 from demur.voting.problems import Problems
 from demur.voting.recipe import DROP, Recipe
@@ -137,7 +138,7 @@ def vote_pools(
     recipe = recipe or source.recipe(fields.score)
     table = read_table(pools, fields)
     _mention_spellings(table, say)
-    upstream = assumed.updated(source.description_with(fields, recipe.needs))
+    upstream = assumed.updated(source.description_with(fields, recipe.other_scores))
     votes = vote_table(pools, table, recipe, upstream, Problems.of(fitted_on))
     if table.unscored:
         lacking = f"{len(table.unscored)} of {len(pools)} pools"
@@ -178,7 +179,7 @@ def vote_table(
         fitted_on=fitted_on,
         unscored=table.unscored,
         written=table.written,
-        beside=Beside({name: with_gaps(pools, name) for name in recipe.needs}, asked=table.questions),
+        beside=beside_of(pools, table.questions),
         groups=table.groups if any(table.groups.kinds) else None,
     )
 

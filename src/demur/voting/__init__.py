@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from demur.voting.key import jitter, mean_score
+from demur.voting.learned import Learned
 from demur.voting.recipe import Recipe
 from demur.voting.votes import Votes, vote, vote_again
 from demur.voting.weights import exponential, linear, uniform
 
-__all__ = ["Recipe", "Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote", "vote_again"]
+__all__ = [
+    "Learned", "Recipe", "Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote", "vote_again",
+]  # fmt: skip

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from demur.errors import InvalidValue
 from demur.voting._exact_sums import Floats, row_sums
-from demur.voting.codes import CodedAnswers
+from demur.voting.codes import CodedAnswers, taken
 from demur.voting.guards import refuse_booleans
 from demur.voting.problems import Problems
 
@@ -31,6 +31,8 @@ Winners = NDArray[np.int64]
 Sources = Sequence[str | None]
 NO_JITTER = -1.0
 """Below every draw: what is not known by a question or an id comes last among its equals."""
+LENGTH = "length"
+"""The column of how many characters the text of each path has."""
 NONE = "none"
 """At the end of a tie-break: no jitter behind it."""
 
@@ -63,6 +65,20 @@ class Counted:
     asked: Sequence[str | None] | None = None
     """Question texts, where they are known."""
 
+    def take(self, rows: NDArray[np.intp]) -> Counted:
+        """Some of the pools, in that order."""
+        origins = None if self.origins is None else Origins(self.origins.codes[rows], self.origins.names)
+        return Counted(
+            self.table.take(rows),
+            self.winner[rows],
+            self.confidence[rows],
+            taken(self.scores, rows),
+            taken(self.sources, rows),
+            {name: column[rows] for name, column in self.columns.items()},
+            origins,
+            taken(self.asked, rows),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Beside:
@@ -70,10 +86,15 @@ class Beside:
 
     columns: Mapping[str, Any] = field(default_factory=dict)
     """Other numbers of the paths by name, pool by pool; None or NaN where a path has none."""
-    origins: Sequence[Sequence[str | None]] | None = None
-    """Where each path comes from, pool by pool."""
+    origins: Mapping[str, Any] = field(default_factory=dict)
+    """Where each path comes from, pool by pool, by the name of the field that says so; None where that is not known."""
     asked: Sequence[str | None] | None = None
     """Question texts."""
+
+    def take(self, rows: NDArray[np.intp]) -> Beside:
+        """Of some of the pools, in that order."""
+        columns, origins = (_taken(by_name, rows) for by_name in (self.columns, self.origins))
+        return Beside(columns, origins, taken(self.asked, rows))
 
     def counted(
         self,
@@ -83,6 +104,7 @@ class Beside:
         scores: Floats | None,
         sources: Sources,
         needs: Sequence[str],
+        origin: str | None = None,
     ) -> Counted:
         """What components look at, each column in the shape of the table."""
         lacking = [name for name in needs if name not in self.columns]
@@ -92,7 +114,12 @@ class Beside:
                 "give it in {columns}",
             )
         columns = {name: in_shape(self.columns[name], table, name) for name in needs}
-        origins = None if self.origins is None else _origins(self.origins, table)
+        if origin is not None and origin not in self.origins:
+            raise InvalidValue(
+                f"the key of these votes looks at where paths come from ({origin}), and that is not given",
+                "give it as {origins}",
+            )
+        origins = None if origin is None else _origins(self.origins[origin], table)
         return Counted(table, winner, confidence, scores, sources, columns, origins, self.asked)
 
 
@@ -111,7 +138,16 @@ def in_shape(rows: Any, table: CodedAnswers, name: str) -> Floats:
     return values
 
 
+def _taken(by_name: Mapping[str, Any], rows: NDArray[np.intp]) -> Mapping[str, Any]:
+    """Some rows of each column; what is read only when it is asked for stays so."""
+    if isinstance(by_name, dict):
+        return {name: taken(column, rows) for name, column in by_name.items()}
+    return by_name.take(rows)  # type: ignore[attr-defined, no-any-return]
+
+
 def _origins(rows: Sequence[Sequence[str | None]], table: CodedAnswers) -> Origins:
+    if [len(row) for row in rows] != table.n_paths.tolist():
+        raise InvalidValue("origins must name where each path comes from, in the shape of answers")
     names = sorted({name for row in rows for name in row if name is not None})
     place = {name: at for at, name in enumerate(names)}
     codes = np.full(table.codes.shape, -1, dtype=np.intp)
@@ -130,6 +166,10 @@ class Component(ABC):
     """The problems whose labels shaped it."""
     needs: tuple[str, ...] = ()
     """Names of the numbers of paths that it looks at, besides the scores of the vote."""
+    origin: str | None = None
+    """The field of paths that says where they come from, where it looks at that."""
+    looks_at_scores: bool = False
+    """Whether it looks at the scores of the vote."""
 
     @abstractmethod
     def of(self, counted: Counted) -> Floats: ...
@@ -162,6 +202,7 @@ class MeanScore(Component):
         self.name = "mean_score" if of is None else f"mean_score:{of}"
         self.spec = "mean_score@1" if of is None else f"mean_score@1:{of}"
         self.needs = () if of is None else (of,)
+        self.looks_at_scores = of is None
 
     def of(self, counted: Counted) -> Floats:
         scores = counted.scores if self.score is None else counted.columns.get(self.score)
@@ -298,7 +339,7 @@ def sources_of(rows: int, questions: Sources | None, ids: Sources | None) -> Sou
     ]
 
 
-_READERS: dict[str, Callable[[Mapping[str, Any]], Component]] = {}
+READERS: dict[str, Callable[[Mapping[str, Any]], Component]] = {}
 """By name, what reads components that are more than a spec."""
 
 
@@ -306,9 +347,9 @@ def parse_component(document: Any) -> Component:
     """`share`, `mean_score`, `mean_score:NAME`, `jitter:SEED` or `column:NAME`, with or without the version."""
     if isinstance(document, Mapping):
         kind = document.get("component")
-        if not isinstance(kind, str) or kind not in _READERS:
-            raise InvalidValue(f"unknown component of a key {kind!r:.60}; expected one of {', '.join(_READERS) or '–'}")
-        return _READERS[kind](document)
+        if not isinstance(kind, str) or kind not in READERS:
+            raise InvalidValue(f"unknown component of a key {kind!r:.60}; expected one of {', '.join(READERS) or '–'}")
+        return READERS[kind](document)
     if not isinstance(document, str):
         raise InvalidValue(f"a component of a key must be a string or an object, got {document!r:.60}")
     head, _, argument = document.partition(":")

@@ -66,7 +66,8 @@ def vote_one(
         table = CodedAnswers(np.array([[-1 if key is None else codes[key] for key in keys]]), None, None)
         won = np.array([-1 if winner is None else codes[winner]])
         sources = sources_of(1, [question], [id])
-        counted = beside.counted(table, won, np.array([confidence]), row, sources, recipe.needs)
+        known = (table, won, np.array([confidence]), row, sources)
+        counted = beside.counted(*known, recipe.needs, recipe.origin)
         key = tuple(keys_of(recipe.key, counted)[0].tolist())
     return Vote(
         answer=winner,

@@ -14,7 +14,7 @@ from demur.voting import normalisers
 from demur.voting._exact_sums import Floats
 from demur.voting._tally import TIE_RULE
 from demur.voting.codes import Rows
-from demur.voting.key import NONE, Column, Jitter, Key, MeanScore, Share, parse_component
+from demur.voting.key import LENGTH, NONE, Column, Component, Jitter, Key, Share, parse_component
 from demur.voting.normalisers import Normaliser, parse_normaliser
 from demur.voting.weights import Uniform, Weight, parse_weight
 
@@ -61,11 +61,23 @@ class Recipe:
         return tuple(dict.fromkeys(name for part in self.key for name in part.needs))
 
     @property
+    def other_scores(self) -> tuple[str, ...]:
+        """Those of them that are scores: lengths are read off texts."""
+        return tuple(name for name in self.needs if name != LENGTH)
+
+    @property
+    def origin(self) -> str | None:
+        """The field of paths that says where they come from, where the key looks at that."""
+        return next((part.origin for part in self.key if part.origin is not None), None)
+
+    def led_by(self, first: Component) -> Recipe:
+        """The same with another confidence, in place of the winner's share or what led the key so far."""
+        return replace(self, key=(first, *self.ties))
+
+    @property
     def keeps_scores(self) -> bool:
         """Whether the scores of the vote have a say: those that break ties do even where all weights are equal."""
-        return not isinstance(self.weight, Uniform) or any(
-            isinstance(part, MeanScore) and part.score is None for part in self.key
-        )
+        return not isinstance(self.weight, Uniform) or any(part.looks_at_scores for part in self.key)
 
     @property
     def told_ties(self) -> str:

@@ -34,7 +34,7 @@ from demur.voting._tally import Outcome, compact, majority, weighted
 from demur.voting.cases import Cases, GroupColumn, as_groups, as_importance
 from demur.voting.codes import CodedAnswers, Rows, code_answers, taken
 from demur.voting.guards import refuse_booleans, refuse_mask
-from demur.voting.key import Beside, Share, Sources, TieBreak, key_of, keys_of, sources_of
+from demur.voting.key import Beside, Component, Counted, Share, Sources, TieBreak, key_of, keys_of, sources_of
 from demur.voting.normalisers import Normaliser
 from demur.voting.one_pool import count, in_order
 from demur.voting.problems import Problems
@@ -78,6 +78,8 @@ class Votes:
     """The groups of each question; None where they are not known."""
     importance: Floats | None = field(default=None, repr=False)
     """How much each question counts; None where all count alike."""
+    beside: Beside = field(default=Beside(), repr=False)
+    """What else is known of the pools."""
 
     def __len__(self) -> int:
         return len(self.confidence)
@@ -209,7 +211,13 @@ class Votes:
             "groups", "importance",
         )  # fmt: skip
         kept: dict[str, Any] = {name: taken(getattr(self, name), index) for name in columns}
-        return replace(self, _answers=self._answers.take(index), **kept)
+        return replace(self, _answers=self._answers.take(index), beside=self.beside.take(index), **kept)
+
+    def counted(self, needs: Sequence[str] = (), origin: str | None = None) -> Counted:
+        """What a component of the key would look at, given the numbers of paths that it needs."""
+        winner, confidence, _ = _winners(self._answers, self._scores, self.recipe)
+        sources = sources_of(len(self), self.questions, self.ids)
+        return self.beside.counted(self._answers, winner, confidence, self._scores, sources, needs, origin)
 
     def _count(self, row: int) -> tuple[dict[str, Any], float]:
         """Tally and support of one pool, and all the weight that was cast."""
@@ -236,6 +244,8 @@ def vote(
     questions: Sequence[str | None] | None = None,
     score: str | None = None,
     columns: Mapping[str, Any] | None = None,
+    origins: Sequence[Sequence[str | None]] | None = None,
+    confidence: Component | None = None,
     fitted_on: Iterable[Any] = (),
     upstream: Description = Description(),  # noqa: B008 - frozen
     groups: Iterable[Any] | None = None,
@@ -251,7 +261,8 @@ def vote(
     several of these in turn. Jitter comes last in any case, wherever `questions` or `ids` tell problems apart, unless
     `tie_break` is or ends in "none"; where none is named, scores that are given and are no weights come before it.
     It is drawn from the question, or where a pool has none from its id. `columns` holds other numbers of the paths by
-    name, such as a second score that breaks ties.
+    name, such as a second score that breaks ties or the `length` of their texts, and `origins` says where each path
+    comes from. `confidence` leads the key in place of the winner's share: a learned one, from `fit_learned`.
 
     `score` names the score, and `upstream` tells of the stages before the vote, for policies to compare. Where scores
     or the tie-break were learned from labels, `fitted_on` holds the ids of those problems, which calibration then
@@ -281,9 +292,12 @@ def vote(
     told_apart = names is not None or any(question is not None for question in asked or ())
     key = key_of(tie_break, idle_score=values is not None and isinstance(weight, Uniform), told_apart=told_apart)
     recipe = Recipe(weight, normaliser, key, table.pools is None)
+    if confidence is not None:
+        recipe = recipe.led_by(confidence)
     if score is not None:
         upstream = replace(upstream, score={**upstream.score, "name": score})
-    beside = Beside({} if columns is None else columns, asked=questions)
+    named = {} if origins is None else {recipe.origin or "origin": origins}
+    beside = Beside(dict(columns or {}), named, questions)
     votes = _hold(table, values, names, recipe, upstream, asked, beside)
     return replace(votes, _fitted_on=Problems.of(fitted_on), **_kinds(groups, importance, len(table)))
 
@@ -335,6 +349,23 @@ def _hold(
     questions: Sources | None,
     beside: Beside,
 ) -> Votes:
+    winner, confidence, unanimous = _winners(table, scores, recipe)
+    key = confidence[:, None]
+    if len(recipe.key) > 1 or not isinstance(recipe.key[0], Share):
+        sources = sources_of(len(table), questions, ids)
+        if recipe.jitter is not None and None in sources:
+            warnings.warn(_NO_JITTER.format(sum(source is None for source in sources)), NoJitterWarning, stacklevel=3)
+        known = (table, winner, confidence, scores, sources)
+        key = keys_of(recipe.key, beside.counted(*known, recipe.needs, recipe.origin))
+    kept = scores if recipe.keeps_scores else None
+    columns = (table.keys_of(winner), confidence, unanimous, key, ids, recipe, upstream, table, kept)
+    return Votes(*columns, questions=questions, beside=beside)
+
+
+def _winners(
+    table: CodedAnswers, scores: Floats | None, recipe: Recipe
+) -> tuple[NDArray[np.int64], Floats, NDArray[np.bool_]]:
+    """For each pool the winning code, ν, and whether all paths gave that answer."""
     uniform = isinstance(recipe.weight, Uniform)
     if scores is None and not uniform:
         raise InvalidValue(f"{recipe.weight.name} weights need scores; give them, or use uniform weights")
@@ -349,16 +380,7 @@ def _hold(
         outcome = majority(codes) if uniform else weighted(codes, recipe.weights(block, rows))
         winner[rows] = settle(table, rows, outcome)
         confidence[rows], unanimous[rows] = outcome.confidence, outcome.unanimous
-    key = confidence[:, None]
-    if len(recipe.key) > 1 or not isinstance(recipe.key[0], Share):
-        sources = sources_of(len(table), questions, ids)
-        if recipe.jitter is not None and None in sources:
-            warnings.warn(_NO_JITTER.format(sum(source is None for source in sources)), NoJitterWarning, stacklevel=3)
-        key = keys_of(recipe.key, beside.counted(table, winner, confidence, scores, sources, recipe.needs))
-    kept = scores if recipe.keeps_scores else None
-    return Votes(
-        table.keys_of(winner), confidence, unanimous, key, ids, recipe, upstream, table, kept, questions=questions
-    )
+    return winner, confidence, unanimous
 
 
 def settle(table: CodedAnswers, rows: Rows, outcome: Outcome) -> NDArray[np.int64]:
