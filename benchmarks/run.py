@@ -29,6 +29,7 @@ SCRIPTS = [
     "cascade_speed.py",
     "answer_set_speed.py",
     "judged_speed.py",
+    "choosing_speed.py",
     "paper_table.py",
     "monitoring_speed.py",
     "cli_start.py",

@@ -18,6 +18,7 @@ import learned_results
 import numpy as np
 from answer_set_results import answer_set_part
 from cascade_results import cascade_part
+from choosing_results import choosing_part
 from judge_results import judged_part
 from selective_rules import RULES, compare_rules
 
@@ -307,7 +308,7 @@ def _labelled_both_ways(voted: VotedPools, alpha: float) -> list[float]:
     return [answered, queue.n_labelled / n, enough / n, rule(queue.n_labelled)[1]]
 
 
-def jittered(folder: Path) -> list[tuple[str, VotedPools]]:
+def large_enough_to_learn(folder: Path) -> list[tuple[str, VotedPools]]:
     """The jittered majority vote of each file that is large enough to learn a key on a part of it."""
     cells = []
     for recorded in FILES:
@@ -361,10 +362,11 @@ def page(results: Sequence[CellResult], folder: Path) -> str:
         "majority vote at the same yields. The promise holds for each of them: a bad score abstains more.", "",
         separating(results).markdown(),
         *few_wrong_part([(result.cell, result.cell.description.n_cal or STUDY.n_cal) for result in results]),
-        "## Keys learned on a part of the labels", "", learned_results.table(jittered(folder)).markdown(),
+        "## Keys learned on a part of the labels", "", learned_results.table(large_enough_to_learn(folder)).markdown(),
         *cascade_part(folder, STUDY.alphas),
         *answer_sets(folder),
         *judged_part([result.cell for result in results]),
+        *choosing_part(folder),
         "## The price of small n", "",
         prices(results), "",
         tables["ablation-n-cal"].markdown(),

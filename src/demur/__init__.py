@@ -9,7 +9,15 @@ from demur.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from demur import answers, backends, datasets, errors, monitoring, plot, scoring, tasks
-    from demur.calibration import HighProbability, JudgeHighProbability, JudgeMarginal, Marginal, Selective, Smoothed
+    from demur.calibration import (
+        HighProbability,
+        JudgeHighProbability,
+        JudgeMarginal,
+        Marginal,
+        Selective,
+        Simultaneous,
+        Smoothed,
+    )
     from demur.calibration.answer_sets import AnswerSets
     from demur.calibration.labelling import LabelQueue
     from demur.errors import DemurError
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
     from demur.evaluation.outlook import Outlook, audit_outlook
     from demur.evaluation.planning import Plan, plan
     from demur.evaluation.repeated_splits import Evaluation, evaluate, evaluate_splits
+    from demur.evaluation.tuning import tune
     from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Interval, Separability, common_auc
     from demur.pipeline.answerer import Answerer
     from demur.pipeline.cascade_answerer import CascadeAnswerer
@@ -34,6 +43,7 @@ if TYPE_CHECKING:
     from demur.policy.policy import Policy
     from demur.policy.selection import Selection
     from demur.policy.signature import read_key
+    from demur.policy.tuned import Tuned
     from demur.pools.checks import Checks, draw_checks
     from demur.pools.fields import FieldChoice
     from demur.pools.files import write_pools
@@ -61,7 +71,15 @@ if TYPE_CHECKING:
 
 # Where each public name is. It is imported when it is first used, so that `demur --help` does not wait for numpy.
 _HOME = {
-    "calibration": ("HighProbability", "JudgeHighProbability", "JudgeMarginal", "Marginal", "Selective", "Smoothed"),
+    "calibration": (
+        "HighProbability",
+        "JudgeHighProbability",
+        "JudgeMarginal",
+        "Marginal",
+        "Selective",
+        "Simultaneous",
+        "Smoothed",
+    ),  # fmt: skip
     "calibration.answer_sets": ("AnswerSets",),
     "calibration.labelling": ("LabelQueue",),
     "errors": ("DemurError",),
@@ -72,6 +90,7 @@ _HOME = {
     "evaluation.outlook": ("Outlook", "audit_outlook"),
     "evaluation.planning": ("Plan", "plan"),
     "evaluation.repeated_splits": ("Evaluation", "evaluate", "evaluate_splits"),
+    "evaluation.tuning": ("tune",),
     "evidence": ("AccuracyBand", "Evidence", "Frontier", "Hazards", "Interval", "Separability", "common_auc"),
     "pipeline.answerer": ("Answerer",),
     "pipeline.cascade_answerer": ("CascadeAnswerer",),
@@ -86,6 +105,7 @@ _HOME = {
     "policy.policy": ("Policy",),
     "policy.selection": ("Selection",),
     "policy.signature": ("read_key",),
+    "policy.tuned": ("Tuned",),
     "pools.checks": ("Checks", "draw_checks"),
     "pools.fields": ("FieldChoice",),
     "pools.files": ("write_pools",),
@@ -112,12 +132,13 @@ __all__ = [
     "Decision", "DemurError", "Evaluation", "Evidence", "FieldChoice", "Frontier", "Hazards", "HighProbability",
     "Interval", "JudgeHighProbability", "JudgeMarginal", "LabelQueue", "LabelRule", "Learned", "LearnedKeyFit",
     "Marginal", "Outlook", "Path", "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem",
-    "Report", "Selection", "Selective", "Separability", "Smoothed", "Stage", "Store", "Template", "Vote", "VotedPools",
-    "Votes", "__version__", "answers", "audit_cascade", "audit_outlook", "audit_policy", "backends", "baselines",
-    "calibrate", "calibrate_cascade", "checked_by", "common_auc", "compare_scores", "datasets", "draw_checks", "errors",
-    "evaluate", "evaluate_splits", "exponential", "fit_learned", "jitter", "labelled_by", "linear", "mean_score",
-    "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools", "read_verdicts",
-    "report", "scoring", "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools", "write_pools",
+    "Report", "Selection", "Selective", "Separability", "Simultaneous", "Smoothed", "Stage", "Store", "Template",
+    "Tuned", "Vote", "VotedPools", "Votes", "__version__", "answers", "audit_cascade", "audit_outlook", "audit_policy",
+    "backends", "baselines", "calibrate", "calibrate_cascade", "checked_by", "common_auc", "compare_scores", "datasets",
+    "draw_checks", "errors", "evaluate", "evaluate_splits", "exponential", "fit_learned", "jitter", "labelled_by",
+    "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools",
+    "read_verdicts", "report", "scoring", "simulate_pools", "split", "tasks", "tune", "uniform", "vote", "vote_pools",
+    "write_pools",
 ]  # fmt: skip
 
 

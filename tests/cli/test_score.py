@@ -136,6 +136,21 @@ def test_the_list_shows_every_score_beside_the_majority_vote(demur, sampled, sco
     assert "path AUROC" in demur("score", "run.db", "--list").out
 
 
+def test_the_list_says_on_what_it_ranks_with_errors_and_what_follows(demur, pools):
+    ran = demur("score", pools, "--list")
+    told = (
+        "by the labels of 400 questions: to choose by these figures and calibrate on the same questions would break the"
+    )
+    assert f"Ranked {told} promise; `demur tune`" in ran.out
+    facts = demur("score", pools, "--list", "--json").json
+    assert facts["ranked"].startswith(told)
+    for one in facts["scores"]:
+        for figure in ("vote_accuracy", "common_auc"):
+            assert 0 < one[f"{figure}_error"] < 0.1
+            assert f"{100 * one[figure]:.1f} % ± {100 * one[f'{figure}_error']:.1f}" in ran.out
+    assert facts["scores"][-1]["path_auroc_error"] > 0
+
+
 def test_a_scored_column_of_a_file_counts_as_a_score(demur, pools):
     ran = demur("score", pools, "--list", "--json")
     assert ran.code == 0, ran.err

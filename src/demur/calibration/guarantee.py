@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from demur.calibration.choices import as_choices
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, Floats, ThresholdKey, above_all, exceeds
 from demur.evidence.laws import AnswerLaw, BoundLaw, ErrorLaw
@@ -233,9 +234,12 @@ class RankGuarantee:
     alpha: float
     level: Fraction = field(init=False, repr=False)
     """Alpha, exactly."""
+    choices: int = field(default=1, kw_only=True)
+    """J: the way to vote was chosen from so many by the labels that calibrate; see `calibration.choices`."""
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
+        as_choices(self.choices)
         object.__setattr__(self, "level", exact_alpha(self.alpha))
         object.__setattr__(self, "alpha", float(self.level))
 
@@ -276,14 +280,14 @@ class RankGuarantee:
 
     def law(self, n: int) -> ErrorLaw:
         """The law of its errors after a calibration on n votes."""
-        return ErrorLaw(self.rank(n), n)
+        return ErrorLaw(self.rank(n), n, self.choices)
 
     def law_over_splits(self, evidence: Evidence, n_cal: int) -> SplitLaw:
         """The exact law of its errors over random splits of one file, `n_cal` of whose votes calibrate."""
         return SplitLaw.of(evidence, self.rank(n_cal), n_cal)
 
     def parameters(self) -> dict[str, Any]:
-        return {"alpha": stored(self.level)}
+        return {"alpha": stored(self.level), **({} if self.choices == 1 else {"choices": self.choices})}
 
 
 def new_one(n: Count, unit: str) -> str:

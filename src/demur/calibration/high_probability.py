@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from scipy.special import bdtr
 
+from demur.calibration.choices import whichever
 from demur.calibration.guarantee import QUESTION, Count, RankGuarantee, exact_alpha, shown, stored
 
 _EXACT_LIMIT = 20_000  # sample sizes up to which a tie with δ is settled in whole numbers
@@ -44,7 +45,7 @@ class HighProbability(RankGuarantee):
         return low
 
     def n_needed(self) -> int:
-        guess = ceil(log(self.delta) / log1p(-self.alpha))
+        guess = ceil(log(self.delta / self.choices) / log1p(-self.alpha))
         while not self._allows(0, guess):
             guess += 1
         while guess > 1 and self._allows(0, guess - 1):
@@ -58,17 +59,18 @@ class HighProbability(RankGuarantee):
         new = "on new questions like them" if unit == QUESTION else "on one question of each new cluster like them"
         return (
             f"For all but a share {shown(self.delta_level)} of calibration sets of {n} independent {unit}s, the rate "
-            f"of wrong answers {new} is at most {shown(self.level)}; which sets those are cannot be known."
+            f"of wrong answers {new} is at most {shown(self.level)}{whichever(self.choices)}; which sets those are "
+            "cannot be known."
         )
 
     def _allows(self, errors: int, n: int) -> bool:
-        """P(Bin(n, α) ≤ errors) ≤ δ."""
-        tail = float(bdtr(errors, n, self.alpha))
-        if abs(tail - self.delta) > 1e-9 * self.delta:
-            return tail < self.delta
+        """P(Bin(n, α) ≤ errors) ≤ δ, or δ / J where there were J ways to choose from."""
+        tail, delta = float(bdtr(errors, n, self.alpha)), self.delta_level / self.choices
+        if abs(tail - delta) > 1e-9 * delta:
+            return tail < delta
         if n > _EXACT_LIMIT:
             return False  # too close to tell in floats: the smaller rank keeps the promise
-        return _binomial_cdf(errors, n, self.level) <= self.delta_level
+        return _binomial_cdf(errors, n, self.level) <= delta
 
 
 def _binomial_cdf(errors: int, n: int, alpha: Fraction) -> Fraction:

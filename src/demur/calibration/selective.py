@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from demur.calibration.boundary import boundary, fewest_votes
+from demur.calibration.choices import as_choices, whichever
 from demur.calibration.guarantee import CLUSTER, QUESTION, Count, Rule, exact_alpha, shown, stored
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, above_all, answer_all, or_above
@@ -35,9 +36,12 @@ class Selective:
     """Alpha, exactly."""
     delta_level: Fraction = field(init=False, repr=False)
     """Delta, exactly."""
+    choices: int = field(default=1, kw_only=True)
+    """J: the way to vote was chosen from so many by the labels that calibrate; each has its part of delta."""
     name: ClassVar[str] = "selective"
 
     def __post_init__(self) -> None:
+        as_choices(self.choices)
         for name, exact in (("alpha", "level"), ("delta", "delta_level")):
             object.__setattr__(self, exact, exact_alpha(getattr(self, name), name))
             object.__setattr__(self, name, float(getattr(self, exact)))
@@ -59,7 +63,7 @@ class Selective:
 
     def _lowest_level(self, evidence: Evidence) -> int | None:
         """The lowest level with confidence from which on errors are within the boundary; None where there is none."""
-        limit = boundary(evidence.n, self.alpha, self.delta)
+        limit = boundary(evidence.n, self.alpha, self._delta_of_each)
         wrong, votes = or_above(evidence.wrong), or_above(evidence.right)
         votes += wrong
         for start in range(0, len(evidence.levels), _CHUNK):  # the first that passes is near the bottom, or nowhere
@@ -82,15 +86,20 @@ class Selective:
         return Rule(self, evidence.n, law, usual, sizes=tuple(own), by_size=own, needs=needed)
 
     def n_needed(self) -> int:
-        return fewest_votes(self.alpha, self.delta)
+        return fewest_votes(self.alpha, self._delta_of_each)
+
+    @property
+    def _delta_of_each(self) -> float:
+        return float(self.delta_level / self.choices)
 
     def parameters(self) -> dict[str, Any]:
-        return {"alpha": stored(self.level), "delta": stored(self.delta_level)}
+        chosen = {} if self.choices == 1 else {"choices": self.choices}
+        return {"alpha": stored(self.level), "delta": stored(self.delta_level), **chosen}
 
     def promise(self, n: Count, unit: str = QUESTION) -> str:
         new = "to one question of each new cluster" if unit == CLUSTER else "to new questions"
         return (
             f"For all but a share {shown(self.delta_level)} of calibration sets of {n} independent {unit}s, of the "
-            f"answers given {new} like them at most a share {shown(self.level)} is wrong in the long run; which sets "
-            "those are cannot be known."
+            f"answers given {new} like them at most a share {shown(self.level)} is wrong in the long run"
+            f"{whichever(self.choices)}; which sets those are cannot be known."
         )

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from demur.calibration.guarantee import QUESTION, Count, RankGuarantee, new_one, shown
 from demur.calibration.marginal import Marginal
+from demur.errors import InvalidValue
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,10 @@ class Smoothed(RankGuarantee):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.choices > 1:
+            raise InvalidValue(
+                f"a drawn rank knows no choice among {self.choices} ways to vote", "promise it without the draw"
+            )
         object.__setattr__(self, "seed", secrets.randbits(48) if self.seed is None else int(self.seed))
 
     def rank(self, n: int) -> int:

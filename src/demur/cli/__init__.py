@@ -31,6 +31,7 @@ _MAKING = (
     "sample",
     "score",
     "plan",
+    "tune",
     "label",
     "judge_labels",
     "calibrate",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import demur
 from demur.cli import options, output, replacing
+from demur.cli.tuned_votes import tell_left_out, vote_as_tuned
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -35,7 +36,15 @@ Examples:
 `demur calibrate pools.jsonl --alpha 0.05 --answer-sets 0.1 -o policy.json`
 
 `demur calibrate pools.jsonl --correct judge_says --checked person_says --alpha 0.1 -o policy.json`
+
+`demur calibrate pools.jsonl --simultaneous --delta 0.1 -o policy.json`
+
+`demur calibrate pools.jsonl --tuned tuned.json --alpha 0.1 -o policy.json`
+
+`demur calibrate pools.jsonl --score judge --chosen-from 4 --alpha 0.1 -o policy.json`
 """
+_OFFERED = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)
+"""Alphas that are shown where each may be chosen."""
 
 
 def run(
@@ -48,6 +57,9 @@ def run(
     selective: options.Selective = False,
     answer_sets: options.AnswerSetAlpha = None,
     set_share: options.SetShare = None,
+    simultaneous: options.Simultaneous = False,
+    chosen_from: options.ChosenFrom = None,
+    tuned_file: options.TunedFile = None,
     flags: options.VoteFlags = options.VoteFlags(),
     labels: options.LabelFlags = options.LabelFlags(),
     label_file: options.LabelFile = None,
@@ -63,11 +75,13 @@ def run(
     seed: options.Seed = None,
     json: options.Json = False,
 ) -> None:
-    replacing.refuse_overwriting(out, file, key_file, by=replacing.POLICY)
+    replacing.refuse_overwriting(out, file, key_file, tuned_file, by=replacing.POLICY)
     if key_file is not None and out is None:
         raise InvalidValue("--key-file signs the policy that -o writes; name it")
     key = None if key_file is None else demur.read_key(key_file)  # before the work, not behind it
-    guarantees = options.guarantees_of(alpha, delta, smoothed, seed, selective=selective)
+    guarantees = options.guarantees_of(
+        alpha, delta, smoothed, seed, selective=selective, simultaneous=simultaneous, chosen_from=chosen_from
+    )
     sets = options.answer_sets_of(answer_sets, set_share)
     rule = labels.rule()
     header = None if label_file is None else label_header(label_file)
@@ -77,14 +91,22 @@ def run(
     if header is not None and not is_check and (partly_labelled or not rule.is_plain):
         raise InvalidValue("--label-file holds the labels; leave the other options about labels out")
     wanted = {"labelled": header is None or is_check, "partly_labelled": partly_labelled, "checked": is_check}
-    source, voted = flags.vote(file, run_name, config, rule, partial=partial, **wanted)
+    tuned = None if tuned_file is None else demur.Tuned.load(tuned_file)
+    if tuned is None:
+        source, voted = flags.vote(file, run_name, config, rule, partial=partial, **wanted)
+    else:
+        wanted.pop("checked")
+        source, voted = vote_as_tuned(tuned, file, run_name, flags, partial=partial, correct=rule, **wanted)
     if header is not None and label_file is not None:
         guarantees = guarantees_for(header, label_file, guarantees if alpha or delta or smoothed else None)
         sizes_by_chance |= header.sizes_by_chance
         voted = voted if is_check else demur.labelled_by(voted, label_file)
+    every = len(voted)
+    voted = voted if tuned is None else tuned.rest(voted)
     policy = demur.calibrate(
         voted,
         guarantee=_judged(guarantees, is_check=is_check) if use_judge else guarantees,
+        tuned=tuned,
         partly_labelled=partly_labelled or (header is not None and not is_check),
         checked=_checks(source, voted, checked, label_file) if is_check else None,
         sizes_by_chance=sizes_by_chance,
@@ -102,6 +124,7 @@ def run(
         "problems": policy.n if is_check else len(voted) - held_out - policy.unscored,
         "held_out": held_out,
         "left_out": source.left_out,
+        **({} if tuned is None else {"tuned_on": every - len(voted), "tuned": tell_left_out(tuned, every, len(voted))}),
         **policy_facts(policy),
         "set_sizes": _set_sizes(policy, voted),
         "audits": [] if kept_back is None else _audits_ahead(policy, kept_back),
@@ -180,6 +203,8 @@ def _audits_ahead(policy: demur.Policy, kept_back: demur.VotedPools) -> list[dic
 def policy_facts(policy: demur.Policy) -> dict[str, Any]:
     """What a policy is, and what to expect of it."""
     from demur.policy.label_notes import label_notes
+    from demur.policy.points import held_at_once
+    from demur.policy.prices import price_of
 
     evidence = policy.evidence
     gaps, top = demur.Separability.of(evidence), evidence.by_confidence
@@ -199,6 +224,9 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
         promised |= {"told": rule.told, "tie_note": policy.tie_note(rule)}
         known |= {"among_answers": rule.among_answers}
         promised |= {"answer_sets": _set_facts(policy, rule)} if policy.sets else {}
+        if (price := price_of(policy, rule)) is not None:
+            known |= {"price": price[0]}
+            promised |= {"price_note": price[1]}
         points.append(rule.document() | {"alpha": rule.alpha} | known | promised)
     return {
         "n": policy.n,
@@ -220,6 +248,7 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
         "separability_gap_at": gap_at,
         "confident_and_wrong": int(top.not_right[-1]) / evidence.n if top.levels[-1, 0] == 1 else 0.0,
         "points": points,
+        **({} if held_at_once(policy) is None else {"bounds": policy.bounds(_OFFERED).columns()}),
     }
 
 
@@ -267,6 +296,9 @@ def _show(facts: dict[str, Any]) -> None:
         f"weight {vote['weight']}, ties broken by {options.told_ties(vote)}"
     )
 
+    if "tuned" in facts:
+        output.say(facts["tuned"])
+
     def forecast(name: str) -> Callable[[dict[str, Any]], str]:
         return lambda point: output.percent(point["forecast"][name])
 
@@ -286,6 +318,9 @@ def _show(facts: dict[str, Any]) -> None:
             "of all questions there": lambda point: output.percent(point["per_question"]["confident_error"]),
         }
     output.table_of("What to expect", facts["points"], columns)
+    if "bounds" in facts:
+        _show_bounds(facts["bounds"])
+    output.say(*(point["price_note"] for point in facts["points"] if "price_note" in point))
     output.say(*(f"{note}." for note in facts["label_notes"]))
     if facts["labelled"] == facts["n"] and not math.isnan(facts["vote_accuracy"]):
         _show_vote(facts)
@@ -320,6 +355,18 @@ def _show(facts: dict[str, Any]) -> None:
         output.say(note, *([f"In this file, {sizes}"] if sizes else []))
     output.say(*(f"Before you audit: {ahead['sentence']}" for ahead in facts["audits"]))
     output.wrote(facts["policy"])
+
+
+def _show_bounds(bounds: dict[str, list[float]]) -> None:
+    """What each alpha would bring, where every alpha is promised."""
+    rows = [dict(zip(bounds, row, strict=True)) for row in zip(*bounds.values(), strict=True)]
+    columns: output.Columns = {
+        "any of these alphas": lambda row: f"{row['alpha']:g}",
+        "answers above": lambda row: f"{row['threshold']:.4f}" if row["answered"] else "never answers",
+        "answered": lambda row: output.percent(row["answered"]),
+        "of those right": lambda row: output.percent(row["selective_accuracy"]),
+    }
+    output.table_of("Choose after looking: decide with --alpha, be it here or in between", rows, columns)
 
 
 def _show_vote(facts: dict[str, Any]) -> None:

@@ -16,7 +16,9 @@ SCORES = ("perplexity", "perplexity-std", "perplexity-std-negated", "self-consis
 NORMALISERS = ("none", "pool_z", "pool_minmax", "rank", "fixed_affine:", "fixed_sigmoid:")
 WEIGHTS = ("uniform", "linear", "exponential:1", "exponential:5")
 TIE_BREAKS = ("none", "mean_score", "jitter:0", "column:")
-GUARANTEES = ("marginal", "smoothed", "high_probability", "selective", "judge_marginal", "judge_high_probability")
+GUARANTEES = (
+    "marginal", "smoothed", "high_probability", "selective", "simultaneous", "judge_marginal", "judge_high_probability",
+)  # fmt: skip
 FIGURES = ("svg", "png", "pdf")
 _MOST_LETTERS = 4_000_000
 

@@ -153,6 +153,12 @@ _SETS = "On abstaining, offer answers that hold no right one with at most this p
 AnswerSetAlpha = Annotated[Any, option("--answer-sets", "A", _SETS, parser=level)]
 _SET_SHARE = "Share of the problems that calibrates answer sets, and no threshold.  [default: 0.3]"
 SetShare = Annotated[float | None, typer.Option("--set-share", metavar="SHARE", help=_SET_SHARE)]
+_SIMULTANEOUS = "Promise every alpha at once, so that one may be chosen after seeing what each brings; needs --delta."
+Simultaneous = Annotated[bool, typer.Option("--simultaneous", help=_SIMULTANEOUS)]
+_CHOSEN = "The score, weight or tie-break was chosen from J ways to vote by these same labels: the promise pays for it."
+ChosenFrom = Annotated[int | None, option("--chosen-from", "J", _CHOSEN)]
+_TUNED = "How to vote, from a file that `tune` wrote; the problems it was chosen on are left out."
+TunedFile = Annotated[Path | None, option("--tuned", "TUNED", _TUNED)]
 _POLICY = "A file that `calibrate` wrote."
 MaybePolicyFile = Annotated[Path | None, option("--policy", "POLICY", _POLICY)]
 _POINT = "Which operating point.  [default: the smallest alpha]"
@@ -225,7 +231,7 @@ class VoteFlags:
         score = self.score or said.get("score")
         fields = self.fields(score)
         normaliser = self.normaliser or (said.get("normaliser") if score is not None else None)
-        facts = texts or _needs_facts(fields) or correct.label_field is not None or checked
+        facts = texts or needs_facts(fields) or correct.label_field is not None or checked
         source = demur.read_pools(place, run, facts=facts, texts=texts, partial=partial, say=mention)
         weight, tie_break = self.weight or said.get("weight"), self.tie_break or said.get("tie_break")
         recipe = source.recipe(score, normaliser, weight, tie_break)
@@ -354,7 +360,7 @@ def vote_by_policy(
     ready_made = correct is not None and correct.label_field is not None
     recipe = policy.recipe
     texts = recipe.other_scores != recipe.needs  # lengths are read off them
-    facts = _needs_facts(demur.FieldChoice.of(policy.description)) or ready_made or texts or recipe.origin is not None
+    facts = needs_facts(demur.FieldChoice.of(policy.description)) or ready_made or texts or recipe.origin is not None
     source = demur.read_pools(place, run, facts=facts, texts=texts, partial=partial, say=mention)
     voted = policy.vote(source.of_task(task), labelled=labelled, correct=correct, say=mention)
     tell_comparison(voted)
@@ -379,7 +385,8 @@ def told_ties(vote: dict[str, Any]) -> str:
     return ", ".join(map(str, ties)) if isinstance(ties, list) else str(ties or "none")
 
 
-def _needs_facts(fields: demur.FieldChoice) -> bool:
+def needs_facts(fields: demur.FieldChoice) -> bool:
+    """Whether a run must be read with more than answers and scores."""
     return fields.answer_field != "answer" or "." in (fields.score or "")
 
 
@@ -393,21 +400,38 @@ def answer_sets_of(alpha: Any, share: float | None) -> demur.AnswerSets | None:
 
 
 def guarantees_of(
-    alpha: Sequence[Any] | None, delta: Any, smoothed: bool, seed: int | None, *, selective: bool = False
+    alpha: Sequence[Any] | None,
+    delta: Any,
+    smoothed: bool,
+    seed: int | None,
+    *,
+    selective: bool = False,
+    simultaneous: bool = False,
+    chosen_from: int | None = None,
 ) -> list[Guarantee]:
     """The guarantees that the flags ask for."""
-    levels = alpha or [0.05]
-    if selective and smoothed:
-        raise InvalidValue("--selective and --smoothed are two guarantees; choose one")
+    levels, chosen = alpha or [0.05], {"choices": 1 if chosen_from is None else chosen_from}
+    asked = flags_given(selective=selective, smoothed=smoothed, simultaneous=simultaneous)
+    if len(asked) > 1:
+        raise InvalidValue(f"{' and '.join(asked)} are two guarantees; choose one")
     if selective and delta is None:
         raise InvalidValue(
             "--selective promises alpha for all but a share delta of calibration sets: say which with --delta, such "
             "as --delta 0.1; for an average over batches, `demur decide --fdr` needs no delta"
         )
+    if simultaneous and delta is None:
+        raise InvalidValue(
+            "--simultaneous promises every alpha at once for all but a share delta of calibration sets: say which with "
+            "--delta, such as --delta 0.1"
+        )
     if selective:
-        return [demur.Selective(a, delta) for a in levels]
+        return [demur.Selective(a, delta, **chosen) for a in levels]
+    if simultaneous:
+        return [demur.Simultaneous(a, delta, **chosen) for a in levels]
+    if smoothed and chosen_from is not None:
+        raise InvalidValue("--smoothed knows no correction for a choice: leave it or --chosen-from out")
     if delta is not None and smoothed:
         raise InvalidValue("--delta and --smoothed are two guarantees; choose one")
     if delta is not None:
-        return [demur.HighProbability(a, delta) for a in levels]
-    return [demur.Smoothed(a, seed) for a in levels] if smoothed else [demur.Marginal(a) for a in levels]
+        return [demur.HighProbability(a, delta, **chosen) for a in levels]
+    return [demur.Smoothed(a, seed) for a in levels] if smoothed else [demur.Marginal(a, **chosen) for a in levels]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -229,7 +231,8 @@ def _list(
         for one in summaries:
             known = {item.name: getattr(one, item.name) for item in fields(one) if item.name != "frontier"}
             rows.append({**known, "identity": source.scorers.get(one.name or "")})
-        output.emit({"pools": len(source.pools), "scores": rows})
+        ranked = {"ranked": _ranked(summaries)} if any(one.name is None for one in summaries) else {}
+        output.emit({"pools": len(source.pools), "scores": rows, **ranked})
         return
     n_paths = sum(len(pool.paths) for pool in source.pools)
     output.table_of(
@@ -253,12 +256,24 @@ def _list(
             "Path AUROC: how often a right path scores above a wrong one (50 % is chance). Frontier AUC: area under "
             "accuracy against yield, which grows with the yields a vote can reach, so compare votes by 'same yields': "
             "the mean accuracy over the yields that all of them reach. With jitter, votes of equal confidence are "
-            "ordered at random."
+            "ordered at random. ± is a standard error over questions.",
+            f"Ranked {_ranked(summaries)}.",
         )
+
+
+def _ranked(summaries: Sequence[ScoreSummary]) -> str:
+    """On which questions votes are ranked, and what follows."""
+    from demur.evaluation.resampling import RANKED
+
+    return RANKED.format(n=max(one.n for one in summaries))
 
 
 def _flags(summary: ScoreSummary) -> str:
     return ", ".join(f"{n / summary.paths:.1%} {flag}" for flag, n in summary.flags.items()) or output.DASH
+
+
+def _area(area: float, error: float) -> str:
+    return output.number(area) if math.isnan(error) else f"{output.number(area)} ± {error:.2g}"
 
 
 _COLUMNS: output.Columns = {
@@ -267,9 +282,9 @@ _COLUMNS: output.Columns = {
     "lowest": lambda one: output.number(one.low),
     "highest": lambda one: output.number(one.high),
     "flagged": _flags,
-    "path AUROC": lambda one: output.percent(one.path_auroc),
+    "path AUROC": lambda one: output.percent(one.path_auroc, one.path_auroc_error),
     "normaliser": lambda one: output.DASH if one.name is None or one.missing else one.normaliser,
-    "vote right": lambda one: output.percent(one.vote_accuracy),
-    "frontier AUC": lambda one: output.number(one.frontier_auc),
-    "same yields": lambda one: output.percent(one.common_auc),
+    "vote right": lambda one: output.percent(one.vote_accuracy, one.vote_accuracy_error),
+    "frontier AUC": lambda one: _area(one.frontier_auc, one.frontier_auc_error),
+    "same yields": lambda one: output.percent(one.common_auc, one.common_auc_error),
 }

@@ -21,6 +21,7 @@ from demur.evaluation.resampling import (
     Redrawn,
     clustered_auroc,
     exact,
+    standard_error,
 )
 from demur.evidence.frontier import Frontier
 from demur.pools.fields import FieldChoice
@@ -59,13 +60,18 @@ class ScoreSummary:
     path_auroc: float = math.nan
     """P(a right path scores above a wrong one), ties counted half."""
     path_auroc_interval: Between = NO_INTERVAL
+    path_auroc_error: float = math.nan
+    """Its standard error over questions; so are the other errors."""
     vote_accuracy: float = math.nan
     vote_accuracy_interval: Between = NO_INTERVAL
+    vote_accuracy_error: float = math.nan
     frontier_auc: float = math.nan
     frontier_auc_interval: Between = NO_INTERVAL
+    frontier_auc_error: float = math.nan
     common_auc: float = math.nan
     """Mean selective accuracy over the yields that all the votes compared here can reach."""
     common_auc_interval: Between = NO_INTERVAL
+    common_auc_error: float = math.nan
     answered: dict[float, Difference] = field(default_factory=dict)
     """By alpha, the yield of a policy calibrated on these questions, and its interval; for the guarantees asked for."""
     over_majority: Difference = NO_DIFFERENCE
@@ -117,14 +123,17 @@ def _measured(summary: ScoreSummary, redrawn: Redrawn, at: int) -> ScoreSummary:
     """One vote with its figures, their intervals, and how it stands to the others."""
     behind_best = redrawn.difference(at, redrawn.best)
     accuracy, frontier_auc, shared, *answered = redrawn.figures[at].tolist()
-    intervals = redrawn.intervals(at)
+    intervals, errors = redrawn.intervals(at), redrawn.errors(at)
     return replace(
         summary,
         vote_accuracy=accuracy,
         vote_accuracy_interval=exact(accuracy, redrawn.n),
+        vote_accuracy_error=errors[0],
         frontier_auc=frontier_auc,
+        frontier_auc_error=errors[1],
         frontier_auc_interval=intervals[1],
         common_auc=shared,
+        common_auc_error=errors[2],
         common_auc_interval=intervals[2],
         answered={
             guarantee.alpha: (rate, *between)
@@ -251,4 +260,5 @@ def _ranked(summary: ScoreSummary, voted: VotedPools) -> ScoreSummary:
         return summary
     right, rows = voted.labels.of_paths(voted.table), voted.counted.tolist()
     area, between = clustered_auroc([voted.table.scores[row] for row in rows], [right[row] for row in rows])
-    return replace(summary, path_auroc=area, path_auroc_interval=between)
+    error = standard_error(area, between)
+    return replace(summary, path_auroc=area, path_auroc_interval=between, path_auroc_error=error)

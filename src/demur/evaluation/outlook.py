@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from demur.calibration import Level, RankGuarantee, Rule
@@ -117,4 +117,4 @@ def _law(policy: Policy, rule: Rule, sizes: Mapping[int, int]) -> CountLaw:
 
 def _lowered(law: ErrorLaw, wrong: int) -> ErrorLaw:
     """A law with the rank that the errors above the threshold have: a lower one where votes tie or all are answered."""
-    return ErrorLaw(min(law.k, wrong + 1), law.n)
+    return replace(law, k=min(law.k, wrong + 1))

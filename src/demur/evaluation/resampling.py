@@ -26,6 +26,11 @@ Between = tuple[float, float]
 """An interval: lower, upper."""
 Difference = tuple[float, float, float]
 """An estimate and its interval."""
+RANKED = (
+    "by the labels of {n} questions: to choose by these figures and calibrate on the same questions would break the "
+    "promise; `demur tune` ranks on a part of them that then does not calibrate"
+)
+"""What is said beside every table that ranks votes by labels."""
 NO_INTERVAL: Between = (math.nan, math.nan)
 NO_DIFFERENCE: Difference = (math.nan, *NO_INTERVAL)
 DRAWS = 400
@@ -90,6 +95,12 @@ class Redrawn:
         """The interval of each figure of one vote."""
         return [_between(self.draws[:, vote, figure]) for figure in range(self.draws.shape[2])]
 
+    def errors(self, vote: int) -> list[float]:
+        """The standard error of each figure of one vote; NaN where draws say nothing of it."""
+        columns = (self.draws[:, vote, figure] for figure in range(self.draws.shape[2]))
+        defined = (column[~np.isnan(column)] for column in columns)
+        return [float(column.std(ddof=1)) if len(column) > 1 else math.nan for column in defined]
+
     def difference(self, vote: int, other: int) -> Difference:
         """How much larger one vote's mean over common yields is than another's."""
         estimate = float(self.figures[vote, 2] - self.figures[other, 2])
@@ -121,6 +132,11 @@ def _between(values: Floats) -> Between:
         return NO_INTERVAL
     lower, upper = np.percentile(defined, _TAILS).tolist()
     return lower, upper
+
+
+def standard_error(estimate: float, between: Between) -> float:
+    """That of a normal interval, which may be cut off at 0 or 1 on one side."""
+    return max(estimate - between[0], between[1] - estimate) / _NORMAL
 
 
 def exact(rate: float, n: int) -> Between:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import betainc, betaincc, betaln, gammaln
@@ -131,6 +131,9 @@ class ErrorLaw(CountLaw):
 
     k: int
     n: int
+    choices: int = 1
+    """J: the way to vote was chosen from so many by the labels that set the threshold. Errors are then at most those of
+    the worst of J laws, P(J ≥ errors) being at most J times that of one."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.k <= self.n + 1:
@@ -142,6 +145,19 @@ class ErrorLaw(CountLaw):
         return self.k > 0
 
     def counts(self, fresh: int) -> Floats:
+        one = self._counts_of_one(fresh)
+        if self.choices == 1:
+            return one
+        at_least = np.minimum(1.0, self.choices * np.cumsum(one[::-1])[::-1])
+        at_least[0] = 1.0
+        return np.asarray(at_least - np.append(at_least[1:], 0.0))
+
+    def interval(self, fresh: int, *, mass: float = 0.95) -> tuple[int, int]:
+        one = replace(self, choices=1)
+        return CountLaw.interval(one, fresh, mass=1 - (1 - mass) / self.choices)
+
+    def _counts_of_one(self, fresh: int) -> Floats:
+        """The counts of a way to vote that the labels did not choose."""
         if fresh < 0:
             raise InvalidValue(f"need fresh >= 0, got {fresh}")
         k, n = self.k, self.n
@@ -154,7 +170,7 @@ class ErrorLaw(CountLaw):
         return np.asarray(np.exp(choose + betaln(j + k, fresh - j + n + 1 - k) - betaln(k, n + 1 - k)))
 
     def mean(self, cap: float = 1.0) -> float:
-        """E[R], the mean rate where no more than a share `cap` of all votes can be confident errors."""
+        """E[R] of one way to vote, where no more than a share `cap` of all votes can be confident errors."""
         return self._moment(1, cap)
 
     def sd(self, cap: float = 1.0, *, fresh: int | None = None) -> float:

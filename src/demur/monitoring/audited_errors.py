@@ -143,5 +143,5 @@ def calibrated_level(policy: Policy, rule: Rule, delta: float) -> float:
 
 
 def _upper_point(law: ErrorLaw, delta: float) -> float:
-    """Of Beta(k, n + 1 − k); 1 where the rank bounds nothing."""
-    return float(1 - betaincinv(law.n + 1 - law.k, law.k, delta)) if law.k <= law.n else 1.0
+    """Of Beta(k, n + 1 − k), or of the largest of as many as were chosen from; 1 where the rank bounds nothing."""
+    return float(1 - betaincinv(law.n + 1 - law.k, law.k, delta / law.choices)) if law.k <= law.n else 1.0

@@ -18,6 +18,7 @@ from demur.evidence.strata import Strata
 from demur.policy.judged import judged_votes
 from demur.policy.policy import Policy
 from demur.policy.seen import Seen
+from demur.policy.tuned import Tuned
 from demur.pools.checks import Checks
 from demur.pools.label_rule import LabelRule
 from demur.pools.splits import Texts
@@ -42,6 +43,7 @@ def calibrate(
     partly_labelled: bool = False,
     answer_sets: AnswerSets | None = None,
     checked: ArrayLike | Checks | None = None,
+    tuned: Tuned | None = None,
     hold_out: float = 0.0,
     seed: int = 0,
     strict: bool = False,
@@ -63,6 +65,8 @@ def calibrate(
     each, None or NaN where nobody looked. Then the checked votes alone calibrate, with people's labels; with
     `JudgeMarginal` and `JudgeHighProbability` the judge's labels of the others do too. Either way the promise is about
     what people call wrong, and the policy tells how often the judge's "right" is false.
+    `tuned` is a way to vote that was chosen on some of the problems (`tune`): those are left out, and votes that were
+    made another way are refused.
     """
     given = VotedPools.of(votes, correct, questions=questions, clusters=clusters, partly_labelled=partly_labelled)
     # Before anything else: without labels there is nothing to calibrate on, and none is left out silently.
@@ -70,6 +74,12 @@ def calibrate(
         given.labels_so_far if partly_labelled else given.labelled  # noqa: B018
     guarantees = as_guarantees(alpha, guarantee)
     judge, missed, left_out = None, None, 0
+    if tuned is not None and checked is not None:
+        raise InvalidValue(
+            "a vote that was tuned and a judge that people checked do not go together", "leave {tuned} or {checked} out"
+        )
+    if tuned is not None:
+        given = tuned.rest(given)
     labels = LabelRule() if given.labels is None else given.labels.rule
     if checked is not None:
         _refuse_hold_out(hold_out, "people's labels")
@@ -105,8 +115,8 @@ def calibrate(
             if strict:
                 raise InsufficientCalibration(rule.too_few)
             warnings.warn(rule.too_few + "; the policy abstains always", InfeasibleWarning, stacklevel=2)
-    calibrated = Problems.of(given.votes.ids or (), given.questions, given.clusters)
-    seen = Seen.by(calibrated | given.votes.fitted_on, hold_out or None)
+    calibrated = Problems.of(given.votes.ids or (), given.questions, given.clusters) | given.votes.fitted_on
+    seen = Seen.by(calibrated if tuned is None else calibrated | tuned.problems, hold_out or None)
     recipe, upstream, unscored = voted.votes.recipe, voted.votes.upstream, left_out + len(given) - len(every_vote)
     sets: tuple[SetRule, ...] = ()
     if answer_sets is not None and for_sets is not None:
@@ -154,7 +164,7 @@ def as_guarantees(alpha: Alphas | None, guarantee: Guarantees | None) -> list[Gu
         wanted = list(guarantee) if isinstance(guarantee, Sequence) else [guarantee]
         if not all(isinstance(one, Guarantee) for one in wanted):
             raise InvalidValue(
-                "guarantee must be Marginal, HighProbability, Selective, JudgeMarginal or another such object, got "
+                "guarantee must be Marginal, HighProbability, Selective, Simultaneous or another such object, got "
                 f"{guarantee!r:.60}"
             )
     else:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.calibration.answer_sets import SetRule
+from demur.calibration.choices import choices_of
 from demur.calibration.guarantee import NOWHERE_FEW_ENOUGH, Rule
 from demur.evidence.counts import Floats
 from demur.records import OTHER, Decision, Vote
@@ -155,6 +156,12 @@ def decision_on(
     )
 
 
+def _holds(rule: Rule) -> str:
+    if (choices := choices_of(rule.guarantee)) > 1:
+        return f"was chosen from {choices} ways to vote by the labels that calibrated it"
+    return f"holds the {rule.guarantee.name.replace('_', '-')} one"
+
+
 def _confidence(vote: Vote, names: Sequence[str]) -> str:
     """What leads its key: the confidence, or one that is not the winner's share."""
     if names[0] == "share":
@@ -200,7 +207,7 @@ def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int
     if answered != (p_value <= rule.alpha):
         aside = (
             f" The p-value {p_value:.4g} alone would say otherwise: it belongs to the marginal guarantee, "
-            f"and this policy holds the {rule.guarantee.name.replace('_', '-')} one."
+            f"and this policy {_holds(rule)}."
         )
     not_promised = NOT_PROMISED_OF_ANSWERS if rule.among_answers else NOT_PROMISED
     return f"{head}: {compared}.{aside} {rule.promise} {not_promised}"

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from demur.calibration import Forecast, Level, RankGuarantee, Rule, exact_alpha, forecast
-from demur.errors import CalibrationLeak, InvalidValue, LabelMismatch, PipelineMismatch, PolicyFileError
+from demur.calibration import Forecast, Guarantee, Level, RankGuarantee, Rule, forecast
+from demur.errors import CalibrationLeak, LabelMismatch, PipelineMismatch, PolicyFileError
 from demur.evidence.counts import Floats
 from demur.evidence.laws import CountLaw, ErrorLaw, SumLaw
 from demur.policy import file
+from demur.policy.bounds import Bounds, bounds_of
 from demur.policy.decisions import Decisions, decision_on
 from demur.policy.document import PolicyParts, from_document, to_document, upgraded
 from demur.policy.label_notes import label_notes
+from demur.policy.points import point_of
 from demur.policy.selection import Selection, select
 from demur.policy.set_notes import set_note
 from demur.policy.signature import Key
@@ -115,18 +117,23 @@ class Policy(PolicyParts):
         return self.description.fingerprint
 
     def point(self, alpha: Level | None = None, guarantee: str | None = None) -> Rule:
-        """The rule of an alpha and a guarantee's name; the strictest of those that what is named leaves."""
-        wanted = None if alpha is None else float(exact_alpha(alpha))
-        fitting = (rule for rule in self.points if wanted in (None, rule.alpha))
-        left = [rule for rule in fitting if guarantee in (None, rule.guarantee.name)]
-        named = {f"alpha = {alpha}": alpha, f"guarantee {guarantee!r}": guarantee}
-        asked = " and ".join(text for text, value in named.items() if value is not None)
-        known = ", ".join(f"{rule.alpha:g} ({rule.guarantee.name})" for rule in self.points)
-        if not left:
-            raise InvalidValue(f"this policy was not calibrated for {asked}; it holds {known}")
-        if alpha is not None and len(left) > 1:
-            raise InvalidValue(f"this policy holds several guarantees for {asked}: {known}", "name one as {guarantee}")
-        return left[0]
+        """The rule of an alpha and a guarantee's name; the strictest of those that what is named leaves.
+
+        A policy that holds the simultaneous guarantee has a rule for any alpha, whenever it is chosen.
+        """
+        return point_of(self, alpha, guarantee)
+
+    def bounds(self, alphas: Sequence[Level] | None = None) -> Bounds:
+        """What each alpha would bring, of a policy that holds the simultaneous guarantee: any of them may be chosen.
+
+        Without `alphas`, those at which calibration allows one error more.
+        """
+        return bounds_of(self, alphas)
+
+    @cached_property
+    def late_points(self) -> dict[Guarantee, Rule]:
+        """Rules of alphas that were asked for late, and are promised all the same."""
+        return {}
 
     def decide(
         self,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from demur.calibration import Level, exact_alpha, settle_by_size
 from demur.calibration.batch import BatchSelection, cut_off
+from demur.calibration.choices import choices_of
 from demur.errors import CalibrationLeak, InvalidValue
 from demur.policy.decisions import Decisions, without_vote
 from demur.pools.voted_pools import VotedPools
@@ -111,6 +112,13 @@ def select(policy: Policy, votes: Votes | VotedPools, fdr: Level) -> Selection:
         raise InvalidValue(
             f"{unlabelled} of the {policy.n} votes that calibrated this policy have no label, and a batch needs all",
             "label the rest",
+        )
+    chosen = max(choices_of(rule.guarantee) for rule in policy.points)
+    if chosen > 1:
+        raise InvalidValue(
+            f"this policy's way to vote was chosen from {chosen} by the labels that calibrated it, and a promise about "
+            "a batch knows no correction for that",
+            "choose it on other problems, and calibrate again",
         )
     if not len(voted):
         raise InvalidValue("a batch needs at least one vote, got none")

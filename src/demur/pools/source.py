@@ -27,7 +27,7 @@ from demur.voting.key import TieBreak, key_of
 from demur.voting.normalisers import parse_normaliser
 from demur.voting.problems import Problems
 from demur.voting.recipe import DROP, Recipe
-from demur.voting.votes import vote_again
+from demur.voting.votes import Votes, vote_again
 from demur.voting.weights import Uniform, parse_weight
 
 Say = Callable[[str], None]
@@ -138,22 +138,8 @@ def vote_pools(
     recipe = recipe or source.recipe(fields.score)
     table = read_table(pools, fields)
     _mention_spellings(table, say)
-    column = None if recipe.column is None else read_column(pools, recipe.column.name)
     upstream = assumed.updated(source.description_with(fields, recipe.other_scores))
-    votes = vote_again(
-        recipe,
-        table.answers,
-        table.scores,
-        tie_break=column,
-        ids=table.ids,
-        questions=table.digests,
-        upstream=upstream,
-        fitted_on=Problems.of(fitted_on),
-        unscored=table.unscored,
-        written=table.written,
-        beside=beside_of(pools, table.questions),
-        groups=table.groups if any(table.groups.kinds) else None,
-    )
+    votes = vote_table(pools, table, recipe, upstream, Problems.of(fitted_on))
     if table.unscored:
         lacking = f"{len(table.unscored)} of {len(pools)} pools"
         say(f"note: {lacking} have a path without the score {fields.score!r}, and cast no vote")
@@ -172,6 +158,30 @@ def vote_pools(
     flags = source.flags.get(fields.score or "", {})
     known = None if labels is None or labels.known is None else np.array(labels.known, dtype=np.bool_)
     return VotedPools(votes, right, table.digests, table.clusters, table, labels, flags, known)
+
+
+def vote_table(
+    pools: Sequence[Pool],
+    table: PoolTable,
+    recipe: Recipe,
+    upstream: Description,
+    fitted_on: Problems = Problems(),  # noqa: B008 - frozen
+) -> Votes:
+    """The vote on pools whose answers and scores have been read."""
+    return vote_again(
+        recipe,
+        table.answers,
+        table.scores,
+        tie_break=None if recipe.column is None else read_column(pools, recipe.column.name),
+        ids=table.ids,
+        questions=table.digests,
+        upstream=upstream,
+        fitted_on=fitted_on,
+        unscored=table.unscored,
+        written=table.written,
+        beside=beside_of(pools, table.questions),
+        groups=table.groups if any(table.groups.kinds) else None,
+    )
 
 
 def _answers_of(pool: Pool) -> str:

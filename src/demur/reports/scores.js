@@ -110,7 +110,9 @@ const scoresChart = {
     const here = accuracyNow(best, point);
     const at =
       here === null ? "" : ` At ${percent(point.answered)} answered, ${percent(here)} of its answers are right.`;
-    return `Best over the yields that all can reach: ${nameOf(best)}, ${rate}.${near}${far}${at}`;
+    const by = ` Ranked by the labels of ${best.n} questions: to choose by them and calibrate on the same ones would`;
+    const told = `${by} break the promise; demur tune chooses on others.`;
+    return `Best over the yields that all can reach: ${nameOf(best)}, ${rate}.${near}${far}${at}${told}`;
   },
   table() {
     const scored = ["Scored paths", "Lowest score", "Highest score", "Questions without it"];

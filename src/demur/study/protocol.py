@@ -18,6 +18,7 @@ from demur.calibration import Marginal
 from demur.errors import InvalidValue
 from demur.evaluation.comparison import JITTERED
 from demur.evaluation.repeated_splits import SplitResult, Summary, evaluate_splits
+from demur.evaluation.resampling import LabelledVotes, Redrawn
 from demur.evidence.counts import Evidence, Floats
 from demur.evidence.frontier import Frontier, common_auc
 from demur.evidence.predictor import AccuracyBand
@@ -32,6 +33,7 @@ CHECKS = 400
 """Splits over which realised means are compared with their exact expectations."""
 SWEEP = tuple(step / 100 for step in range(1, 41))
 _LEVEL = 0.01
+_DRAWS = 100
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Method:
     frontier: Frontier
     curves: Curves
     evidence: Evidence = field(repr=False)
+    votes: LabelledVotes = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ class CellResult:
     methods: list[Method]
     variations: list[Variation]
     common_auc: dict[str, float]
+    errors: dict[str, tuple[float, float]]
+    """By method, the standard errors of its frontier AUC and of `common_auc`, over questions."""
     notes: list[str]
 
     @property
@@ -109,8 +114,11 @@ def evaluate_cell(cell: Cell, study: StudyDescription) -> CellResult:
         shared = dict(zip(cell.methods, common_auc([method.frontier for method in methods]), strict=True))
     except InvalidValue:  # they share no yield
         shared = {}
+    redrawn = Redrawn.of([method.votes for method in methods], draws=_DRAWS, seed=study.seed)
+    drawn = {name: redrawn.errors(at) for at, name in enumerate(cell.methods)}
+    errors = {name: (area, shared_area) for name, (_, area, shared_area) in drawn.items()}
     variations, notes = _vary(cell, study)
-    return CellResult(cell, cell.baselines(), methods, variations, shared, [*cell.notes, *notes])
+    return CellResult(cell, cell.baselines(), methods, variations, shared, errors, [*cell.notes, *notes])
 
 
 def _method(cell: Cell, name: str, study: StudyDescription) -> Method:
@@ -122,7 +130,8 @@ def _method(cell: Cell, name: str, study: StudyDescription) -> Method:
     checked = evaluate_splits(cells, alpha=study.alphas, n_cal=n_cal, splits=many, seed=study.seed + 1)
     checks = {check.alpha: check for check in checked}  # they come in the order of their alphas
     by_alpha = dict(zip(every, few, strict=True))
-    evidence = Evidence.of(votes.key, correct)
+    labelled = LabelledVotes.of(votes.key, correct)
+    evidence = labelled.evidence
     # Rows are in a drawn order, so the first ones are a random part.
     calibration = Evidence.of(votes.key[:n_cal], correct[:n_cal])
     test = Evidence.of(votes.key[n_cal:], correct[n_cal:])
@@ -136,6 +145,7 @@ def _method(cell: Cell, name: str, study: StudyDescription) -> Method:
         frontier=Frontier.of(evidence),
         curves=_curves(calibration, test, Marginal(study.alphas[0])),
         evidence=evidence,
+        votes=labelled,
     )
 
 

@@ -20,11 +20,21 @@ from demur.study.protocol import SCARCE, CellResult, Method, fresh_law
 Value = str | float | int | Summary | None
 Row = list[Value]
 Parts = tuple[Value, Value, Value]
-Measure = Callable[[CellResult, Method], float]
+Measure = Callable[[CellResult, Method], Summary]
 
 _BASELINES = ("greedy", "single path", "oracle")
-_AUC_NOTE = "The paper's area over [smallest yield, largest], not divided by the width: it favours votes with few ties."
-_SHARED_NOTE = "Over the yields that all votes of a cell reach, so that ties favour none."
+_RANKED = (
+    "Methods are compared by the labels of all questions of a cell: to choose one by this table and calibrate on the "
+    "same questions would break the promise; `demur tune` chooses on a part that then does not calibrate."
+)
+_AUC_NOTE = (
+    "The paper's area over [smallest yield, largest], not divided by the width: it favours votes with few ties. ± is a "
+    f"standard error over questions. {_RANKED}"
+)
+_SHARED_NOTE = (
+    "Over the yields that all votes of a cell reach, so that ties favour none. ± is a standard error over questions. "
+    f"{_RANKED}"
+)
 _NAMED = {"\\": "textbackslash", "~": "textasciitilde", "^": "textasciicircum"}
 _ESCAPED = {sign: f"\\{sign}" for sign in "&%#_${}"} | {sign: f"\\{name}{{}}" for sign, name in _NAMED.items()}
 _MARKDOWN = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {sign: f"\\{sign}" for sign in "\\|`*[]"})
@@ -85,7 +95,7 @@ def tables_of(results: Sequence[CellResult], study: StudyDescription) -> list[Ta
         _scorers(results),
         *(_confident_errors(name, slugs[name], group, study) for name, group in by_dataset.items()),
         *(_main(name, slugs[name], group, study) for name, group in by_dataset.items()),
-        _by_method("frontier-auc", "Frontier AUC", results, lambda _, method: method.frontier.auc, _AUC_NOTE),
+        _by_method("frontier-auc", "Frontier AUC", results, _frontier_auc, _AUC_NOTE),
         _by_method("frontier-shared", "Mean selective accuracy over shared yields", results, _shared_auc, _SHARED_NOTE),
         _sizes(results, study),
         _times("time-sampling", "Wall clock of sampling", {"sample": "hours:minutes:seconds"}, results),
@@ -169,13 +179,19 @@ def _main(dataset: str, slug: str, results: Sequence[CellResult], study: StudyDe
     note = (
         "p_v is the accuracy of the vote without abstention, best that of best-of-m; A_c the accuracy of "
         "what is answered, Y the share answered; 'empty' counts splits in which nothing was, which A_c leaves out. "
-        f"† mean yield below {SCARCE:.0%}."
+        f"† mean yield below {SCARCE:.0%}. ± is the standard deviation over splits. {_RANKED}"
     )
     return Table(f"main-{slug}", f"{dataset}: accuracy and yield ({_setting(results)})", header, rows, note)
 
 
-def _shared_auc(result: CellResult, method: Method) -> float:
-    return result.common_auc.get(method.name, math.nan)
+def _frontier_auc(result: CellResult, method: Method) -> Summary:
+    error = result.errors[method.name][0]
+    return Summary(method.frontier.auc, error, error)
+
+
+def _shared_auc(result: CellResult, method: Method) -> Summary:
+    error = result.errors[method.name][1]
+    return Summary(result.common_auc.get(method.name, math.nan), error, error)
 
 
 def _by_method(name: str, title: str, results: Sequence[CellResult], measure: Measure, note: str) -> Table:
@@ -196,7 +212,8 @@ def _sizes(results: Sequence[CellResult], study: StudyDescription) -> Table:
             points = [method.points[0] if method else None for method in methods]
             row = [*_cell(result), *(point.selective_accuracy if point else None for point in points)]
             rows.append([*row, *(point.answered if point else None for point in points)])
-    return Table("sizes", f"Scorers side by side at alpha {study.alphas[0]:g}", header, rows)
+    note = f"± is the standard deviation over splits. {_RANKED}"
+    return Table("sizes", f"Scorers side by side at alpha {study.alphas[0]:g}", header, rows, note)
 
 
 def _times(name: str, title: str, commands: Mapping[str, str], results: Sequence[CellResult]) -> Table:
