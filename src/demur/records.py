@@ -9,7 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from demur.errors import InvalidValue
 from demur.shown.html import MOST_ROWS, html_of, shown
+
+Groups = tuple[str, ...]
+"""The groups of one question: their names, each once and in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +26,8 @@ class Problem:
     """Accepted answers. Read by `labels` and by nothing upstream of it."""
     cluster: str | None = None
     """Rows of one cluster (duplicates, paraphrases, one document) stay on one side of a split."""
-    group: str | None = None
-    """The kind of question. Never decides a split."""
+    group: str | Groups | None = None
+    """The kind of question, or several that overlap. Never decides a split."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the file that demur has no name for, kept as they are."""
 
@@ -31,6 +35,11 @@ class Problem:
     def digest(self) -> str | None:
         """What tells this question from others; None where nothing is asked."""
         return question_digest(self.question, self.extra)
+
+    @property
+    def groups(self) -> Groups:
+        """All groups that it is of."""
+        return groups_of(self.group, f"problem {self.id!r}")
 
 
 ASKED_WITH = (
@@ -46,6 +55,55 @@ def is_nothing(value: Any) -> bool:
         return value is None or bool(value != value)
     except (TypeError, ValueError):  # nothing of pandas has no truth value; nor have arrays, which are something
         return type(value).__name__ in ("NAType", "NaTType")
+
+
+def groups_of(value: Any, where: str = "a question") -> Groups:
+    """The groups that a value names: a text, several of them, or nothing."""
+    if isinstance(value, str):
+        return (value,) if value.strip() else ()
+    if is_nothing(value):
+        return ()
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if not isinstance(value, (list, tuple, set, frozenset)):
+        raise InvalidValue(f"the group of {where} must be a text or a list of texts, got {value!r:.60}")
+    if not all(isinstance(name, str) and name.strip() for name in value):
+        raise InvalidValue(f"the groups of {where} must be texts that are not blank, got {value!r:.60}")
+    return tuple(sorted(set(value)))
+
+
+def group_in_file(value: Any, where: str) -> str | Groups | None:
+    """The group of a problem as files have it: a text or a whole number, or a list of those."""
+    several = isinstance(value, (list, tuple))
+    names = [_name_of_group(name, where) for name in (value if several else [value]) if not is_nothing(name)]
+    if several and len(names) < len(value):
+        raise InvalidValue(f"the groups of {where} must be texts that are not blank, got {value!r:.60}")
+    return groups_of(names, where) if several else names[0] if names else None
+
+
+def _name_of_group(name: Any, where: str) -> str:
+    if not isinstance(name, (str, int)) or isinstance(name, bool):
+        raise InvalidValue(f"the group of {where} must be a text or a list of texts, got {name!r:.60}")
+    return str(name)
+
+
+def group_as_text(group: str | Groups | None) -> str | None:
+    """A problem's group in one text: several as a JSON list, and one too that would be read as a list."""
+    if group is None or (isinstance(group, str) and group_of_text(group) == group):
+        return group
+    return json.dumps([group] if isinstance(group, str) else list(group), ensure_ascii=False)
+
+
+def group_of_text(text: str) -> str | Groups:
+    """The group that such a text says."""
+    if text[:1] != "[":
+        return text
+    try:
+        names = json.loads(text)
+    except ValueError:
+        return text
+    named = isinstance(names, list) and names and all(isinstance(name, str) and name.strip() for name in names)
+    return tuple(sorted(set(names))) if named else text
 
 
 def question_digest(question: Any, fields: Mapping[str, Any] | None = None) -> str | None:

@@ -13,6 +13,7 @@ from demur.calibration import Marginal, settle_by_size
 from demur.calibration.batch import BatchSelection, cut_off
 from demur.evidence.counts import Evidence
 from demur.evidence.strata import Strata
+from demur.voting.cases import Cases
 
 levels = st.sampled_from([Fraction(1, 10), Fraction(29, 100), Fraction(1, 3), Fraction(1, 2), Fraction(7, 10)])
 
@@ -38,16 +39,17 @@ def test_equality_passes_where_floats_would_say_otherwise():
     assert cut_off(np.array([0.3]), Fraction(29, 100), 9) == 0
 
 
+def cases_of(votes):
+    return Cases(np.array([[nu / 8] for nu, _, _ in votes]), np.array([m for *_, m in votes]))
+
+
 def selected(calibration, batch, level, sizes=None):
     """Which votes of a batch are answered; a vote is a level of confidence, whether it is right, and its size."""
-    strata = Strata.of(
-        [nu / 8 for nu, _, _ in calibration], [ok for _, ok, _ in calibration], [m for *_, m in calibration]
-    )
-    keys, n_paths = np.array([[nu / 8] for nu, _, _ in batch]), np.array([m for *_, m in batch])
-    cut = cut_off(strata.p_value(keys, n_paths), level, strata.n)
+    strata, cases = Strata.of(cases_of(calibration), [ok for _, ok, _ in calibration]), cases_of(batch)
+    cut = cut_off(strata.p_value(cases), level, strata.n)
     rule = settle_by_size(BatchSelection(level, cut, len(batch)), strata)
-    answered = rule.answers(keys, n_paths)
-    assert answered.tolist() == (strata.p_value(keys, n_paths) <= float(cut) * (1 + 1e-12)).tolist()
+    answered = rule.answers(cases)
+    assert answered.tolist() == (strata.p_value(cases) <= float(cut) * (1 + 1e-12)).tolist()
     return answered
 
 

@@ -13,6 +13,7 @@ from demur.calibration import Marginal, settle_by_size
 from demur.calibration.forecast import forecast
 from demur.evidence.counts import Evidence
 from demur.evidence.strata import Strata
+from demur.voting.cases import Cases
 
 NU = [0.95, 0.9, 0.8, 0.7, 0.65, 0.6, 0.5, 0.45, 0.3]
 WRONG = np.array([0, 1, 0, 0, 1, 0, 0, 1, 1], dtype=bool)
@@ -90,7 +91,7 @@ def test_what_to_expect_of_pools_of_several_sizes_counts_an_error_more_for_each_
     nu = np.array([level / 4 for _, level, _ in table])
     sizes, right = np.array([size for size, *_ in table]), np.array([label for *_, label in table])
     keys = np.stack([nu, -nu], axis=1) if secondary else nu[:, None]
-    strata = Strata.of(keys, right, sizes)
+    strata = Strata.of(Cases(keys, sizes), right)
     rule = settle_by_size(Marginal(alpha), strata)
     rows = list(zip(sizes.tolist(), map(tuple, keys.tolist()), right.tolist(), strict=True))
     assert forecast(strata, rule).expected_confident_error == pytest.approx(literal_expectation(rule, rows), abs=1e-12)
@@ -101,7 +102,7 @@ def test_two_sizes_with_thresholds_of_their_own_each_count_an_error_more():
     rows = [(size, (level + 1) / 20, level % step > 0) for size, step in ((2, 5), (4, 4)) for level in range(20)] * 2
     rows += [(8, 1.0, True)] * 200
     sizes, nu, right = (np.array(column) for column in zip(*rows, strict=True))
-    strata = Strata.of(nu[:, None], right, sizes)
+    strata = Strata.of(Cases(nu[:, None], sizes), right)
     rule = settle_by_size(Marginal(0.1), strata)
     assert set(rule.by_size) == {2, 4}
     expected = forecast(strata, rule)
@@ -123,7 +124,7 @@ def test_sizes_of_which_nothing_is_answered_have_nothing_to_correct():
     """98 pools of four paths have k = 9 by themselves and k = 10 with three of two paths, which are too few to pass."""
     nu = np.append(np.linspace(0.01, 0.98, 98), [1.0] * 3)
     right = np.append(np.arange(98) % 5 > 0, [True] * 3)
-    strata = Strata.of(nu[:, None], right, np.array([4] * 98 + [2] * 3))
+    strata = Strata.of(Cases(nu[:, None], np.array([4] * 98 + [2] * 3)), right)
     rule = settle_by_size(Marginal(0.1), strata)
     assert (set(rule.by_size), rule.takes(2)) == ({4}, False)
     assert forecast(strata, rule).expected_confident_error == pytest.approx(98 * 9 / 99 / 101)

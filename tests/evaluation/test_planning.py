@@ -289,7 +289,7 @@ def test_one_half_of_recorded_pools_foretells_the_other(recorded_pools, name, fi
             order = rng.permutation(second)
             cal, new = order[:n], order[n:]
             rule = dm.Marginal(row.alpha).settle(dm.Evidence.of(votes.key[cal], right[cal]))
-            answered.append(rule.answers(votes.key[new], votes.n_paths[new]).mean())
+            answered.append(rule.answers(votes.cases.take(new)).mean())
             errors = np.flatnonzero(~right[cal][np.lexsort(votes.key[cal].T[::-1])[::-1]])
             labels.append(errors[row.k - 1] + 1 if len(errors) >= row.k else n)
         # Either half is a sample, with about the standard error that the plan tells of its own.

@@ -13,6 +13,7 @@ import demur as dm
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, exceeds
 from demur.evidence.strata import Strata
+from demur.voting.cases import Cases
 
 NU = [0.95, 0.9, 0.8, 0.7, 0.65, 0.6, 0.5, 0.45, 0.3]
 WRONG = np.array([0, 1, 0, 0, 1, 0, 0, 1, 1], dtype=bool)
@@ -171,7 +172,7 @@ def test_the_p_value_of_a_vote_is_the_larger_of_all_votes_and_those_of_its_size(
         return (1 + sum(not correct[row] and tuple(keys[row]) >= key for row in rows)) / (len(rows) + 1)
 
     for by_chance in (False, True):
-        strata = Strata.of(keys, correct, sizes, by_chance=by_chance)
+        strata = Strata.of(Cases(keys, sizes), correct, by_chance=by_chance)
         for size in range(6):
             own = [row for row in range(len(table)) if sizes[row] == size]
             known = sizes.min() <= size <= sizes.max() if by_chance else own
@@ -180,7 +181,7 @@ def test_the_p_value_of_a_vote_is_the_larger_of_all_votes_and_those_of_its_size(
                 everyone = literal(key, range(len(table)))
                 expected.append(1.0 if not known else everyone if by_chance else max(everyone, literal(key, own)))
             assert [strata.p_value_of(key, size) for key in map(tuple, asked.tolist())] == expected
-            np.testing.assert_array_equal(strata.p_value(asked, np.full(6, size)), expected)
+            np.testing.assert_array_equal(strata.p_value(Cases(asked, np.full(6, size))), expected)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float16, int, Fraction])

@@ -17,6 +17,7 @@ from demur.calibration import Marginal, Rule
 from demur.evidence.counts import Evidence, above_all, answer_all, exceeds
 from demur.reports.facts import _by_size
 from demur.reports.page import page_of
+from demur.voting.cases import Cases
 
 RULE = Path(demur.reports.__file__).with_name("rule.js")
 CASES, KEYS = 1000, 20
@@ -92,12 +93,12 @@ def as_facts(rule, keys, sizes):
 
 
 def test_every_key_is_answered_in_the_page_as_in_python(cases, verdicts):
-    assert verdicts["page"] == [rule.answers(keys, sizes).tolist() for rule, keys, sizes in cases]
+    assert verdicts["page"] == [rule.answers(Cases(keys, sizes)).tolist() for rule, keys, sizes in cases]
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_rule_that_is_wrong_in_one_place_is_caught(cases, verdicts, mutant):
-    assert verdicts[mutant] != [rule.answers(keys, sizes).tolist() for rule, keys, sizes in cases]
+    assert verdicts[mutant] != [rule.answers(Cases(keys, sizes)).tolist() for rule, keys, sizes in cases]
 
 
 def test_the_cases_reach_every_corner(cases):

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from demur.calibration.guarantee import CLUSTER, QUESTION, RankGuarantee, shown
+from demur.calibration.guarantee import CLUSTER, QUESTION, Count, RankGuarantee, shown
 from demur.calibration.marginal import Marginal
 from demur.evidence.counts import Floats
 
@@ -54,7 +54,7 @@ class BatchSelection(RankGuarantee):
         """The n from which a batch can be answered at all, if all of it is."""
         return Marginal(self.level).n_needed()  # type: ignore[arg-type]
 
-    def promise(self, n: int, unit: str = QUESTION) -> str:
+    def promise(self, n: Count, unit: str = QUESTION) -> str:
         each = "" if unit == QUESTION else ", one question of each cluster,"
         many = f"{self.batch} {QUESTION if unit == QUESTION else CLUSTER}s"
         return (

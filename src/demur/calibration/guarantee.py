@@ -1,7 +1,7 @@
 """What a guarantee is, and the rule it settles on.
 
     Guarantee.settle(evidence) → Rule      given labelled votes, which keys are answered, and what is promised of it
-    Rule.answers(keys, n_paths)            answered means key > threshold, strictly
+    Rule.answers(cases)                    answered means key > threshold, strictly
     Rule.law                               which law its errors follow on new votes: what an audit asks
     Rule.promise                           the guarantee in one sentence, with its scope
 
@@ -26,10 +26,14 @@ from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, Floats, ThresholdKey, above_all, exceeds
 from demur.evidence.laws import AnswerLaw, ErrorLaw
 from demur.evidence.split_law import SplitLaw
-from demur.evidence.strata import Sizes, Strata, rows_by_size
+from demur.evidence.strata import Strata
+from demur.records import Groups
+from demur.voting.cases import Cases
 
 Level = float | Fraction
 """An alpha: the decimal that a number prints as, or a fraction as it is."""
+Count = int | str
+"""A number of votes, or the letter that stands for one."""
 _FINEST = 10**40
 QUESTION, CLUSTER = "question", "cluster"
 """What a promise counts: questions, or clusters of them of which one question each counts."""
@@ -65,8 +69,16 @@ class Guarantee(Protocol):
     def parameters(self) -> dict[str, Any]:
         """What a policy file stores, besides the name, to make this object again."""
 
-    def promise(self, n: int, unit: str = QUESTION) -> str:
+    def promise(self, n: Count, unit: str = QUESTION) -> str:
         """The guarantee in one sentence, with its scope; `unit` is what n counts."""
+
+
+@runtime_checkable
+class OnStrata(Protocol):
+    """A guarantee that needs more than the counts of all votes together: what groups they are of, or their weights."""
+
+    def settle_strata(self, evidence: Strata) -> Rule:
+        """The rule that keeps the promise, for pools of every size that the evidence knows."""
 
 
 @dataclass(frozen=True)
@@ -148,33 +160,46 @@ class Rule:
             return "always answers"
         return f"answers above {self.threshold:.4g}"
 
-    def threshold_of(self, size: int) -> ThresholdKey:
-        """The key that a pool of this size must exceed."""
+    def threshold_of(self, size: int, groups: Groups = (), weight: float | None = None) -> ThresholdKey:
+        """The key that a pool of this size must exceed; its groups and its weight matter to some rules only."""
         return self.by_size.get(size, self.threshold_key) if self.takes(size) else above_all(len(self.threshold_key))
 
-    def takes(self, size: int) -> bool:
-        """Whether calibration saw enough pools of this size for any of them to be answered."""
+    def takes(self, size: int, groups: Groups = ()) -> bool:
+        """Whether calibration saw enough pools of this size, on questions of these groups, for any to be answered."""
         return self.sizes is None or size in self.sizes
 
-    def answers(self, keys: Floats, n_paths: Sizes) -> NDArray[np.bool_]:
-        """Which keys are answered, of pools of these sizes."""
-        answered = np.zeros(len(keys), dtype=np.bool_)
-        for size, rows in rows_by_size(n_paths).items():
-            answered[rows] = exceeds(keys[rows], self.threshold_of(size))
+    def of_kind(self, groups: Groups) -> Rule:
+        """The rule for questions of these groups."""
+        return self
+
+    def answers(self, cases: Cases) -> NDArray[np.bool_]:
+        """Which votes are answered."""
+        answered = np.zeros(len(cases), dtype=np.bool_)
+        for size, rows in cases.rows_by_size().items():
+            answered[rows] = exceeds(cases.keys[rows], self.threshold_of(size))
         return answered
+
+    def p_value(self, evidence: Strata, cases: Cases) -> Floats:
+        """The conformal p-value of each vote among those that it is compared with."""
+        return evidence.p_value(cases)
+
+    def p_value_of(self, evidence: Strata, key: ThresholdKey, size: int, groups: Groups = ()) -> float:
+        """The same of one vote, without arrays."""
+        return evidence.p_value_of(key, size)
 
     def answered(self, evidence: Evidence | Strata) -> tuple[int, int]:
         """How many right and wrong votes are answered, unlabelled ones as wrong; plain evidence knows no sizes."""
         if isinstance(evidence, Evidence):
             return evidence.above(self.threshold_key)
-        counts = [part.above(self.threshold_of(size)) for size, part in evidence.by_size.items()]
+        counts = [part.above(self.threshold_of(size, groups)) for (groups, size), part in evidence.parts.items()]
         return sum(right for right, _ in counts), sum(wrong for _, wrong in counts)
 
     def answered_unlabelled(self, evidence: Evidence | Strata) -> int:
         """How many of the answered votes have no label."""
         if isinstance(evidence, Evidence):
             return evidence.unlabelled_above(self.threshold_key)
-        return sum(part.unlabelled_above(self.threshold_of(size)) for size, part in evidence.by_size.items())
+        parts = evidence.parts.items()
+        return sum(part.unlabelled_above(self.threshold_of(size, groups)) for (groups, size), part in parts)
 
     def document(self) -> dict[str, Any]:
         """As plain values: what a policy file stores, and checks against its own evidence."""
@@ -190,8 +215,10 @@ def settle_by_size(guarantee: Guarantee, evidence: Strata, unit: str = QUESTION,
 
     A size that was seen too seldom to bear the promise by itself is not answered.
     """
-    known = tuple(evidence.by_size)
-    if evidence.by_chance or len(known) == 1:
+    known = tuple(evidence.sizes)
+    if isinstance(guarantee, OnStrata):
+        rule = guarantee.settle_strata(evidence)
+    elif evidence.by_chance or len(known) == 1:
         sizes = range(known[0], known[-1] + 1) if evidence.by_chance else known
         rule = replace(guarantee.settle(evidence.pooled), sizes=sizes)
     else:
@@ -221,7 +248,7 @@ class RankGuarantee:
         """The smallest n from which it can answer at all."""
 
     @abstractmethod
-    def promise(self, n: int, unit: str = QUESTION) -> str:
+    def promise(self, n: Count, unit: str = QUESTION) -> str:
         """The guarantee in one sentence, with its scope."""
 
     def settle(self, evidence: Evidence) -> Rule:
@@ -259,7 +286,7 @@ class RankGuarantee:
         return {"alpha": stored(self.level)}
 
 
-def new_one(n: int, unit: str) -> str:
+def new_one(n: Count, unit: str) -> str:
     """What a promise is about."""
     if unit == CLUSTER:
         return f"On one question of a new cluster, exchangeable with the {n} calibration clusters"

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from scipy.special import bdtr
 
-from demur.calibration.guarantee import QUESTION, RankGuarantee, exact_alpha, shown, stored
+from demur.calibration.guarantee import QUESTION, Count, RankGuarantee, exact_alpha, shown, stored
 
 _EXACT_LIMIT = 20_000  # sample sizes up to which a tie with δ is settled in whole numbers
 
@@ -54,7 +54,7 @@ class HighProbability(RankGuarantee):
     def parameters(self) -> dict[str, Any]:
         return {**super().parameters(), "delta": stored(self.delta_level)}
 
-    def promise(self, n: int, unit: str = QUESTION) -> str:
+    def promise(self, n: Count, unit: str = QUESTION) -> str:
         new = "on new questions like them" if unit == QUESTION else "on one question of each new cluster like them"
         return (
             f"For all but a share {shown(self.delta_level)} of calibration sets of {n} independent {unit}s, the rate "

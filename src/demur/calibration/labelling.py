@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from demur.calibration.guarantee import Guarantee, RankGuarantee
 from demur.errors import InvalidValue
 from demur.evidence.counts import Floats
-from demur.evidence.strata import rows_by_size
 from demur.pools.voted_pools import VotedPools, as_part_of_labels
 
 _OPEN, _RIGHT, _WRONG, _SKIPPED = range(4)
@@ -79,7 +78,7 @@ class LabelQueue:
         order = np.lexsort(key.T[::-1])[::-1]
         order = order[key[order, 0] > 0]
         level = _levels(key[order])
-        numbers = {} if sizes_by_chance else {size: int((sizes == size).sum()) for size in rows_by_size(sizes)}
+        numbers = {} if sizes_by_chance else {size: int((sizes == size).sum()) for size in np.unique(sizes).tolist()}
         places = {size: np.flatnonzero(sizes[order] == size) for size in numbers if len(numbers) > 1}
         self.rows: NDArray[np.intp] = scored[counted[order]]
         """What may be asked about, in the order of asking."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import ClassVar
 
-from demur.calibration.guarantee import QUESTION, RankGuarantee, new_one, shown
+from demur.calibration.guarantee import QUESTION, Count, RankGuarantee, new_one, shown
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,6 @@ class Marginal(RankGuarantee):
     def n_needed(self) -> int:
         return ceil((1 - self.level) / self.level)
 
-    def promise(self, n: int, unit: str = QUESTION) -> str:
+    def promise(self, n: Count, unit: str = QUESTION) -> str:
         promised = f"the probability of answering it wrongly is at most {shown(self.level)}"
         return f"{new_one(n, unit)}, {promised}, averaged over calibration sets."

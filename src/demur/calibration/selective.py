@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from demur.calibration.boundary import boundary, fewest_votes
-from demur.calibration.guarantee import CLUSTER, QUESTION, Rule, exact_alpha, shown, stored
+from demur.calibration.guarantee import CLUSTER, QUESTION, Count, Rule, exact_alpha, shown, stored
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, above_all, answer_all, or_above
 from demur.evidence.laws import AnswerLaw
@@ -87,7 +87,7 @@ class Selective:
     def parameters(self) -> dict[str, Any]:
         return {"alpha": stored(self.level), "delta": stored(self.delta_level)}
 
-    def promise(self, n: int, unit: str = QUESTION) -> str:
+    def promise(self, n: Count, unit: str = QUESTION) -> str:
         new = "to one question of each new cluster" if unit == CLUSTER else "to new questions"
         return (
             f"For all but a share {shown(self.delta_level)} of calibration sets of {n} independent {unit}s, of the "

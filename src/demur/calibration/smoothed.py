@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from demur.calibration.guarantee import QUESTION, RankGuarantee, new_one, shown
+from demur.calibration.guarantee import QUESTION, Count, RankGuarantee, new_one, shown
 from demur.calibration.marginal import Marginal
 
 
@@ -41,6 +41,6 @@ class Smoothed(RankGuarantee):
     def parameters(self) -> dict[str, Any]:
         return {**super().parameters(), "seed": self.seed}
 
-    def promise(self, n: int, unit: str = QUESTION) -> str:
+    def promise(self, n: Count, unit: str = QUESTION) -> str:
         promised = f"the probability of answering it wrongly is at most {shown(self.level)}"
         return f"{new_one(n, unit)}, {promised}, averaged over calibration sets and the one random draw of the rank."

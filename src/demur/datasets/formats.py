@@ -8,8 +8,8 @@ from math import isfinite
 from typing import Any
 
 from demur.answers.extraction.mathematics import extract
-from demur.errors import DatasetError
-from demur.records import Problem
+from demur.errors import DatasetError, InvalidValue
+from demur.records import Problem, group_in_file
 
 Record = Mapping[str, Any]
 _FINAL = re.compile(r"####\s*(.+?)\s*$")
@@ -70,8 +70,11 @@ def ours(record: Record, name: str) -> Problem:
         raise DatasetError(f"{name}: gold must be a text, a number or a list of those, got {gold!r:.40}")
     extra = {field: value for field, value in record.items() if field not in _OURS}
     identity, question = _identity(record.get("id", name), name), _question(record["question"], name)
-    cluster, group = _text(record.get("cluster")), _text(record.get("group"))
-    return Problem(identity, question, tuple(golds), cluster, group, extra)
+    try:
+        group = group_in_file(record.get("group"), name)
+    except InvalidValue as error:
+        raise DatasetError(str(error)) from None
+    return Problem(identity, question, tuple(golds), _text(record.get("cluster")), group, extra)
 
 
 def recognise(record: Record) -> Callable[[Record, str], Problem]:

@@ -204,9 +204,9 @@ def plan(
     voted.refuse_fitted()
     voted.refuse_without_jitter()
     voted.labelled  # noqa: B018 - a pilot is labelled in full: what is unknown foretells nothing
-    keys, labels, *_ = voted.counted_keys
-    _refuse_small(len(keys), guarantees)
-    evidence = Evidence.of(keys, labels)
+    cases, labels, _ = voted.counted_cases
+    _refuse_small(len(cases), guarantees)
+    evidence = Evidence.of(cases.keys, labels)
     law = YieldLaw.of(evidence)
     return Plan(
         _rows(guarantees, sizes, evidence, law, evidence.n, seed),

@@ -4,6 +4,7 @@ Everything calibration and its diagnostics need is in these counts, and none of 
 A level is a key of one number (ν) or of more (ν, then a secondary key), compared lexicographically; levels ascend.
 Votes without a label are counted apart. For thresholds and p-values they are wrong, which can only raise both, so that
 what holds of full labels holds of any part of them, however it was chosen; rates speak of labelled votes alone.
+Where questions count with importance weights, their sums stand beside the counts, which stay what they are.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from demur.errors import InvalidValue
 from demur.pools.voted_pools import as_labels
+from demur.voting.cases import refuse_bad_weights
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 ThresholdKey = tuple[float, ...]
+_WEIGHTS = ("right_weight", "not_right_weight")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +38,23 @@ class Evidence:
     wrong: Counts
     unlabelled: Counts | None = None
     """None where all are labelled."""
+    right_weight: Floats | None = None
+    """The sum of the importance weights of the right votes of each level; None where all count alike."""
+    not_right_weight: Floats | None = None
+    """The same of the others, which are wrong or may be."""
 
     @classmethod
-    def of(cls, key: ArrayLike, correct: ArrayLike, known: NDArray[np.bool_] | None = None) -> Evidence:
+    def of(
+        cls,
+        key: ArrayLike,
+        correct: ArrayLike,
+        known: NDArray[np.bool_] | None = None,
+        weights: Floats | None = None,
+    ) -> Evidence:
         """Count votes; `key` is a column of confidences, or one key per row (n × c).
 
-        `known` says which of them have a label; whatever `correct` holds for the others is not looked at.
+        `known` says which of them have a label; whatever `correct` holds for the others is not looked at. `weights`
+        are importance weights, one per vote.
         """
         keys = np.asarray(key, dtype=np.float64)
         if keys.ndim == 1:
@@ -51,17 +65,20 @@ class Evidence:
         if not ((keys[:, 0] >= 0) & (keys[:, 0] <= 1)).all():
             raise InvalidValue("confidences must lie in [0, 1]")
         partly = known is not None and not known.all()
-        if keys.shape[1] == 1 and not partly:
+        if keys.shape[1] == 1 and not partly and weights is None:
             return cls(*_count_one_column(keys[:, 0], labels))
-        order = np.lexsort(keys.T[::-1])
+        # Equal keys in the order of their weights: a sum of floats must not depend on the order of rows.
+        order = np.lexsort(keys.T[::-1] if weights is None else [weights, *keys.T[::-1]])
         ordered = keys[order]
         starts = _starts(ordered)
         every = np.diff(np.append(starts, len(keys)))
+        is_right = labels if known is None or not partly else labels & known
+        sums = _weight_sums(weights, is_right, order, starts)
+        right = np.add.reduceat(is_right[order].astype(np.int64), starts)
         if known is None or not partly:
-            right = np.add.reduceat(labels[order].astype(np.int64), starts)
-            return cls(ordered[starts], right, every - right)
-        right, unlabelled = (np.add.reduceat(row[order].astype(np.int64), starts) for row in (labels & known, ~known))
-        return cls(ordered[starts], right, every - right - unlabelled, unlabelled)
+            return cls(ordered[starts], right, every - right, None, *sums)
+        unlabelled = np.add.reduceat((~known)[order].astype(np.int64), starts)
+        return cls(ordered[starts], right, every - right - unlabelled, unlabelled, *sums)
 
     @classmethod
     def merged(cls, parts: Sequence[Evidence]) -> Evidence:
@@ -77,7 +94,8 @@ class Evidence:
             for name in ("right", "wrong", "not_right")
         )
         partly = any(part.unlabelled is not None for part in parts)
-        return cls(levels[starts], right, wrong, not_right - wrong if partly else None)
+        sums = (_merged_weights([getattr(part, name) for part in parts], order, starts) for name in _WEIGHTS)
+        return cls(levels[starts], right, wrong, not_right - wrong if partly else None, *sums)
 
     @cached_property
     def n(self) -> int:
@@ -95,6 +113,18 @@ class Evidence:
     @cached_property
     def n_unlabelled(self) -> int:
         return 0 if self.unlabelled is None else int(self.unlabelled.sum())
+
+    @property
+    def weighted(self) -> bool:
+        """Whether its votes count with importance weights."""
+        return self.not_right_weight is not None
+
+    @property
+    def total_weight(self) -> float:
+        """What all votes weigh together; how many they are, where all count alike."""
+        if self.right_weight is None or self.not_right_weight is None:
+            return float(self.n)
+        return float(self.right_weight.sum() + self.not_right_weight.sum())
 
     @property
     def not_right(self) -> Counts:
@@ -119,8 +149,11 @@ class Evidence:
         nu = self.levels[:, 0]
         starts = np.flatnonzero(np.concatenate([[True], nu[1:] != nu[:-1]]))
         right, wrong = (np.add.reduceat(counts, starts) for counts in (self.right, self.wrong))
-        unlabelled = None if self.unlabelled is None else np.add.reduceat(self.unlabelled, starts)
-        return Evidence(self.levels[starts, :1], right, wrong, unlabelled)
+        unlabelled, *sums = (
+            None if column is None else np.add.reduceat(column, starts)
+            for column in (self.unlabelled, self.right_weight, self.not_right_weight)
+        )
+        return Evidence(self.levels[starts, :1], right, wrong, unlabelled, *sums)
 
     @cached_property
     def labelled(self) -> Evidence:
@@ -170,6 +203,31 @@ class Evidence:
     def p_value(self, key: ArrayLike) -> Floats:
         """The conformal p-value (1 + #{wrong, at least as confident}) / (n + 1) of each key."""
         return np.asarray((1 + self.wrong_at_least(key)) / (self.n + 1))
+
+
+def _weight_sums(
+    weights: Floats | None, right: NDArray[np.bool_], order: NDArray[np.intp], starts: NDArray[np.intp]
+) -> tuple[Floats | None, Floats | None]:
+    """The weights of right and of other votes, summed by level."""
+    if weights is None:
+        return None, None
+    if weights.shape != right.shape:
+        raise InvalidValue(f"weights must hold one number per vote, {len(right)} of them, got shape {weights.shape}")
+    refuse_bad_weights(weights)
+    sums = (np.add.reduceat(np.where(some, weights, 0.0)[order], starts) for some in (right, ~right))
+    return next(sums), next(sums)
+
+
+def _merged_weights(
+    columns: Sequence[Floats | None], order: NDArray[np.intp], starts: NDArray[np.intp]
+) -> Floats | None:
+    """Sums of weights of several, together; some must not have weights where others have none."""
+    weights = [column for column in columns if column is not None]
+    if not weights:
+        return None
+    if len(weights) < len(columns):
+        raise InvalidValue("votes with weights and votes without cannot be counted together")
+    return np.asarray(np.add.reduceat(np.concatenate(weights)[order], starts))
 
 
 def _starts(ordered: Floats) -> NDArray[np.intp]:

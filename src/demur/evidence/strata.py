@@ -1,13 +1,17 @@
-"""Calibration evidence by number of paths.
+"""Calibration evidence by stratum: the groups of a question, and the number of paths.
 
 Confidence among few paths is not confidence among many, so a promise needs pools in use to be of the sizes that
 calibrated it (theory, n2). Where sizes differ, a vote must pass twice: against all calibration votes, and against
 those of its own size. So the promise holds for each size by itself, however often sizes occur in use; a size that
 calibration saw too seldom cannot pass. Where sizes vary by chance, in use as in calibration, the first test suffices.
+
+Strata are a partition: a question of several groups that overlap is in one stratum, that of all their names, and
+`of_group` finds it by each of them.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,64 +21,109 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from demur.evidence.counts import Evidence, Floats, ThresholdKey
+from demur.records import Groups
+from demur.voting.cases import Cases
 
-Sizes = NDArray[np.intp]
+Stratum = tuple[Groups, int]
+"""The groups of a question, of which there may be none, and its number of paths."""
 
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """Evidence of each pool size, and of all together."""
+    """Evidence of each stratum, of each pool size, of each group, and of all together."""
 
-    by_size: Mapping[int, Evidence]
-    """Sizes ascend."""
+    parts: Mapping[Stratum, Evidence]
+    """Groups ascend, and sizes within."""
     by_chance: bool = False
     """Sizes vary by chance, in use as in calibration, so that only all together count."""
 
     @classmethod
     def of(
-        cls,
-        key: ArrayLike,
-        correct: ArrayLike,
-        n_paths: ArrayLike,
-        known: NDArray[np.bool_] | None = None,
-        *,
-        by_chance: bool = False,
+        cls, cases: Cases, correct: ArrayLike, known: NDArray[np.bool_] | None = None, *, by_chance: bool = False
     ) -> Strata:
-        """Count votes of pools of these sizes; `known` says which have a label, None that all have."""
-        keys, labels, sizes = np.asarray(key), np.asarray(correct), np.asarray(n_paths)
-        groups = rows_by_size(sizes) or {0: slice(None)}  # of nothing, evidence says that there is none
-        parts = {
-            size: Evidence.of(keys[rows], labels[rows], None if known is None else known[rows])
-            for size, rows in groups.items()
-        }
+        """Count votes; `known` says which have a label, None that all have."""
+        labels, parts = np.asarray(correct), {}
+        for groups, some in cases.rows_by_groups().items() or {(): slice(None)}.items():
+            kind = cases.take(some)
+            right, there = labels[some], None if known is None else known[some]
+            sizes = kind.rows_by_size() or {0: slice(None)}  # of nothing, evidence says that there is none
+            for size, rows in sizes.items():
+                weights = None if kind.weights is None else kind.weights[rows]
+                own = None if there is None else there[rows]
+                parts[groups, size] = Evidence.of(kind.keys[rows], right[rows], own, weights)
         return cls(parts, by_chance)
 
     @cached_property
+    def by_size(self) -> Mapping[int, Evidence]:
+        """Groups merged; sizes ascend."""
+        sizes = defaultdict(list)
+        for (_, size), part in self.parts.items():
+            sizes[size].append(part)
+        return {size: Evidence.merged(sizes[size]) for size in sorted(sizes)}
+
+    @cached_property
     def pooled(self) -> Evidence:
-        """All sizes together."""
-        return Evidence.merged(list(self.by_size.values()))
+        """All strata together."""
+        return Evidence.merged(list(self.parts.values()))
+
+    @cached_property
+    def groups(self) -> dict[str, int]:
+        """How many votes there are of each group, in order; one of several groups is counted in each."""
+        counts: dict[str, int] = defaultdict(int)
+        for (groups, _), part in self.parts.items():
+            for name in groups:
+                counts[name] += part.n
+        return dict(sorted(counts.items()))
 
     @property
+    def overlapping(self) -> bool:
+        """Whether some question is of several groups."""
+        return any(len(groups) > 1 for groups, _ in self.parts)
+
+    def of_group(self, name: str) -> Strata:
+        """The strata of one group, whatever others they are of."""
+        return self._some(lambda groups: name in groups)
+
+    def of_kind(self, groups: Groups) -> Strata:
+        """The strata of questions that are of these groups and no others."""
+        return self._some(lambda own: own == groups)
+
+    def without_groups(self) -> Strata:
+        """The same by number of paths alone."""
+        return Strata({((), size): part for size, part in self.by_size.items()}, self.by_chance)
+
+    def _some(self, takes: Any) -> Strata:
+        return Strata({stratum: part for stratum, part in self.parts.items() if takes(stratum[0])}, self.by_chance)
+
+    @cached_property
+    def kinds(self) -> tuple[Groups, ...]:
+        """The groups that questions have, together: a question is of one kind."""
+        return tuple(dict.fromkeys(groups for groups, _ in self.parts))
+
+    @cached_property
     def n(self) -> int:
-        return self.pooled.n
+        return sum(part.n for part in self.parts.values())
 
     @property
     def n_right(self) -> int:
-        return self.pooled.n_right
+        return sum(part.n_right for part in self.parts.values())
 
     @property
     def n_unlabelled(self) -> int:
-        return self.pooled.n_unlabelled
+        return sum(part.n_unlabelled for part in self.parts.values())
 
     @cached_property
     def sizes(self) -> dict[int, int]:
         """How many votes there are of each size."""
-        return {size: evidence.n for size, evidence in self.by_size.items()}
+        sizes: dict[int, int] = defaultdict(int)
+        for (_, size), part in self.parts.items():
+            sizes[size] += part.n
+        return dict(sorted(sizes.items()))
 
     @property
     def usual_size(self) -> int:
         """The size that most votes have, the larger of two."""
-        return max(self.by_size, key=lambda size: (self.by_size[size].n, size))
+        return max(self.sizes, key=lambda size: (self.sizes[size], size))
 
     def knows(self, size: Any) -> Any:
         """Whether calibration saw pools of a size, or where sizes vary by chance, smaller and larger ones.
@@ -82,31 +131,22 @@ class Strata:
         Takes one size, or many at once.
         """
         if self.by_chance:
-            return (min(self.by_size) <= size) & (size <= max(self.by_size))
-        return size in self.by_size if isinstance(size, int) else np.isin(size, list(self.by_size))
+            return (min(self.sizes) <= size) & (size <= max(self.sizes))
+        return size in self.sizes if isinstance(size, int) else np.isin(size, list(self.sizes))
 
-    def p_value(self, key: Floats, n_paths: Sizes) -> Floats:
+    def p_value(self, cases: Cases) -> Floats:
         """The conformal p-value of each vote: the larger of that among all votes and that among those of its size."""
-        p_value = self.pooled.p_value(key)
-        for size, rows in rows_by_size(n_paths).items():
+        p_value = self.pooled.p_value(cases.keys)
+        for size, rows in cases.rows_by_size().items():
             if not self.knows(size):
                 p_value[rows] = 1.0
-            elif not self.by_chance and len(self.by_size) > 1:
-                p_value[rows] = np.maximum(p_value[rows], self.by_size[size].p_value(key[rows]))
+            elif not self.by_chance and len(self.sizes) > 1:
+                p_value[rows] = np.maximum(p_value[rows], self.by_size[size].p_value(cases.keys[rows]))
         return p_value
 
     def p_value_of(self, key: ThresholdKey, size: int) -> float:
         """The p-value of one vote, without arrays."""
-        if self.by_chance or (len(self.by_size) == 1 and size in self.by_size):
+        if self.by_chance or (len(self.sizes) == 1 and size in self.sizes):
             return self.pooled.p_value_of(key) if self.knows(size) else 1.0
         own = self.by_size.get(size)
         return 1.0 if own is None else max(self.pooled.p_value_of(key), own.p_value_of(key))
-
-
-def rows_by_size(n_paths: Sizes) -> dict[int, NDArray[np.intp] | slice]:
-    """The rows of each pool size, sizes ascending; all of them as a slice where they have one."""
-    if not len(n_paths):
-        return {}
-    if n_paths.min() == n_paths.max():
-        return {int(n_paths[0]): slice(None)}
-    return {int(size): np.flatnonzero(n_paths == size) for size in np.unique(n_paths)}

@@ -69,9 +69,9 @@ def calibrate(
     voted.refuse_fitted()
     voted.refuse_without_jitter()
     unit, every = QUESTION, None
-    evidence = Strata.of(*voted.counted_keys, by_chance=sizes_by_chance)
+    evidence = Strata.of(*voted.counted_cases, by_chance=sizes_by_chance)
     if voted.clustered:
-        unit, every = CLUSTER, Strata.of(*voted.keys_of(voted.distinct), by_chance=sizes_by_chance)
+        unit, every = CLUSTER, Strata.of(*voted.cases_of(voted.distinct), by_chance=sizes_by_chance)
     labels = LabelRule() if given.labels is None else given.labels.rule
     points = tuple(settle_by_size(one, evidence, unit, labels.wrong) for one in guarantees)
     for rule in points:

@@ -18,7 +18,7 @@ from demur.calibration import CLUSTER, GUARANTEES, QUESTION, Rule, settle_by_siz
 from demur.calibration.guarantee import without_infinity
 from demur.descriptions import Description
 from demur.evidence.counts import Evidence
-from demur.evidence.strata import Strata
+from demur.evidence.strata import Strata, Stratum
 from demur.policy.file import Document
 from demur.policy.seen import Seen
 from demur.pools.label_rule import LabelRule
@@ -91,7 +91,7 @@ def from_document(document: Document) -> PolicyParts:
     if not isinstance(description.score.get("name"), (str, type(None))):
         raise ValueError(f"score.name must be a string or null, got {description.score.get('name')!r}")
     as_unscored(description.score.get("unscored"))
-    for name in ("task", "field", "relation", "extract", "read_as"):
+    for name in ("task", "field", "relation", "extract", "read_as", "group_field"):
         if not isinstance(description.answers.get(name), (str, type(None))):
             raise ValueError(f"answers.{name} must be a string, got {description.answers[name]!r:.60}")
     for name in ("missing", "labels", "markers"):
@@ -138,9 +138,23 @@ def upgraded(document: Document) -> Document:
     return {**document, "evidence": evidence, "unit": QUESTION, "sizes_by_chance": False}
 
 
-def _counts(strata: Strata) -> Document:
-    """Rows of (key, right, wrong), by number of paths; with how many are unlabelled, in evidence where some are."""
-    return {str(size): _rows(part) for size, part in strata.by_size.items()}
+def _counts(strata: Strata) -> Document | list[Document]:
+    """Rows of (key, right, wrong), by number of paths; with how many are unlabelled, in evidence where some are.
+
+    Where votes have groups or weights, a list of strata, each with what it has of them.
+    """
+    weighted = any(part.weighted for part in strata.parts.values())
+    if not strata.groups and not weighted:
+        return {str(size): _rows(part) for size, part in strata.by_size.items()}
+    return [
+        {
+            **({"groups": list(groups)} if groups else {}),
+            "n_paths": size,
+            "rows": _rows(part),
+            **({"weights": _weights(part)} if part.weighted else {}),
+        }
+        for (groups, size), part in strata.parts.items()
+    ]
 
 
 def _rows(evidence: Evidence) -> list[list[Any]]:
@@ -150,13 +164,59 @@ def _rows(evidence: Evidence) -> list[list[Any]]:
     return [[*without_infinity(level), *numbers] for level, *numbers in columns]
 
 
+def _weights(evidence: Evidence) -> list[list[float]]:
+    """For each row, the summed weights of its right votes and of the others."""
+    assert evidence.right_weight is not None
+    assert evidence.not_right_weight is not None
+    return np.stack([evidence.right_weight, evidence.not_right_weight], axis=1).tolist()  # type: ignore[no-any-return]
+
+
 def _strata(document: Document, name: str, *, width: int, by_chance: bool) -> Strata:
+    if document.get(name) and isinstance(document[name], list):
+        return _strata_of_list(document[name], name, width=width, by_chance=by_chance)
     parts = _typed(document, name, dict)
     sizes = [int(size) for size in parts if size.isascii() and size.isdigit() and len(size) < 9]
     ascending = sizes and list(parts) == [str(size) for size in sorted(set(sizes))]
     if not ascending or not 1 <= sizes[0] <= sizes[-1] <= _MOST_PATHS:
         raise ValueError(f"`{name}` must hold rows by number of paths, ascending, got {list(parts)!r:.60}")
-    return Strata({size: _evidence(parts[str(size)], width=width) for size in sizes}, by_chance)
+    return Strata({((), size): _evidence(parts[str(size)], width=width) for size in sizes}, by_chance)
+
+
+def _strata_of_list(parts: list[Any], name: str, *, width: int, by_chance: bool) -> Strata:
+    read: dict[Stratum, Evidence] = {}
+    for part in parts:
+        if not isinstance(part, dict) or not set(part) <= {"groups", "n_paths", "rows", "weights"}:
+            raise ValueError(f"`{name}` must hold strata with groups, n_paths, rows and weights, got {part!r:.60}")
+        groups, size = part.get("groups", []), part.get("n_paths", 0)
+        named = isinstance(groups, list) and all(isinstance(group, str) and group.strip() for group in groups)
+        if not named or groups != sorted(set(groups)):
+            raise ValueError(f"groups must be texts, each once and in order, got {groups!r:.60}")
+        if not (_is_count(size) and 1 <= size <= _MOST_PATHS):
+            raise ValueError(f"n_paths of a stratum must be a number of paths, got {size!r:.60}")
+        evidence = _evidence(part.get("rows"), width=width)
+        if "weights" in part:
+            evidence = _weighted(evidence, part["weights"])
+        read[tuple(groups), size] = evidence
+    if list(read) != sorted(read) or len(read) < len(parts):
+        raise ValueError(f"the strata of `{name}` must stand in order, each once")
+    if len({part.weighted for part in read.values()}) > 1:
+        raise ValueError(f"either all strata of `{name}` have weights or none")
+    if all(part.weighted and part.total_weight == 0 for part in read.values()):
+        raise ValueError("weights must not all be 0")
+    return Strata(read, by_chance)
+
+
+def _weighted(evidence: Evidence, rows: Any) -> Evidence:
+    """Evidence with the weights of its rows, which must be there where votes are and nowhere else."""
+    pairs = isinstance(rows, list) and all(isinstance(row, list) and len(row) == 2 for row in rows)
+    if not pairs or len(rows) != len(evidence.levels):
+        raise ValueError(f"weights must hold two numbers for each row of evidence, got {rows!r:.60}")
+    if not all(_is_number(value) and value >= 0 for row in rows for value in row):
+        raise ValueError("weights must be numbers, none of them negative")
+    right, not_right = np.array(rows, dtype=np.float64).T
+    if (right[evidence.right == 0] > 0).any() or (not_right[evidence.not_right == 0] > 0).any():
+        raise ValueError("weights must be 0 where no vote is")
+    return replace(evidence, right_weight=right, not_right_weight=not_right)
 
 
 def _evidence(rows: Any, *, width: int) -> Evidence:
@@ -175,8 +235,10 @@ def _evidence(rows: Any, *, width: int) -> Evidence:
     levels = [tuple(-math.inf if entry is None else float(entry) for entry in row[:-counted]) for row in rows]
     if not rows or any(low >= high for low, high in pairwise(levels)):
         raise ValueError("its evidence must be at least one row, each level once and in order")
-    counts = (np.array([row[at] for row in rows], dtype=np.int64) for at in range(width, width + counted))
-    return Evidence(np.array(levels, dtype=np.float64), *counts)
+    right, wrong, *unlabelled = (
+        np.array([row[at] for row in rows], dtype=np.int64) for at in range(width, width + counted)
+    )
+    return Evidence(np.array(levels, dtype=np.float64), right, wrong, unlabelled[0] if unlabelled else None)
 
 
 def _point(stored: Any, evidence: Strata, unit: str, labels: LabelRule) -> Rule:

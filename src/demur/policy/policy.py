@@ -198,8 +198,8 @@ class Policy(PolicyParts):
         """Answer or abstain on many votes at once; refuses votes that were made another way."""
         rule = self.point(alpha, guarantee)
         self.check(votes)
-        p_value = self.strata.p_value(votes.key, votes.n_paths)
-        return Decisions(votes, rule, rule.answers(votes.key, votes.n_paths), p_value, self.sizes)
+        p_value = rule.p_value(self.strata, votes.cases)
+        return Decisions(votes, rule, rule.answers(votes.cases), p_value, self.sizes)
 
     def select(self, votes: Votes | VotedPools, *, fdr: Level) -> Selection:
         """Answer those votes of a whole batch among which the expected share of wrong ones is at most `fdr`.
@@ -234,7 +234,7 @@ class Policy(PolicyParts):
     def p_value(self, votes: Votes) -> Floats:
         """The conformal p-value of each vote: answered at a marginal alpha exactly when p ≤ alpha."""
         self.check(votes)
-        return self.strata.p_value(votes.key, votes.n_paths)
+        return self.strata.p_value(votes.cases)
 
     def forecast(self, alpha: Level | None = None, guarantee: str | None = None) -> Forecast:
         """What to expect at an alpha, from calibration data alone."""

@@ -113,5 +113,5 @@ def select(policy: Policy, votes: Votes | VotedPools, fdr: Level) -> Selection:
     cut = cut_off(possible, level, policy.n)
     guarantee = BatchSelection(level, cut, len(possible))  # type: ignore[arg-type]
     rule = settle_by_size(guarantee, policy.strata, policy.unit, policy.labels.wrong)
-    answered = counted & rule.answers(votes.key, votes.n_paths)
+    answered = counted & rule.answers(votes.cases)
     return Selection(votes, rule, answered, p_value, policy.sizes, counted)

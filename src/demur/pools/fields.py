@@ -18,9 +18,11 @@ from demur.errors import InvalidValue, PipelineMismatch, PoolFileError
 from demur.pools.field_names import answer_fields, there_is
 from demur.pools.frame_table import Spellings, digests_of, keys_of, scores_of, surfaces_of
 from demur.pools.frames import FramePools
+from demur.pools.groups import GROUP, read_groups
 from demur.pools.scores import ABSENT, as_unscored, field_of, refuse_label_name, scores_or_dropped
 from demur.records import Pool, Problem
 from demur.tasks import asked_by, by_task, chosen, is_known_relation, known_relations, relations_of, task_named, task_of
+from demur.voting.cases import GroupColumn
 from demur.voting.codes import taken
 from demur.voting.recipe import Unscored
 
@@ -49,6 +51,8 @@ class FieldChoice:
     """The relations, with their versions, that a policy's tasks had; where a file has no others, it is read alike."""
     in_use: bool = False
     """The choice is a policy's: pools that lack the score are read as it says, be they all."""
+    group_field: str = GROUP
+    """The field of problems that holds their groups."""
 
     def __post_init__(self) -> None:
         as_unscored(self.unscored)
@@ -113,6 +117,7 @@ class FieldChoice:
             relation = relation_named(self.relation).spec
         known = {"field": self.answer_field, "missing": sorted(self.missing), "relation": relation}
         said = {"read_as": self.task, "labels": list(self.labels), "markers": list(self.markers)}
+        said |= {} if self.group_field == GROUP else {"group_field": self.group_field}
         return known | {name: value for name, value in said.items() if value}
 
     def describe_score(self) -> dict[str, Any]:
@@ -139,7 +144,7 @@ class FieldChoice:
         among = compared if alone is None else ()
         labels, markers = (tuple(stage.get(name, ())) for name in ("labels", "markers"))
         how = (stage["field"], score, tuple(stage["missing"]), alone, unscored, stage.get("read_as"))
-        return cls(*how, labels, markers, among, in_use=True)
+        return cls(*how, labels, markers, among, in_use=True, group_field=stage.get("group_field", GROUP))
 
 
 @dataclass(frozen=True)
@@ -151,7 +156,7 @@ class PoolTable:
     digests: list[str | None]
     """Of what is asked: see `records.question_digest`."""
     clusters: list[str | None]
-    groups: list[str | None]
+    groups: GroupColumn
     answers: Sequence[list[str | None]]
     """Keys: equal for equal answers."""
     written: Sequence[dict[str, str]]
@@ -204,10 +209,9 @@ def read_table(pools: Sequence[Pool], fields: FieldChoice) -> PoolTable:
         scores, unscored = scores_or_dropped(pools, fields.score, fields.unscored, in_use=fields.in_use)
     suspects = {text: n for text, n in counts.items() if _SUSPECT.fullmatch(text) and text not in named}
     unused = tuple(spelling for spelling in fields.missing if spelling.strip() not in counts)
-    columns = (
-        [getattr(pool.problem, name) for pool in pools] for name in ("id", "question", "digest", "cluster", "group")
-    )
-    ids, questions, digests, clusters, groups = columns
+    columns = ([getattr(pool.problem, name) for pool in pools] for name in ("id", "question", "digest", "cluster"))
+    ids, questions, digests, clusters = columns
+    groups = read_groups(pools, fields.group_field, in_use=fields.in_use)
     known = (ids, questions, digests, clusters, groups, keys, written, scores, fields)
     return PoolTable(*known, suspects, unused, relations, tuple(unscored))
 
@@ -228,7 +232,7 @@ def _read_columns(pools: FramePools, fields: FieldChoice) -> PoolTable | None:
         relations = Counter({spec: len(pools) for spec in relations})
     suspects = {text: n for text, n in surfaces.counts.items() if _SUSPECT.fullmatch(text) and text not in named}
     unused = tuple(spelling for spelling in fields.missing if spelling.strip() not in surfaces.counts)
-    clusters, groups = (pools.names_of_problems(name) for name in ("cluster", "group"))
+    clusters, groups = pools.clusters(), read_groups(pools, fields.group_field, in_use=fields.in_use)
     scores, unscored = (None, []) if scored is None else scored
     known = (pools.ids, pools.of_problems("question"), digests_of(pools), clusters, groups, answers)
     written = Spellings(answers, surfaces, _spellings)

@@ -21,7 +21,7 @@ from demur.answers.relations import as_written
 from demur.errors import PoolFileError
 from demur.files.strict_json import NotJson, parse
 from demur.pools.columns import Columns, columns_of, refuse_repeated
-from demur.records import ASKED_WITH, Path, Pool, Problem
+from demur.records import ASKED_WITH, Groups, Path, Pool, Problem, group_as_text, group_in_file, group_of_text
 
 SCORE = "score."
 PROBLEM = ("id", "question", "gold", "cluster", "group", "problem_extra")
@@ -61,10 +61,9 @@ class FramePools(Sequence[Pool]):
         cells = self.columns.cells(name)
         return [cells[row] for row in self.first.tolist()]
 
-    def names_of_problems(self, name: str) -> list[str | None]:
-        """The same as text."""
-        cells = self.of_problems(name)
-        return [None if cell is None else str(cell) for cell in cells] if name in self.columns.names else cells
+    def clusters(self) -> list[str | None]:
+        """The cluster of each problem, as text."""
+        return [None if cell is None else str(cell) for cell in self.of_problems("cluster")]
 
     @property
     def score_names(self) -> list[str]:
@@ -222,7 +221,7 @@ def table_of(pools: Sequence[Pool]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {name: [] for name in (*PROBLEM, *PATH, *(SCORE + name for name in names))}
     for pool in pools:
         problem, gold, extra = pool.problem, json.dumps(list(pool.problem.gold)), json.dumps(dict(pool.problem.extra))
-        shared = (problem.id, problem.question, gold, problem.cluster, problem.group, extra)
+        shared = (problem.id, problem.question, gold, problem.cluster, group_as_text(problem.group), extra)
         for position, path in enumerate(pool.paths):
             own = (position, as_written(path.answer), path.has_answer_field, path.text, json.dumps(dict(path.extra)))
             row = (*shared, *own, *map(path.scores.get, names))
@@ -244,12 +243,20 @@ def _is_whole(value: Any) -> bool:
 
 
 def _problem(row: Mapping[str, Any], identity: str) -> Problem:
-    cluster, group = (None if row.get(name) is None else str(row[name]) for name in ("cluster", "group"))
+    cluster = None if row.get("cluster") is None else str(row["cluster"])
+    group = group_of_cell(row.get("group"), identity)
     beside = {name: row[name] for name in OF_PROBLEM if row.get(name) is not None}
     if "aliases" in beside:
         beside["aliases"] = _list(beside["aliases"])
     gold, extra = tuple(_list(row.get("gold"))), beside | _object(row, "problem_extra")
     return Problem(identity, _text(row, "question"), gold, cluster, group, extra)
+
+
+def group_of_cell(cell: Any, identity: str) -> str | Groups | None:
+    """A problem's group as tables have it: a name, a list of them, or a list as we write it."""
+    if isinstance(cell, str):
+        return group_of_text(cell)
+    return group_in_file(_name(cell) if isinstance(cell, float) else cell, f"problem {identity!r:.60}")
 
 
 def _path(row: Mapping[str, Any]) -> Path:

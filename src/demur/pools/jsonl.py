@@ -18,15 +18,14 @@ from math import isfinite
 from pathlib import Path as FilePath
 from typing import Any, NoReturn, TextIO, cast
 
-from demur.errors import PoolFileError
+from demur.errors import InvalidValue, PoolFileError
 from demur.files.atomic import atomic_file
 from demur.files.headers import is_header
 from demur.files.inputs import lines_of
 from demur.files.strict_json import NotJson, RepeatedKey, is_deep, parse
 from demur.pools.provenance import PoolFile, Provenance
-from demur.records import Path, Pool, Problem
+from demur.records import Path, Pool, Problem, group_in_file
 
-_LABELS = ("cluster", "group")
 _ABSENT: Any = object()
 
 Fail = Callable[[str], NoReturn]
@@ -124,8 +123,12 @@ def _pool(record: dict[str, Any], where: str) -> Pool:
     if not all(isinstance(entry, (str, int, dict, list)) or _is_finite(entry) for entry in golds):
         fail(f"`gold` must be a string, a number, an object or a list of accepted ones, got {_shown(gold)}")
     _shallow({"gold": golds}, fail)
-    labels = [_optional(record.pop(field, None), (str, int), f"`{field}` must be a string", fail) for field in _LABELS]
-    cluster, group = (None if label is None else str(label) for label in labels)
+    cluster = _optional(record.pop("cluster", None), (str, int), "`cluster` must be a string", fail)
+    try:
+        group = group_in_file(record.pop("group", None), f"problem {name!r:.60}")
+    except InvalidValue as error:
+        fail(str(error))
+    cluster = None if cluster is None else str(cluster)
     problem = Problem(str(name), question, tuple(golds), cluster, group, _shallow(record, fail))
     return Pool(problem, tuple([_path(path, position, fail) for position, path in enumerate(paths)]))
 
@@ -171,7 +174,8 @@ def _record(pool: Pool) -> dict[str, Any]:
     record: dict[str, Any] = {"id": problem.id}
     record |= {} if problem.question is None else {"question": problem.question}
     record |= {"gold": gold[0] if len(gold) == 1 else list(gold)} if gold else {}
-    record |= {field: label for field in _LABELS if (label := getattr(problem, field)) is not None}
+    record |= {} if problem.cluster is None else {"cluster": problem.cluster}
+    record |= {} if problem.group is None else {"group": problem.group}
     record |= problem.extra
     record["paths"] = [
         {

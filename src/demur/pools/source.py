@@ -145,6 +145,7 @@ def vote_pools(
         fitted_on=fitted_on,
         unscored=table.unscored,
         written=table.written,
+        groups=table.groups if any(table.groups.kinds) else None,
     )
     if table.unscored:
         lacking = f"{len(table.unscored)} of {len(pools)} pools"

@@ -23,6 +23,7 @@ from demur.records import is_nothing, question_digest
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of_columns
 from demur.voting.baselines import best_of_m, oracle, single_path
+from demur.voting.cases import Cases
 from demur.voting.codes import taken
 from demur.voting.guards import refuse_mask
 from demur.voting.score_health import ScoreHealth
@@ -37,7 +38,7 @@ _MANY_FLOORS = 0.2
 _ENOUGH_VOTES = 20
 
 
-Columns = tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.intp], NDArray[np.bool_] | None]
+LabelledCases = tuple[Cases, NDArray[np.bool_], NDArray[np.bool_] | None]
 
 
 class _Seen(Protocol):
@@ -164,17 +165,16 @@ class VotedPools:
         return self.clusters is None and self.questions is None
 
     @property
-    def counted_keys(self) -> Columns:
-        """`keys_of` one row of each unit; the columns themselves where every row counts."""
-        return self.keys_of(None if self._all_count else self.counted)
+    def counted_cases(self) -> LabelledCases:
+        """`cases_of` one row of each unit; the columns themselves where every row counts."""
+        return self.cases_of(None if self._all_count else self.counted)
 
-    def keys_of(self, rows: Rows | None) -> Columns:
-        """Key, label, number of paths and whether the label is known, of some rows or of all."""
-        columns = self.votes.key, self.labels_so_far, self.votes.n_paths, self.known
+    def cases_of(self, rows: Rows | None) -> LabelledCases:
+        """What a rule looks at, the label and whether it is known, of some rows or of all."""
+        cases, labels, known = self.votes.cases, self.labels_so_far, self.known
         if rows is None:
-            return columns
-        key, labels, sizes, known = columns
-        return key[rows], labels[rows], sizes[rows], None if known is None else known[rows]
+            return cases, labels, known
+        return cases.take(rows), labels[rows], None if known is None else known[rows]
 
     @cached_property
     def in_order(self) -> Rows:

@@ -40,7 +40,7 @@ def report_facts(
     seen, counted = voted.seen_by(policy.seen), voted.counted
     fresh = counted[~seen[counted]] if voted.correct is not None else counted[:0]
     votes = voted.votes
-    test = None if not len(fresh) else Strata.of(votes.key[fresh], voted.labelled[fresh], votes.n_paths[fresh])
+    test = None if not len(fresh) else Strata.of(votes.cases.take(fresh), voted.labelled[fresh])
     scores = _scores(source, voted, policy)
     keys = [] if voted.table is None else [key for pool in voted.table.answers for key in pool]
     return {

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from demur.answers.relations import as_written
 from demur.errors import StoreError
-from demur.records import Path, Problem
+from demur.records import Path, Problem, group_as_text, group_of_text
 
 MOST_PATHS = 1 << 20
 PATH_FACTS = ("finish_reason", "n_tokens", "logprob_mean", "logprob_std", "seed", "latency")
@@ -80,7 +80,8 @@ def unpack(packed: bytes | None) -> str | None:
 def problem_row(problem: Problem) -> dict[str, Any]:
     if storable(problem.id) != problem.id:
         raise StoreError(f"the id {problem.id!r} holds characters that cannot be stored")
-    texts = {name: storable(getattr(problem, name)) for name in ("id", "question", "cluster", "group")}
+    texts = {name: storable(getattr(problem, name)) for name in ("id", "question", "cluster")}
+    texts["group"] = storable(group_as_text(problem.group))
     return {**texts, "gold": plain(list(problem.gold)), "extra": plain(dict(problem.extra))}
 
 
@@ -97,7 +98,8 @@ def problem_of(row: Any) -> Problem:
     question, cluster, group = (
         None if value is None else text(value) for value in (row.question, row.cluster, row.group)
     )
-    return Problem(text(row.id), question, tuple(gold), cluster, group, extra)
+    named = None if group is None else group_of_text(group)
+    return Problem(text(row.id), question, tuple(gold), cluster, named, extra)
 
 
 def path_of(row: Sequence[Any], written: bytes | None, scored: Mapping[str, float], *, facts: bool) -> Path:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.errors import InvalidValue
+from demur.voting.cases import GroupColumn
 from demur.voting.guards import refuse_mask
 from demur.voting.rows import KeyRows, ScoreRows, pad
 
@@ -104,7 +105,7 @@ def taken(column: Any, rows: NDArray[np.intp]) -> Any:
     """Some entries of a column, be it an array or a sequence; None where there is no column."""
     if column is None or isinstance(column, np.ndarray):
         return None if column is None else column[rows]
-    if isinstance(column, (KeyRows, ScoreRows)):
+    if isinstance(column, (KeyRows, ScoreRows, GroupColumn)):
         return column.take(rows)
     return [column[row] for row in rows.tolist()]
 

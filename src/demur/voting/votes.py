@@ -31,6 +31,7 @@ from demur.shown.html import MOST_ROWS, html_of_columns
 from demur.voting import normalisers
 from demur.voting._exact_sums import Floats, grid, on_grid
 from demur.voting._tally import Outcome, compact, majority, weighted
+from demur.voting.cases import Cases, GroupColumn, as_groups, as_importance
 from demur.voting.codes import CodedAnswers, Rows, code_answers, taken
 from demur.voting.guards import refuse_booleans, refuse_mask
 from demur.voting.normalisers import Normaliser
@@ -72,6 +73,10 @@ class Votes:
     """Pools that cast no vote because a path of theirs has no score; None where there are none."""
     written: Sequence[Mapping[Any, str]] | None = field(default=None, repr=False)
     """For each pool, how the answer behind a key is written; None where answers are their own keys."""
+    groups: GroupColumn | None = field(default=None, repr=False)
+    """The groups of each question; None where they are not known."""
+    importance: Floats | None = field(default=None, repr=False)
+    """How much each question counts; None where all count alike."""
 
     def __len__(self) -> int:
         return len(self.confidence)
@@ -157,6 +162,11 @@ class Votes:
             return self.confidence[:, None]
         return np.stack([self.confidence, self.secondary], axis=1)
 
+    @cached_property
+    def cases(self) -> Cases:
+        """What a rule looks at."""
+        return Cases(self.key, self.n_paths, self.groups, self.importance)
+
     @property
     def fitted_on(self) -> frozenset[str]:
         """Ids of the problems whose labels shaped these votes: they may not calibrate."""
@@ -199,6 +209,7 @@ class Votes:
         index = np.flatnonzero(index) if index.dtype == np.bool_ else index.astype(np.intp)
         columns = (
             "winners", "confidence", "unanimous", "secondary", "ids", "_scores", "questions", "unscored", "written",
+            "groups", "importance",
         )  # fmt: skip
         kept: dict[str, Any] = {name: taken(getattr(self, name), index) for name in columns}
         return replace(self, _answers=self._answers.take(index), **kept)
@@ -229,6 +240,8 @@ def vote(
     score: str | None = None,
     fitted_on: Iterable[Any] = (),
     upstream: Description = Description(),  # noqa: B008 - frozen
+    groups: Iterable[Any] | None = None,
+    importance: ArrayLike | None = None,
 ) -> Votes:
     """Hold the vote of every pool of a table.
 
@@ -238,7 +251,9 @@ def vote(
     confidence: `mean_score()`, `jitter(seed)`, or one number per pool. Jitter is drawn from `questions`, or where a
     pool has none from its id. `score` names the score, and `upstream` tells of the stages before the vote, for policies
     to compare. Where scores or the tie-break were learned from labels,
-    `fitted_on` holds the ids of those problems, which calibration then refuses.
+    `fitted_on` holds the ids of those problems, which calibration then refuses. `groups` names the kind of each
+    question, or several kinds that overlap, for promises per group; `importance` says how much each question counts,
+    for promises under shift. Neither may be made of labels.
     """
     table = code_answers(answers)
     if weight is None:
@@ -263,7 +278,8 @@ def vote(
     values = None if scores is None else as_scores(scores, table)
     if score is not None:
         upstream = replace(upstream, score={**upstream.score, "name": score})
-    return replace(_hold(table, values, names, recipe, upstream, asked), _fitted_on=_as_ids(fitted_on))
+    votes = _hold(table, values, names, recipe, upstream, asked)
+    return replace(votes, _fitted_on=_as_ids(fitted_on), **_kinds(groups, importance, len(table)))
 
 
 def vote_again(
@@ -277,6 +293,8 @@ def vote_again(
     fitted_on: Iterable[Any] = (),
     unscored: Sequence[int] = (),
     written: Sequence[Mapping[Any, str]] | None = None,
+    groups: Iterable[Any] | None = None,
+    importance: ArrayLike | None = None,
 ) -> Votes:
     """The vote of other pools, made the way `recipe` says; `questions` are digests, which jitter is drawn from.
 
@@ -291,7 +309,13 @@ def vote_again(
         recipe = replace(recipe, coded=table.pools is None)
     votes = _hold(table, None if scores is None else as_scores(scores, table), ids, recipe, upstream, questions)
     mask = np.isin(np.arange(len(votes)), unscored) if len(unscored) else None
-    return replace(votes, _fitted_on=_as_ids(fitted_on), unscored=mask, written=written)
+    known = _kinds(groups, importance, len(votes))
+    return replace(votes, _fitted_on=_as_ids(fitted_on), unscored=mask, written=written, **known)
+
+
+def _kinds(groups: Any, importance: Any, rows: int) -> dict[str, Any]:
+    """What is known of questions besides their vote."""
+    return {"groups": as_groups(groups, rows), "importance": as_importance(importance, rows)}
 
 
 def _as_ids(names: Iterable[Any]) -> frozenset[str]:
