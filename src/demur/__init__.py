@@ -9,7 +9,7 @@ from demur.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from demur import answers, backends, datasets, errors, monitoring, plot, scoring, tasks
-    from demur.calibration import HighProbability, Marginal, Selective, Smoothed
+    from demur.calibration import HighProbability, Marginal, Selective, Shifted, Smoothed
     from demur.calibration.labelling import LabelQueue
     from demur.errors import DemurError
     from demur.evaluation.audit import Audit, PolicyAudit, audit_policy
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from demur.pools.splits import split
     from demur.pools.voted_pools import VotedPools
     from demur.prompts import Template
+    from demur.questions.density_ratio import DensityRatio
+    from demur.questions.fitting import fit_shift
+    from demur.questions.outliers import OutlierGate
+    from demur.questions.shift_file import read_shift, write_shift
     from demur.records import Decision, Path, Pool, Problem, Vote
     from demur.reports.in_python import Report, report
     from demur.store import Store
@@ -43,7 +47,7 @@ if TYPE_CHECKING:
 
 # Where each public name is. It is imported when it is first used, so that `demur --help` does not wait for numpy.
 _HOME = {
-    "calibration": ("HighProbability", "Marginal", "Selective", "Smoothed"),
+    "calibration": ("HighProbability", "Marginal", "Selective", "Shifted", "Smoothed"),
     "calibration.labelling": ("LabelQueue",),
     "errors": ("DemurError",),
     "evaluation.audit": ("Audit", "PolicyAudit", "audit_policy"),
@@ -70,10 +74,14 @@ _HOME = {
     "pools.splits": ("split",),
     "pools.voted_pools": ("VotedPools",),
     "prompts": ("Template",),
+    "questions.density_ratio": ("DensityRatio",),
+    "questions.fitting": ("fit_shift",),
+    "questions.outliers": ("OutlierGate",),
+    "questions.shift_file": ("read_shift", "write_shift"),
     "records": ("Decision", "Path", "Pool", "Problem", "Vote"),
     "reports.in_python": ("Report", "report"),
     "store": ("Store",),
-    "voting": ("Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote"),
+    "voting": ("Votes", "exponential", "fit_shift", "jitter", "linear", "mean_score", "uniform", "vote"),
 }
 _MODULES = {
     **{name: name for name in ("answers", "backends", "datasets", "errors", "monitoring", "plot", "scoring", "tasks")},
@@ -83,14 +91,15 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
-    "AccuracyBand", "Answerer", "Audit", "Decision", "DemurError", "Evaluation", "Evidence", "FieldChoice", "Frontier",
-    "Hazards", "HighProbability", "Interval", "LabelQueue", "LabelRule", "Marginal", "Outlook", "Path", "Pipeline",
-    "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection", "Selective",
-    "Separability", "Smoothed", "Store", "Template", "Vote", "VotedPools", "Votes", "__version__", "answers",
-    "audit_outlook", "audit_policy", "backends", "baselines", "calibrate", "common_auc", "compare_scores", "datasets",
-    "errors", "evaluate", "evaluate_splits", "exponential", "jitter", "labelled_by", "linear", "mean_score",
-    "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools", "read_verdicts",
-    "report", "scoring", "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools", "write_pools",
+    "AccuracyBand", "Answerer", "Audit", "Decision", "DemurError", "DensityRatio", "Evaluation", "Evidence",
+    "FieldChoice", "Frontier", "Hazards", "HighProbability", "Interval", "LabelQueue", "LabelRule", "Marginal",
+    "OutlierGate", "Outlook", "Path", "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem",
+    "Report", "Selection", "Selective", "Separability", "Shifted", "Smoothed", "Store", "Template", "Vote",
+    "VotedPools", "Votes", "__version__", "answers", "audit_outlook", "audit_policy", "backends", "baselines",
+    "calibrate", "common_auc", "compare_scores", "datasets", "errors", "evaluate", "evaluate_splits", "exponential",
+    "fit_shift", "jitter", "labelled_by", "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy",
+    "plan", "plot", "read_key", "read_pools", "read_shift", "read_verdicts", "report", "scoring", "simulate_pools",
+    "split", "tasks", "uniform", "vote", "vote_pools", "write_pools", "write_shift",
 ]  # fmt: skip
 
 

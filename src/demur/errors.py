@@ -14,6 +14,7 @@
     │       └── EndpointSilent               … or has answered nobody for longer than the patience
     ├── PolicyFileError                      a policy file is foreign, newer, damaged or edited
     ├── MonitorFileError                     a monitor's file is foreign, newer, damaged, or of another policy
+    ├── ShiftFileError                       a file of a fitted shift is foreign, newer, damaged or edited
     ├── PipelineMismatch                     a policy is used on votes made another way
     ├── LabelMismatch                        a policy is audited by labels made another way
     ├── CalibrationLeak                      problems used for calibration turn up where unseen ones are needed
@@ -105,6 +106,10 @@ class PolicyFileError(DemurError):
 
 class MonitorFileError(DemurError):
     """A monitor's file cannot be trusted or understood, or belongs to another policy."""
+
+
+class ShiftFileError(DemurError):
+    """A file of a fitted shift cannot be trusted or understood."""
 
 
 class PipelineMismatch(DemurError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from demur.calibration.forecast import Forecast, forecast
 from demur.calibration.guarantee import (
     CLUSTER,
@@ -16,11 +18,11 @@ from demur.calibration.guarantee import (
 from demur.calibration.high_probability import HighProbability
 from demur.calibration.marginal import Marginal
 from demur.calibration.selective import Selective
+from demur.calibration.shifted import Shifted
 from demur.calibration.smoothed import Smoothed
 
-GUARANTEES: dict[str, type[Marginal] | type[Smoothed] | type[HighProbability] | type[Selective]] = {
-    kind.name: kind for kind in (Marginal, Smoothed, HighProbability, Selective)
-}
+_KINDS = (Marginal, Smoothed, HighProbability, Selective, Shifted)
+GUARANTEES: dict[str, Callable[..., Guarantee]] = {kind.name: kind for kind in _KINDS}
 
 __all__ = [
     "CLUSTER",
@@ -34,6 +36,7 @@ __all__ = [
     "RankGuarantee",
     "Rule",
     "Selective",
+    "Shifted",
     "Smoothed",
     "exact_alpha",
     "forecast",

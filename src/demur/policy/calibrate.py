@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from demur.calibration import CLUSTER, QUESTION, Guarantee, Level, Marginal, settle_by_size
+from demur.calibration import CLUSTER, QUESTION, Guarantee, Level, Marginal, Shifted, settle_by_size
 from demur.calibration.labelling import only_ranks
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
 from demur.evidence.strata import Strata
@@ -18,6 +18,7 @@ from demur.policy.seen import Seen
 from demur.pools.label_rule import LabelRule
 from demur.pools.splits import Texts
 from demur.pools.voted_pools import VotedPools
+from demur.questions.density_ratio import DensityRatio
 from demur.records import is_nothing
 from demur.voting.votes import Votes
 
@@ -56,7 +57,8 @@ def calibrate(
     given.labels_so_far if partly_labelled else given.labelled  # noqa: B018
     guarantees = as_guarantees(alpha, guarantee)
     if given.known is not None:
-        only_ranks(guarantees)
+        # Weighted errors fall with the threshold too, so that votes without a label may count as wrong.
+        only_ranks(one for one in guarantees if not isinstance(one, Shifted))
     if hold_out and given.known is not None:
         raise InvalidValue(
             f"hold_out = {hold_out:g} keeps problems back for an audit, which needs the labels of all of them",
@@ -68,6 +70,9 @@ def calibrate(
     voted = given.scored
     voted.refuse_fitted()
     voted.refuse_without_jitter()
+    shift = _ratio_of(guarantees)
+    if shift is not None:
+        voted.refuse_fitted_questions(shift.fitted_on, "the weights")
     unit, every = QUESTION, None
     evidence = Strata.of(*voted.counted_cases, by_chance=sizes_by_chance)
     if voted.clustered:
@@ -82,7 +87,16 @@ def calibrate(
     known = given.votes.fitted_on.union(given.votes.ids or ())
     seen = Seen.of(known, given.questions, given.clusters, hold_out or None)
     recipe, upstream, unscored = voted.votes.recipe, voted.votes.upstream, len(given) - len(voted)
-    return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored, labels)
+    return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored, labels, shift)
+
+
+def _ratio_of(guarantees: Iterable[Guarantee]) -> DensityRatio | None:
+    """What weights were fitted by; one ratio in a policy."""
+    shifted = [one for one in guarantees if isinstance(one, Shifted)]
+    kinds = {one.weights if isinstance(one.weights, str) else one.weights.fingerprint for one in shifted}
+    if len(kinds) > 1:
+        raise InvalidValue("a policy weights questions in one way, and these guarantees have several")
+    return shifted[0].ratio if shifted else None
 
 
 def _refuse_nameless(voted: VotedPools) -> None:
@@ -103,7 +117,8 @@ def as_guarantees(alpha: Alphas | None, guarantee: Guarantees | None) -> list[Gu
         wanted = list(guarantee) if isinstance(guarantee, Sequence) else [guarantee]
         if not all(isinstance(one, Guarantee) for one in wanted):
             raise InvalidValue(
-                f"guarantee must be Marginal, Smoothed, HighProbability or Selective objects, got {guarantee!r:.60}"
+                "guarantee must be Marginal, Smoothed, HighProbability, Selective or Shifted objects, got "
+                f"{guarantee!r:.60}"
             )
     else:
         levels: list[Any] = [alpha] if isinstance(alpha, str) or not isinstance(alpha, Iterable) else list(alpha)

@@ -53,7 +53,8 @@ class Decisions:
         given, columns = self.votes.answer.astype(object), self.votes.columns()
         given[~self.answered] = None
         columns["answer"] = given
-        thresholds = [self.rule.threshold_of(size)[0] for size in self.votes.n_paths.tolist()]
+        sizes, weights = self.votes.n_paths.tolist(), map(self._weight, range(len(self)))
+        thresholds = [self.rule.threshold_of(size, (), weight)[0] for size, weight in zip(sizes, weights, strict=True)]
         own = {"answered": self.answered, "p_value": self.p_value, "threshold": np.array(thresholds, dtype=np.float64)}
         return columns | own
 
@@ -63,7 +64,12 @@ class Decisions:
 
     def __getitem__(self, row: int) -> Decision:
         vote, p_value, answered = self.votes[row], float(self.p_value[row]), bool(self.answered[row])
-        return decision_on(vote, self.rule, p_value, answered=answered, seen=self.sizes.get(vote.n_paths, 0))
+        seen, weight = self.sizes.get(vote.n_paths, 0), self._weight(row)
+        return decision_on(vote, self.rule, p_value, answered=answered, seen=seen, weight=weight)
+
+    def _weight(self, row: int) -> float | None:
+        """How much a question counts, where that matters."""
+        return None if self.votes.importance is None else float(self.votes.importance[row])
 
     def __iter__(self) -> Iterator[Decision]:
         return (self[row] for row in range(len(self)))
@@ -94,9 +100,11 @@ class Decisions:
         return notes
 
 
-def decision_on(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int) -> Decision:
+def decision_on(
+    vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int, weight: float | None = None
+) -> Decision:
     """The decision on one vote, as a record; `seen` is how many calibration pools have its size."""
-    threshold = rule.threshold_of(vote.n_paths)
+    threshold = rule.threshold_of(vote.n_paths, (), weight)
     return Decision(
         answer=vote.answer if answered else None,
         confidence=vote.confidence,
@@ -105,7 +113,7 @@ def decision_on(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen:
         alpha=rule.alpha,
         support=vote.support,
         shares={answer: round(tally / vote.total, 12) for answer, tally in vote.tally.items()},
-        explanation=explain(vote, rule, p_value, answered=answered, seen=seen),
+        explanation=explain(vote, rule, p_value, answered=answered, seen=seen, weight=weight),
         threshold_key=threshold,
         secondary=vote.secondary,
         id=vote.id,
@@ -122,7 +130,7 @@ def without_vote(vote: Vote) -> str | None:
     return "the paths that have an answer have no weight" if vote.confidence == 0 else None
 
 
-def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int) -> str:
+def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int, weight: float | None = None) -> str:
     """What was decided, what is promised and what is not."""
     if not rule.feasible:
         return f"Abstained: {rule.too_few}; until then the policy abstains always."
@@ -130,7 +138,9 @@ def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int
         return f"Abstained: {NOWHERE_FEW_ENOUGH} {rule.promise}"
     if (nothing := without_vote(vote)) is not None:
         return f"Abstained: {nothing}. {rule.promise}"
-    threshold = rule.threshold_of(vote.n_paths)
+    if (refusal := rule.refused_weight(weight)) is not None:
+        return f"Abstained: {refusal}. {rule.promise}"
+    threshold = rule.threshold_of(vote.n_paths, (), weight)
     if not rule.takes(vote.n_paths):
         return (
             f"Abstained: this pool has {vote.n_paths} paths, and {seen} calibration pools had as many, where "
@@ -147,9 +157,9 @@ def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int
             f"confidence {vote.confidence:.4g} ties with the threshold, and the secondary key {vote.secondary:.4g} "
             f"is {beyond} {threshold[1]:.4g}"
         )
-    aside = ""
+    aside = rule.weight_note(weight)
     if answered != (p_value <= rule.alpha):
-        aside = (
+        aside += (
             f" The p-value {p_value:.4g} alone would say otherwise: it belongs to the marginal guarantee, "
             f"and this policy holds the {rule.guarantee.name.replace('_', '-')} one."
         )

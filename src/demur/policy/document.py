@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from demur.calibration import CLUSTER, GUARANTEES, QUESTION, Rule, settle_by_size
+from demur.calibration import CLUSTER, GUARANTEES, QUESTION, Marginal, Rule, Shifted, settle_by_size
 from demur.calibration.guarantee import without_infinity
+from demur.calibration.shifted import FITTED, GIVEN
 from demur.descriptions import Description
 from demur.evidence.counts import Evidence
 from demur.evidence.strata import Strata, Stratum
@@ -23,11 +24,13 @@ from demur.policy.file import Document
 from demur.policy.seen import Seen
 from demur.pools.label_rule import LabelRule
 from demur.pools.scores import as_unscored
+from demur.questions.density_ratio import DensityRatio
 from demur.version import __version__
 from demur.voting.recipe import Recipe
 
 _MOST_VOTES = 10**15
 _MOST_PATHS = 1 << 20
+_ROUNDING = 1e-9
 _SETTLED = ("guarantee", "k", "threshold", "by_size")
 _FRACTION = re.compile(r"[0-9]{1,41}/[0-9]{1,41}")
 _SEEN = ("ids", "questions", "clusters")
@@ -52,6 +55,8 @@ class PolicyParts:
     """Pools that were left out of calibration because a path of theirs has no score."""
     labels: LabelRule = field(default_factory=LabelRule)
     """What counted as right."""
+    shift: DensityRatio | None = None
+    """What weights of questions are found by, where they were fitted."""
 
     @property
     def evidence(self) -> Evidence:
@@ -77,6 +82,7 @@ def to_document(parts: PolicyParts) -> Document:
         "sizes_by_chance": parts.strata.by_chance,
         "unscored": parts.unscored,
         **({} if parts.labels.is_plain else {"labels": parts.labels.describe()}),
+        **({} if parts.shift is None else {"shift": parts.shift.document()}),
         "pipeline": parts.description.document(),
         "fingerprint": parts.description.fingerprint,
         "calibration": {**{name: sorted(getattr(seen, name)) for name in _SEEN}, "hold_out": seen.hold_out},
@@ -91,7 +97,7 @@ def from_document(document: Document) -> PolicyParts:
     if not isinstance(description.score.get("name"), (str, type(None))):
         raise ValueError(f"score.name must be a string or null, got {description.score.get('name')!r}")
     as_unscored(description.score.get("unscored"))
-    for name in ("task", "field", "relation", "extract", "read_as", "group_field"):
+    for name in ("task", "field", "relation", "extract", "read_as", "group_field", "weights"):
         if not isinstance(description.answers.get(name), (str, type(None))):
             raise ValueError(f"answers.{name} must be a string, got {description.answers[name]!r:.60}")
     for name in ("missing", "labels", "markers"):
@@ -109,7 +115,8 @@ def from_document(document: Document) -> PolicyParts:
         raise ValueError(f"unscored must be a count of pools, got {unscored!r:.60}")
     every = _strata(document, "every_question", width=width, by_chance=by_chance) if unit == CLUSTER else None
     labels = LabelRule.of(document.get("labels"))
-    points = tuple(_point(stored, evidence, unit, labels) for stored in _typed(document, "points", list))
+    shift = DensityRatio.of(document["shift"]) if "shift" in document else None
+    points = tuple(_point(stored, evidence, unit, labels, shift) for stored in _typed(document, "points", list))
     order = [(rule.alpha, rule.guarantee.name) for rule in points]
     if not points or order != sorted(set(order)):
         raise ValueError("it needs at least one operating point, each guarantee once per alpha and in order")
@@ -119,7 +126,7 @@ def from_document(document: Document) -> PolicyParts:
         raise ValueError(f"hold_out must be a share, got {hold_out!r}")
     ids, questions, clusters = (frozenset(_strings(calibration, name)) for name in _SEEN)
     seen = Seen(ids, questions, clusters, hold_out)
-    return PolicyParts(points, evidence, recipe, description, seen, unit, every, unscored, labels)
+    return PolicyParts(points, evidence, recipe, description, seen, unit, every, unscored, labels, shift)
 
 
 def upgraded(document: Document) -> Document:
@@ -165,10 +172,9 @@ def _rows(evidence: Evidence) -> list[list[Any]]:
 
 
 def _weights(evidence: Evidence) -> list[list[float]]:
-    """For each row, the summed weights of its right votes and of the others."""
-    assert evidence.right_weight is not None
-    assert evidence.not_right_weight is not None
-    return np.stack([evidence.right_weight, evidence.not_right_weight], axis=1).tolist()  # type: ignore[no-any-return]
+    """For each row, the summed weights of its right votes and of the others, and the sum of their squares."""
+    columns = (evidence.right_weight, evidence.not_right_weight, evidence.squared_weight)
+    return np.stack([column for column in columns if column is not None], axis=1).tolist()  # type: ignore[no-any-return]
 
 
 def _strata(document: Document, name: str, *, width: int, by_chance: bool) -> Strata:
@@ -208,15 +214,18 @@ def _strata_of_list(parts: list[Any], name: str, *, width: int, by_chance: bool)
 
 def _weighted(evidence: Evidence, rows: Any) -> Evidence:
     """Evidence with the weights of its rows, which must be there where votes are and nowhere else."""
-    pairs = isinstance(rows, list) and all(isinstance(row, list) and len(row) == 2 for row in rows)
-    if not pairs or len(rows) != len(evidence.levels):
-        raise ValueError(f"weights must hold two numbers for each row of evidence, got {rows!r:.60}")
+    triples = isinstance(rows, list) and all(isinstance(row, list) and len(row) == 3 for row in rows)
+    if not triples or len(rows) != len(evidence.levels):
+        raise ValueError(f"weights must hold three numbers for each row of evidence, got {rows!r:.60}")
     if not all(_is_number(value) and value >= 0 for row in rows for value in row):
         raise ValueError("weights must be numbers, none of them negative")
-    right, not_right = np.array(rows, dtype=np.float64).T
+    right, not_right, squared = np.array(rows, dtype=np.float64).T
     if (right[evidence.right == 0] > 0).any() or (not_right[evidence.not_right == 0] > 0).any():
         raise ValueError("weights must be 0 where no vote is")
-    return replace(evidence, right_weight=right, not_right_weight=not_right)
+    whole, votes = (right + not_right) ** 2, evidence.right + evidence.not_right
+    if (squared > whole * (1 + _ROUNDING)).any() or (squared < whole / votes * (1 - _ROUNDING)).any():
+        raise ValueError("the squares of weights do not fit their sums")
+    return replace(evidence, right_weight=right, not_right_weight=not_right, squared_weight=squared)
 
 
 def _evidence(rows: Any, *, width: int) -> Evidence:
@@ -241,19 +250,32 @@ def _evidence(rows: Any, *, width: int) -> Evidence:
     return Evidence(np.array(levels, dtype=np.float64), right, wrong, unlabelled[0] if unlabelled else None)
 
 
-def _point(stored: Any, evidence: Strata, unit: str, labels: LabelRule) -> Rule:
+def _point(stored: Any, evidence: Strata, unit: str, labels: LabelRule, shift: DensityRatio | None) -> Rule:
     if not isinstance(stored, dict) or str(stored.get("guarantee")) not in GUARANTEES:
         raise ValueError(f"an operating point must name one of {', '.join(GUARANTEES)}, got {stored!r:.60}")
     parameters = {name: value for name, value in stored.items() if name not in _SETTLED}
+    weights = _weights_of(parameters, shift) if stored["guarantee"] == Shifted.name else None
     if not all(_is_number(value) or _is_fraction(value) for value in parameters.values()):
         raise ValueError(f"the parameters of a guarantee must be numbers, got {parameters!r:.60}")
     try:
-        rule = settle_by_size(GUARANTEES[stored["guarantee"]](**parameters), evidence, unit, labels.wrong)
+        kind = GUARANTEES[stored["guarantee"]]
+        guarantee = kind(**parameters) if weights is None else Shifted(Marginal(**parameters), weights)
+        rule = settle_by_size(guarantee, evidence, unit, labels.wrong)
     except TypeError:
         raise ValueError(f"a {stored['guarantee']} guarantee does not take {sorted(parameters)}") from None
     if rule.document() != stored:
         raise ValueError(f"the threshold of alpha = {rule.alpha:g} does not follow from its evidence")
     return rule
+
+
+def _weights_of(parameters: Document, shift: DensityRatio | None) -> DensityRatio | str:
+    """What a shifted guarantee is weighted by, taken out of its parameters."""
+    kind, name = parameters.pop("weights", None), parameters.pop("field", None)
+    if kind == FITTED and name is None and shift is not None:
+        return shift
+    if kind != GIVEN or not isinstance(name, str):
+        raise ValueError(f"weights must be given in a field, or fitted with a ratio in the file, got {kind!r:.40}")
+    return name
 
 
 def _typed(document: Document, name: str, kind: type) -> Any:

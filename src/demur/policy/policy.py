@@ -21,6 +21,7 @@ from demur.policy.document import PolicyParts, from_document, to_document, upgra
 from demur.policy.label_notes import label_notes
 from demur.policy.selection import Selection, select
 from demur.policy.signature import Key
+from demur.policy.weighing import weight_asked
 from demur.pools.splits import Texts
 from demur.records import Decision, Problem, question_digest
 from demur.shown.frames import frame_of
@@ -135,15 +136,17 @@ class Policy(PolicyParts):
         tie_break: float | None = None,
         id: str | None = None,  # noqa: A002 - the record's own word
         question: str | Problem | None = None,
+        weight: float | None = None,
     ) -> Decision:
         """Vote on one pool the way the policy was calibrated, and answer or abstain.
 
         Jitter is drawn from the question, or where none is given from the id, which must be the problem's own. Where
         the policy comes from a file or a run, answers are read and compared as they were there: as they are written,
-        and by the task that a `Problem` names, if there were several.
+        and by the task that a `Problem` names, if there were several. Under shift, the question's `weight` decides with
+        its vote; where weights were fitted, it is found by the question.
         """
         known: dict[str, Any] = {"alpha": alpha, "guarantee": guarantee, "tie_break": tie_break}
-        known |= {"id": id, "question": question}
+        known |= {"id": id, "question": question, "weight": weight}
         if "relation" not in self.upstream.answers:
             return self.decide_keys(answers, scores, **known)
         from demur.pools.fields import FieldChoice  # arrays do without what reads and compares answers
@@ -161,6 +164,7 @@ class Policy(PolicyParts):
         tie_break: float | None = None,
         id: str | None = None,  # noqa: A002
         question: str | Problem | None = None,
+        weight: float | None = None,
     ) -> Decision:
         """`decide`, of answers that are keys already: equal where they are the same answer."""
         rule = self.point(alpha, guarantee)
@@ -173,8 +177,10 @@ class Policy(PolicyParts):
         if not self.strata.knows(size):
             raise PipelineMismatch([f"n_paths is {self.told_sizes} in the policy, {size} in this pool"])
         key = (vote.confidence,) if vote.secondary is None else (vote.confidence, vote.secondary)
-        p_value, answered = self.strata.p_value_of(key, size), key > rule.threshold_of(size)
-        decision = decision_on(vote, rule, p_value, answered=answered, seen=self.sizes.get(size, 0))
+        weight = weight_asked(rule, question, weight)
+        p_value = rule.p_value_of(self.strata, key, size, (), weight)
+        answered = key > rule.threshold_of(size, (), weight)
+        decision = decision_on(vote, rule, p_value, answered=answered, seen=self.sizes.get(size, 0), weight=weight)
         if isinstance(self.recipe.tie_break, Jitter) and asked is None and id is None:
             return replace(decision, explanation=f"{decision.explanation} {_NO_JITTER}")
         return decision
@@ -191,7 +197,8 @@ class Policy(PolicyParts):
         from demur.pools.fields import FieldChoice
         from demur.pools.source import vote_pools
 
-        how = FieldChoice.of(self.description), self.recipe
+        fields = FieldChoice.of(self.description)
+        how = replace(fields, weights=self.shift) if self.shift is not None else fields, self.recipe
         return vote_pools(source, *how, labelled=labelled, correct=correct, assumed=self.upstream, say=say)
 
     def decide_votes(self, votes: Votes, *, alpha: Level | None = None, guarantee: str | None = None) -> Decisions:

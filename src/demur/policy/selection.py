@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from demur.calibration import Level, exact_alpha, settle_by_size
 from demur.calibration.batch import BatchSelection, cut_off
+from demur.calibration.shifted import ShiftedRule
 from demur.errors import CalibrationLeak, InvalidValue
 from demur.policy.decisions import Decisions, without_vote
 from demur.pools.voted_pools import VotedPools
@@ -96,6 +97,12 @@ def select(policy: Policy, votes: Votes | VotedPools, fdr: Level) -> Selection:
         raise InvalidValue(
             f"{unlabelled} of the {policy.n} votes that calibrated this policy have no label, and a batch needs all",
             "label the rest",
+        )
+    if all(isinstance(rule, ShiftedRule) for rule in policy.points):
+        raise InvalidValue(
+            "this policy promises about questions by their weights, and a batch needs questions that are exchangeable "
+            "with the calibration ones",
+            "calibrate without the shift",
         )
     if not len(voted):
         raise InvalidValue("a batch needs at least one vote, got none")

@@ -18,6 +18,7 @@ from demur.pools.label_rule import LabelRule
 from demur.pools.labels import read_labels, refuse_labels_as_score
 from demur.pools.scores import count_gaps, read_column
 from demur.pools.voted_pools import VotedPools
+from demur.pools.weights import read_weights
 from demur.records import Pool
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of, shown
@@ -134,6 +135,9 @@ def vote_pools(
     _mention_spellings(table, say)
     column = read_column(pools, recipe.tie_break.name) if isinstance(recipe.tie_break, Column) else None
     upstream = assumed.updated(source.description_with(fields))
+    weights = None
+    if fields.weights is not None:
+        weights = read_weights(pools, table.questions, fields.weights, in_use=fields.in_use)
     votes = vote_again(
         recipe,
         table.answers,
@@ -146,6 +150,7 @@ def vote_pools(
         unscored=table.unscored,
         written=table.written,
         groups=table.groups if any(table.groups.kinds) else None,
+        importance=weights,
     )
     if table.unscored:
         lacking = f"{len(table.unscored)} of {len(pools)} pools"

@@ -9,7 +9,7 @@ of the same text with other options, passages or messages are other questions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -262,6 +262,22 @@ class VotedPools:
                 f"a score, normaliser or tie-break was fitted on calibration problems ({shared!r}); fit it on a tune "
                 "split that calibration does not use"
             )
+
+    def refuse_fitted_questions(self, fitted_on: Set[str], what: str) -> None:
+        """Raise if some of these questions, known by their digests, shaped `what`: then they cannot calibrate."""
+        digests = [None] * len(self) if self.questions is None else list(self.questions)
+        if all(digest is None for digest in digests):
+            raise InvalidValue(
+                f"{what} need votes with questions, to check that calibration does not use those they were fitted on",
+                "give {questions} when voting",
+            )
+        texts = [None] * len(self) if self.table is None else self.table.questions
+        for row, (digest, text) in enumerate(zip(digests, texts, strict=True)):
+            if digest in fitted_on or (text is not None and question_digest(text) in fitted_on):
+                raise CalibrationLeak(
+                    f"{what} were fitted on calibration problems ({self.ids[row]!r})",
+                    "fit on questions that calibration does not use",
+                )
 
     def refuse_without_jitter(self) -> None:
         """Raise if jitter is to break ties and some of these votes have none: others would pass them for that alone."""

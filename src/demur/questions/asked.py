@@ -11,7 +11,7 @@ Asked = str | Problem | None
 
 
 def texts_of(questions: Iterable[Asked], name: str, fewest: int) -> dict[str, set[str]]:
-    """Each distinct text, blank space aside, and its digests: of the text alone, and with what its problem asks beside."""
+    """Each distinct text, blank space aside, and its digests: of the text, and of all that its problem asks."""
     if isinstance(questions, str):
         raise InvalidValue(f"{name} must be many questions, got the one text {questions!r:.60}")
     texts: dict[str, set[str]] = {}

@@ -1,7 +1,7 @@
 """How much more often a question occurs in use than in calibration, read off its text: ω(x) = exp(a + b·φ(x)), clipped.
 
-φ are the question's features. `fit_shift` finds a and b; this needs numpy alone. What was fitted is an estimate, so that
-promises which rest on it hold approximately, and say so.
+φ are the question's features. `fit_shift` finds a and b; this needs numpy alone. What was fitted is an estimate, so
+that promises which rest on it hold approximately, and say so.
 """
 
 from __future__ import annotations
@@ -108,7 +108,8 @@ class DensityRatio:
             raise InvalidValue(f"a density ratio holds {', '.join(sorted(_NAMES))}, got {document!r:.60}")
         if document["features"] != VERSION:
             raise InvalidValue(
-                f"its features are of version {document['features']!r:.20}, and this demur has {VERSION}", "fit it again"
+                f"its features are of version {document['features']!r:.20}, and this demur has {VERSION}",
+                "fit it again",
             )
         coefficients, digests = document["coefficients"], document["fitted_on"]
         if not (isinstance(coefficients, list) and len(coefficients) == SIZE and all(map(_is_number, coefficients))):

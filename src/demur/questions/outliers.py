@@ -66,7 +66,7 @@ class OutlierGate:
     def distance(self, table: Floats) -> Floats:
         """Of questions with these features: the root mean square of what they deviate, in units of the spread."""
         deviation = (table - self.mean) / self.spread
-        return np.round(np.sqrt((deviation**2).mean(axis=1)), 9)
+        return np.asarray(np.round(np.sqrt((deviation**2).mean(axis=1)), 9))
 
     def p_value(self, questions: Sequence[str | None]) -> Floats:
         """The p-value of each question; 0 where it has no text, for nothing is known of what it is like."""
