@@ -81,7 +81,7 @@ _HOME = {
     "records": ("Decision", "Path", "Pool", "Problem", "Vote"),
     "reports.in_python": ("Report", "report"),
     "store": ("Store",),
-    "voting": ("Votes", "exponential", "fit_shift", "jitter", "linear", "mean_score", "uniform", "vote"),
+    "voting": ("Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote"),
 }
 _MODULES = {
     **{name: name for name in ("answers", "backends", "datasets", "errors", "monitoring", "plot", "scoring", "tasks")},

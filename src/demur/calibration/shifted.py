@@ -4,8 +4,8 @@
 
 Calibration errors count by weight, and the new question pays for itself: it is answered where the errors at least as
 confident, and it, weigh at most α of all (`evidence.weighted`). With weights that are so, P(answers and is wrong) ≤ α
-on questions as they occur in use. Fitted or cut weights keep that approximately, and the promise says so. What is weighted
-is which questions are asked: a model that answers the same question otherwise than before is not covered.
+on questions as they occur in use. Fitted or cut weights keep that approximately, and the promise says so. What is
+weighted is which questions are asked: a model that answers the same question otherwise than before is not covered.
 
 Ranks and binomial laws, which other guarantees rest on, mean nothing under weights, so that only `Marginal` is taken.
 """
