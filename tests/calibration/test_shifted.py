@@ -141,7 +141,7 @@ def hard(threshold):
 
 
 def shifted_mix(seed, sets=1500, n=400, alpha=0.1):
-    """The error of plain and of weighted control, and the yield, on a mix of 30 to 70 where calibration has 80 to 20."""
+    """The error of plain and of weighted control, and the yield, on a mix of 30:70 where calibration has 80:20."""
     rng = np.random.default_rng(seed)
     light, heavy = 0.3 / 0.8, 0.7 / 0.2
     rows = []

@@ -11,7 +11,17 @@ import pytest
 
 from demur.questions.features import PLACES, SIZE, features
 
-SCRIPTS = ["How many apples?", "苹果有多少个?", "كم عدد التفاحات؟", "Сколько яблок?", "\\frac{1}{2}x^2", "", "  \n", "\ud800", "🍎🍎"]
+SCRIPTS = [
+    "How many apples?",
+    "苹果有多少个?",
+    "كم عدد التفاحات؟",
+    "Сколько яблок?",
+    "\\frac{1}{2}x^2",
+    "",
+    "  \n",
+    "\ud800",
+    "🍎🍎",
+]
 
 
 def test_every_question_has_as_many_numbers_all_finite_whatever_its_script():
@@ -43,7 +53,9 @@ def test_words_of_a_script_without_blanks_are_told_apart():
 
 
 def test_ten_thousand_questions_take_a_second_or_two():
-    text = "A train leaves the station at 12 o'clock and travels 340 miles; how long does it take at 68 miles per hour? "
+    text = (
+        "A train leaves the station at 12 o'clock and travels 340 miles; how long does it take at 68 miles per hour? "
+    )
     started = time.process_time()
     features([f"{text * 2} {number}" for number in range(10_000)])
     assert time.process_time() - started < 5

@@ -146,7 +146,7 @@ class Shifted:
             )
             return f"{new}, {so}, {promised % ''} sets. {unsaid}"
         so = "of the traffic that the weights were fitted to"
-        fitted = f"sets of {n} {unit}s; approximately, for the weights are estimates, and cut at {self.ratio.clip:g}"
+        fitted = f"sets of {n} {unit}s: the weights are estimates, and cut at {self.ratio.clip:g}"
         return f"{new} {so}, {promised % 'approximately '} {fitted}. {unsaid}"
 
 

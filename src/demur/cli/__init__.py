@@ -33,6 +33,7 @@ _MAKING = (
     "plan",
     "label",
     "judge_labels",
+    "shift",
     "calibrate",
     "evaluate",
     "audit",

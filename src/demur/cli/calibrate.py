@@ -13,6 +13,7 @@ import typer
 
 import demur
 from demur.cli import options, output, replacing
+from demur.cli.shift_options import ShiftFlags
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ Examples:
 `demur calibrate pools.jsonl --score simulated --normaliser pool_z --tie-break mean_score --delta 0.1`
 
 `demur calibrate pools.jsonl --selective --alpha 0.1 --delta 0.1 -o policy.json`
+
+`demur calibrate pools.jsonl --shift shift.json --alpha 0.1 -o policy.json`
 """
 
 
@@ -48,6 +51,7 @@ def run(
     labels: options.LabelFlags = options.LabelFlags(),
     label_file: options.LabelFile = None,
     partly_labelled: options.PartlyLabelled = False,
+    traffic: ShiftFlags = ShiftFlags(),
     run_name: options.RunName = None,
     partial: options.Partial = False,
     config: options.Config = None,
@@ -67,7 +71,8 @@ def run(
     rule = labels.rule()
     if label_file is not None and (partly_labelled or not rule.is_plain):
         raise InvalidValue("--label-file holds the labels; leave the other options about labels out")
-    wanted = {"labelled": label_file is None, "partly_labelled": partly_labelled}
+    weights = traffic.weights()
+    wanted: dict[str, Any] = {"labelled": label_file is None, "partly_labelled": partly_labelled, "weights": weights}
     source, voted = flags.vote(file, run_name, config, rule, partial=partial, **wanted)
     if label_file is not None:
         header = label_header(label_file)
@@ -75,7 +80,7 @@ def run(
         voted, sizes_by_chance = demur.labelled_by(voted, label_file), sizes_by_chance or header.sizes_by_chance
     policy = demur.calibrate(
         voted,
-        guarantee=guarantees,
+        guarantee=traffic.guarantees(guarantees, weights),
         partly_labelled=partly_labelled or label_file is not None,
         sizes_by_chance=sizes_by_chance,
         hold_out=hold_out,
@@ -137,6 +142,7 @@ def _audits_ahead(policy: demur.Policy, kept_back: demur.VotedPools) -> list[dic
 def policy_facts(policy: demur.Policy) -> dict[str, Any]:
     """What a policy is, and what to expect of it."""
     from demur.policy.label_notes import label_notes
+    from demur.policy.weighing import weight_notes
 
     evidence = policy.evidence
     gaps, top = demur.Separability.of(evidence), evidence.by_confidence
@@ -165,6 +171,8 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
         "unscored": policy.unscored,
         "labelled": policy.n - evidence.n_unlabelled,
         "label_notes": label_notes(policy),
+        "effective_size": evidence.effective_size,
+        "weight_notes": weight_notes(policy),
         "pipeline": policy.pipeline,
         "labels": policy.labels.describe(),
         "fingerprint": policy.fingerprint,
@@ -222,7 +230,7 @@ def _show(facts: dict[str, Any]) -> None:
             "of all questions there": lambda point: output.percent(point["per_question"]["confident_error"]),
         }
     output.table_of("What to expect", facts["points"], columns)
-    output.say(*(f"{note}." for note in facts["label_notes"]))
+    output.say(*(f"{note}." for note in (*facts["label_notes"], *facts["weight_notes"])))
     if facts["labelled"] == facts["n"]:
         _show_vote(facts)
     for point in facts["points"]:

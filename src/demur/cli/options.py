@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -184,11 +184,12 @@ class VoteFlags:
         partial: bool = False,
         labelled: bool = True,
         partly_labelled: bool = False,
+        weights: demur.DensityRatio | str | None = None,
     ) -> tuple[demur.PoolSource, demur.VotedPools]:
         """Votes, made as the flags say and else as the configuration does; labelled, unless that is not asked for."""
         said = _vote_section(config)
         score = self.score or said.get("score")
-        fields = self.fields(score)
+        fields = replace(self.fields(score), weights=weights)
         normaliser = self.normaliser or (said.get("normaliser") if score is not None else None)
         facts = texts or _needs_facts(fields) or correct.label_field is not None
         source = demur.read_pools(place, run, facts=facts, texts=texts, partial=partial, say=mention)

@@ -10,7 +10,7 @@ from pathlib import Path
 from demur.errors import InvalidValue
 
 POLICY, POOLS, LINES, PARQUET, PAGE = "a policy", "pools", "JSON lines", "a Parquet file", "a web page"
-STORE, _OTHER = "a store of runs", "something else"
+STORE, SHIFT, _OTHER = "a store of runs", "a fitted shift", "something else"
 _HEAD = 4096
 
 
@@ -37,7 +37,7 @@ def written_as(out: Path | None) -> str:
 def refuse_foreign(place: Path) -> None:
     """Raise where a table or figure would take the place of a store, a policy or pools."""
     there = kind_of(place) if place.is_file() else None
-    if there in (STORE, POLICY, POOLS, PARQUET):
+    if there in (STORE, POLICY, SHIFT, POOLS, PARQUET):
         raise InvalidValue(f"{place} holds {there}, which results would replace; choose another folder")
 
 
@@ -62,6 +62,8 @@ def kind_of(path: Path) -> str | None:
     line = text.split("\n", 1)[0]
     if text.startswith("{") and '"format": "demur-policy"' in text[:200]:
         return POLICY
+    if text.startswith("{") and '"format": "demur-shift"' in text[:200]:
+        return SHIFT
     if line.startswith('{"'):
         named = '"paths":', '"question":', '"format": "demur-pools"'
         return POOLS if any(name in line for name in named) else LINES

@@ -21,7 +21,7 @@ from demur.policy.document import PolicyParts, from_document, to_document, upgra
 from demur.policy.label_notes import label_notes
 from demur.policy.selection import Selection, select
 from demur.policy.signature import Key
-from demur.policy.weighing import weight_asked
+from demur.policy.weighing import weight_asked, weight_notes
 from demur.pools.splits import Texts
 from demur.records import Decision, Problem, question_digest
 from demur.shown.frames import frame_of
@@ -298,7 +298,7 @@ class Policy(PolicyParts):
         """The promise and the forecast of each operating point, in words."""
         lines = [f"{self.n} calibration {self.unit}s, vote accuracy {_show(self.evidence.vote_accuracy)}"]
         lines += [] if self.labels.is_plain else [f"right: {self.labels.told}"]
-        lines += label_notes(self)
+        lines += [*label_notes(self), *weight_notes(self)]
         for rule in self.points:
             expected = forecast(self.strata, rule)
             lines.append(f"alpha {rule.alpha:g} ({rule.guarantee.name.replace('_', ' ')}): {rule.promise}")

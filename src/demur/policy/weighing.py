@@ -1,4 +1,4 @@
-"""The weight of one question just asked."""
+"""Weights of questions in a policy: what they are worth, and that of one question just asked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from demur.calibration.guarantee import Rule
 from demur.calibration.shifted import Shifted
 from demur.errors import InvalidValue
+from demur.policy.document import PolicyParts
 from demur.records import Problem, is_nothing
 from demur.voting.cases import as_importance
 
@@ -28,3 +29,18 @@ def weight_asked(rule: Rule, question: str | Problem | None, weight: Any = None)
         )
     column = as_importance([weight], 1) if weight else None
     return 0.0 if column is None else float(column[0])
+
+
+def weight_notes(policy: PolicyParts) -> list[str]:
+    """What weights leave of the calibration questions, and what was cut; nothing where none promises by them."""
+    if not any(isinstance(rule.guarantee, Shifted) for rule in policy.points):
+        return []
+    n, worth, unit = policy.evidence.n, policy.evidence.effective_size, policy.unit
+    notes = [f"weighted, the {n} calibration {unit}s are worth about {worth:.0f} (effective sample size)"]
+    if (ratio := policy.shift) is not None:
+        notes.append(
+            f"weights were fitted on {ratio.traffic} questions of the traffic and {ratio.reference} others, and cut at "
+            f"{ratio.clip:g} times the mean: {ratio.clipped_traffic:.1%} of the traffic weighs more than it counts"
+        )
+        notes += [] if ratio.shift_seen else ["no shift was to be seen by the words of the questions"]
+    return notes

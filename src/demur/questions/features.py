@@ -39,7 +39,7 @@ def features(questions: Sequence[str]) -> Floats:
     """One row of `SIZE` numbers per question."""
     table = np.zeros((len(questions), SIZE))
     for row, question in zip(table, questions, strict=True):
-        _fill(row, question[:_LONGEST])
+        _fill(row, question.strip()[:_LONGEST])
     return table
 
 

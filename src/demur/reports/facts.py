@@ -21,6 +21,7 @@ from demur.evaluation.resampling import DRAWS
 from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Separability, Strata
 from demur.policy.label_notes import label_notes
 from demur.policy.policy import Policy
+from demur.policy.weighing import weight_notes
 from demur.pools.source import PoolSource
 from demur.pools.voted_pools import VotedPools
 from demur.reports.questions import path_facts, question_facts
@@ -68,6 +69,7 @@ def report_facts(
         "unanimous": _unanimous(policy.evidence),
         "warnings": [
             *label_notes(policy),
+            *weight_notes(policy),
             *voted.score_warnings(),
             *_doubts(scores, voted),
             *policy.size_warnings(),
