@@ -1,4 +1,4 @@
-"""Unanimous pools all have confidence 1. A secondary key, calibrated with it, tells them apart."""
+"""Unanimous pools all have confidence 1. What breaks ties, calibrated with it, tells them apart."""
 
 import demur as dm
 

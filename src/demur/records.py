@@ -190,8 +190,8 @@ class Vote:
     total: float
     """All weight cast, that of paths without an answer included, in the same units as the tally."""
     n_paths: int
-    secondary: float | None = None
-    """The number that breaks ties of confidence, where the vote has one."""
+    key: tuple[float, ...] = ()
+    """What ranks it: the confidence and, behind it, what breaks ties."""
     id: str | None = None
     unscored: bool = False
     """A path has no score, so that the pool casts no vote."""
@@ -205,7 +205,7 @@ class Decision:
     """The answer, or None: the policy abstains."""
     confidence: float
     threshold: float
-    """λ̂. Answered means confidence > threshold; with a secondary key, (confidence, secondary) > threshold_key."""
+    """λ̂, the first number of `threshold_key`. Answered means key > threshold_key, number by number."""
     p_value: float
     """(1 + number of wrong calibration votes at least this confident) / (n + 1)."""
     alpha: float
@@ -216,7 +216,8 @@ class Decision:
     explanation: str
     """What is promised here, and what is not."""
     threshold_key: tuple[float, ...] = ()
-    secondary: float | None = None
+    key: tuple[float, ...] = ()
+    """What was compared with it: the confidence and, behind it, what breaks ties."""
     id: str | None = None
     n_paths: int = 0
 

@@ -101,8 +101,8 @@ def test_what_tab_offers_is_taken():
     from demur.answers.relations import relation_named
     from demur.cli import completion
     from demur.tasks import task_named
+    from demur.voting.key import parse_component
     from demur.voting.normalisers import parse_normaliser
-    from demur.voting.tie_breaks import parse_tie_break
     from demur.voting.weights import parse_weight
 
     parsers = {
@@ -110,7 +110,7 @@ def test_what_tab_offers_is_taken():
         task_named: completion.TASKS,
         parse_weight: completion.WEIGHTS,
         lambda text: parse_normaliser(f"{text}0,1" if text.endswith(":") else text): completion.NORMALISERS,
-        lambda text: parse_tie_break(f"{text}x" if text.endswith(":") else text): completion.TIE_BREAKS,
+        lambda text: parse_component(f"{text}x" if text.endswith(":") else text): completion.TIE_BREAKS,
     }
     for parse, values in parsers.items():
         for value in values:

@@ -125,8 +125,9 @@ def test_decide(demur, file, source, voted, tmp_path):
     assert told["n_answered"] == int(decided.answered.sum())
     assert told["answered"] == decided.answered.mean()
     for line, decision in zip(told["decisions"], decided, strict=True):
-        for name in ("id", "confidence", "threshold", "p_value", "alpha", "secondary", "explanation"):
+        for name in ("id", "confidence", "threshold", "p_value", "alpha", "explanation"):
             assert line[name] == plain(getattr(decision, name))
+        assert line["key"] == dict(zip(policy.recipe.names, decision.key, strict=True))
         assert line["answer"] == decision.answer
     for row, pool in enumerate(again.table.answers):
         written = [again.table.written[row].get(key) for key in pool]

@@ -214,12 +214,12 @@ def test_a_ragged_file_can_be_held_out_and_audited_whatever_the_seed(demur, tmp_
         assert demur("audit", "ragged.jsonl", "--policy", "policy.json").code == 0
 
 
-def test_secondary_keys_are_shown(demur, pools):
+def test_what_breaks_ties_is_shown(demur, pools):
     demur("calibrate", pools, "--score", "simulated", "--tie-break", "mean_score", "--alpha", 0.1, "-o", "policy.json")
     facts = demur("decide", pools, "--policy", "policy.json", "--json").json["decisions"][0]
-    assert len(facts["threshold_key"]) == 2
-    assert "secondary" in facts
-    assert "in the secondary key" in demur("decide", pools, "--policy", "policy.json").out
+    assert len(facts["threshold_key"]) == 3
+    assert list(facts["key"]) == ["share", "mean_score", "jitter"]
+    assert "in mean score" in demur("decide", pools, "--policy", "policy.json").out
 
 
 def test_suspicious_spellings_are_mentioned(demur, tmp_path):

@@ -199,9 +199,9 @@ def test_every_question_asked_has_a_jitter_of_its_own_and_the_same_question_the_
     voted = dm.vote_pools(source, dm.FieldChoice(score=run.score), source.recipe(run.score, tie_break="jitter:7"))
     policy = dm.calibrate(voted, alpha=0.3)
     with pipeline.answerer(policy) as answerer:
-        asked = [answerer.ask(f"What is {2 * k} + 1?").decision.secondary for k in range(30)]
-        again = answerer.ask("What is 0 +\n1?").decision.secondary
+        asked = [answerer.ask(f"What is {2 * k} + 1?").decision.key[-1] for k in range(30)]
+        again = answerer.ask("What is 0 +\n1?").decision.key[-1]
         chosen = answerer.ask(Problem("question", "What is 0 + 1?", extra={"task": "math", "options": ["1", "2"]}))
     assert len(set(asked)) == 30
-    assert again == asked[0] == voted.votes.secondary[0]
-    assert chosen.decision.secondary != asked[0]
+    assert again == asked[0] == voted.votes.key[0, -1]
+    assert chosen.decision.key[-1] != asked[0]

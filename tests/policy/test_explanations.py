@@ -50,13 +50,10 @@ def test_a_tie_with_the_threshold_word_for_word():
     policy = dm.calibrate(dm.vote([["a", "a"]] * 30, tie_break=column), column > 0.2, alpha=0.1)
     low, high = (policy.decide(["a", "a"], tie_break=value) for value in (0.01, 0.9))
     bound = policy.point().threshold_key[1]
-    for decision, verdict in ((low, f"the secondary key 0.01 is not above {bound:.4g}"), (high, "key 0.9 is above")):
-        assert f"confidence 1 ties with the threshold, and the secondary key {decision.secondary:.4g} is" in (
-            decision.explanation
-        )
-        assert verdict in decision.explanation
+    for decision, verdict in ((low, f"its column 0.01 is not above {bound:.4g}"), (high, "its column 0.9 is above")):
+        assert f"confidence 1 ties with the threshold, and {verdict}" in decision.explanation
         assert decision.threshold_key == (1.0, bound)
-    assert (low.secondary, high.secondary) == (0.01, 0.9)
+    assert (low.key[1], high.key[1]) == (0.01, 0.9)
 
 
 def test_the_p_value_that_says_otherwise_is_explained_by_the_name_of_the_promise():
@@ -92,9 +89,8 @@ def test_each_size_is_told_its_own_threshold(three_sizes):
         key = rule.threshold_of(size)
         decision = three_sizes.decide(["a"] * size, alpha=0.1, tie_break=0.5)
         assert decision.threshold_key == key
-        assert f"the secondary key 0.5 is {'above' if decision.secondary > key[1] else 'not above'} {key[1]:.4g}" in (
-            decision.explanation
-        )
+        above = "above" if decision.key[1] > key[1] else "not above"
+        assert f"its column 0.5 is {above} {key[1]:.4g}" in decision.explanation
 
 
 def test_sizes_that_are_not_answered_are_told_of_a_table_and_of_each_of_its_pools(three_sizes):

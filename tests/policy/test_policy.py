@@ -64,12 +64,14 @@ def edit(stage, **changes):
 
 def test_deciding_one_pool_is_deciding_it_within_a_table(policy, drawn):
     fresh = dm.simulate_pools(60, n_paths=8, seed=2)
-    votes = dm.vote(fresh.answers, fresh.scores, score="judge", tie_break=dm.mean_score())
+    names = [f"new-{row}" for row in range(60)]
+    votes = dm.vote(fresh.answers, fresh.scores, score="judge", tie_break=dm.mean_score(), ids=names)
     for alpha in (0.05, 0.1):
         table = policy.decide_votes(votes, alpha=alpha)
         for row, expected in enumerate(table):
-            assert policy.decide(fresh.answers[row], fresh.scores[row], alpha=alpha) == expected
-            assert policy.decide(fresh.answers[row].tolist(), fresh.scores[row].tolist(), alpha=alpha) == expected
+            how = {"alpha": alpha, "id": names[row]}
+            assert policy.decide(fresh.answers[row], fresh.scores[row], **how) == expected
+            assert policy.decide(fresh.answers[row].tolist(), fresh.scores[row].tolist(), **how) == expected
 
 
 def test_a_decision_carries_what_a_person_needs(policy):
@@ -107,11 +109,12 @@ def test_votes_made_another_way_are_refused_with_the_list_of_differences(policy,
     for difference in (
         "score.name is 'judge' in the policy, 'reward' here",
         "vote.weight is 'exponential:1.0' in the policy, 'exponential:2.0' here",
-        "vote.tie_break is 'mean_score@1' in the policy, None here",
+        "vote.tie_break is ['mean_score@1', 'jitter@2:0'] in the policy, None here",
         "n_paths is 8 in the policy, 4 in pool 0",
+        "these votes have none: give either when voting",
     ):
         assert difference in text
-    assert len(refused.value.differences) == 4
+    assert len(refused.value.differences) == 5
 
 
 @pytest.mark.parametrize(
@@ -371,7 +374,7 @@ def test_the_evidence_is_inside(policy, tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda d: d.update(schema=3), "has schema 3.*upgrade demur"),
+        (lambda d: d.update(schema=4), "has schema 4.*upgrade demur"),
         (lambda d: d.update(schema="x"), "has schema 'x'"),
         (lambda d: d.update(format="other"), "not a demur policy file"),
         (
@@ -407,10 +410,10 @@ def test_the_evidence_is_inside(policy, tmp_path):
         (lambda d: d["evidence"]["8"][0].__setitem__(-1, 2**63), "whole numbers >= 0"),
         (lambda d: d["evidence"]["8"][0].__setitem__(0, 1.5), r"lie in \[0, 1\]"),
         (lambda d: d["evidence"]["8"][0].__setitem__(0, "nan"), r"lie in \[0, 1\]"),
-        (lambda d: d["evidence"]["8"][0].__setitem__(1, "x"), "secondary keys"),
+        (lambda d: d["evidence"]["8"][0].__setitem__(1, "x"), "tie-breaks of its evidence"),
         (lambda d: d["evidence"]["8"].reverse(), "each level once and in order"),
         (lambda d: d["evidence"]["8"].append(d["evidence"]["8"][-1]), "each level once and in order"),
-        (lambda d: d["evidence"]["8"][0].append(1), "must hold 4 numbers"),
+        (lambda d: d["evidence"]["8"][0].append(1), "must hold 5 numbers"),
         (lambda d: d.update(evidence={"-1": d["evidence"]["8"]}), "by number of paths"),
         (lambda d: d.update(evidence={"0": d["evidence"]["8"]}), "by number of paths"),
         (lambda d: d.update(evidence={"²": d["evidence"]["8"]}), "by number of paths"),
@@ -428,7 +431,7 @@ def test_the_evidence_is_inside(policy, tmp_path):
         (edit("score", unscored="keep"), "unscored must be None, 'drop' or a finite number, got 'keep'"),
         (edit("score", unscored=True), "unscored must be None, 'drop' or a finite number, got True"),
         (edit("vote", answers="x"), "codes or keys"),
-        (edit("vote", tie_break=3), "tie_break must be a string or null"),
+        (edit("vote", tie_break=3), "tie_break must be a string, a list or null, got 3"),
         (lambda d: d["pipeline"].update(magic={}), "no stage 'magic'"),
         (lambda d: d["pipeline"].update(vote=3), "stage 'vote' .* must be an object"),
         (lambda d: d["calibration"].update(ids=[1, 2]), "`ids` must hold strings"),
@@ -573,8 +576,8 @@ def test_the_largest_values_that_a_file_may_hold_are_taken(policy, tmp_path):
     loaded = dm.Policy.load(path)
     assert (loaded.unscored, loaded.n_paths) == (10**15, 1 << 20)
     policy.save(path)
-    reseal(path, lambda d: d["evidence"]["8"][-1].__setitem__(1, 1e300))  # the most confident vote's secondary key
-    assert dm.Policy.load(path).evidence.levels[-1].tolist() == [1.0, 1e300]
+    reseal(path, lambda d: d["evidence"]["8"][-1].__setitem__(1, 1e300))  # the most confident vote's mean score
+    assert dm.Policy.load(path).evidence.levels[-1, :2].tolist() == [1.0, 1e300]
 
 
 def test_a_file_says_which_demur_wrote_it(policy, tmp_path):
@@ -635,7 +638,7 @@ def test_one_pool_draws_its_jitter_from_its_question_as_a_table_does():
     plain, with_options = (
         policy.decide(["a", "a"], question=Problem("q", "Which?", extra=extra)) for extra in ({}, {"options": ["1"]})
     )
-    assert plain.secondary != with_options.secondary  # other options, another question
+    assert plain.key[-1] != with_options.key[-1]  # other options, another question
 
 
 def test_a_policy_of_a_file_decides_one_pool_by_all_it_is_told():
@@ -651,7 +654,7 @@ def test_a_policy_of_a_file_decides_one_pool_by_all_it_is_told():
     decided = policy.decide(
         ["0.5", "1/2"], tie_break=0.97, id="new", alpha=0.2, guarantee="marginal", question="Question?"
     )
-    assert (decided.answer, decided.id, decided.alpha, decided.secondary) == ("0.5", "new", 0.2, 0.97)
+    assert (decided.answer, decided.id, decided.alpha, decided.key[1]) == ("0.5", "new", 0.2, 0.97)
     assert decided.threshold_key == policy.point(0.2, "marginal").threshold_key
     assert policy.decide(["0.5", "1/2"], tie_break=0.97).alpha == 0.1
 

@@ -72,6 +72,9 @@ def test_one_threshold_for_all_sizes_breaks_the_promise_of_a_size():
     assert losses_by_size(bag, 0.1)[2] == 0
 
 
+NEW = [f"new-{row}" for row in range(300)]
+
+
 @pytest.fixture
 def mostly_ten():
     """400 pools of ten paths, and four that lost five of theirs."""
@@ -83,7 +86,7 @@ def mostly_ten():
 
 def test_pools_cut_to_a_size_that_calibration_hardly_saw_are_not_answered(mostly_ten):
     fresh = dm.simulate_pools(300, n_paths=10, seed=4).answers.astype(str)
-    decisions = mostly_ten.decide_votes(dm.vote(fresh[:, :5].tolist()))
+    decisions = mostly_ten.decide_votes(dm.vote(fresh[:, :5].tolist(), ids=NEW[:300]))
     assert not decisions.answered.any()
     assert decisions.of_rare_size.all()
     assert mostly_ten.sizes == {5: 4, 10: 400}
@@ -91,8 +94,8 @@ def test_pools_cut_to_a_size_that_calibration_hardly_saw_are_not_answered(mostly
     assert "this pool has 5 paths, and 4 calibration pools had as many, where alpha = 0.1 needs 9" in told
     assert "sample again to draw the rest" in told
     assert decisions.notes()[0].startswith("300 pools have 5 paths")
-    assert mostly_ten.decide(fresh[0, :5].tolist()) == decisions[0]
-    whole = mostly_ten.decide_votes(dm.vote(fresh.tolist()))
+    assert mostly_ten.decide(fresh[0, :5].tolist(), id=NEW[0]) == decisions[0]
+    whole = mostly_ten.decide_votes(dm.vote(fresh.tolist(), ids=NEW[:300]))
     assert whole.answered.mean() > 0.3
     assert not whole.of_rare_size.any()
     assert whole.notes() == []
@@ -111,13 +114,13 @@ def test_a_size_is_answered_from_as_many_pools_on_as_the_promise_needs(seen):
 
 
 def test_single_pools_of_unseen_sizes_abstain_among_others_and_are_refused_alone(mostly_ten):
-    mixed = mostly_ten.decide_votes(dm.vote([["1"] * 10, ["1"] * 7, ["1"] * 12]))
+    mixed = mostly_ten.decide_votes(dm.vote([["1"] * 10, ["1"] * 7, ["1"] * 12], ids=NEW[:3]))
     assert mixed.answered.tolist() == [True, False, False]
     assert mixed.p_value.tolist()[1:] == [1.0, 1.0]
     with pytest.raises(PipelineMismatch, match="n_paths is 5 or 10 in the policy, 7 in this pool"):
         mostly_ten.decide(["1"] * 7)
-    with pytest.raises(PipelineMismatch, match="n_paths is 5 or 10 in the policy, 7 in pool 0"):
-        mostly_ten.decide_votes(dm.vote([["1"] * 7, ["1"] * 12]))
+    with pytest.raises(PipelineMismatch, match="n_paths is 5 or 10 in the policy, 7 in pool 'new-0'"):
+        mostly_ten.decide_votes(dm.vote([["1"] * 7, ["1"] * 12], ids=NEW[:2]))
 
 
 def test_many_sizes_are_told_by_the_smallest_and_the_largest():

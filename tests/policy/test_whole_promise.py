@@ -109,7 +109,7 @@ def test_rows_that_are_taken_or_held_out_keep_their_questions_and_clusters():
 def test_ids_and_questions_with_half_a_surrogate_pair_are_split_and_jittered():
     odd = ["\ud800", "\udfff", "plain"]
     votes = dm.vote([["a"]] * 3, ids=odd, tie_break=dm.jitter(0))
-    assert len(set(votes.secondary.tolist())) == 3
+    assert len(set(votes.key[:, 1].tolist())) == 3
     assert len(dm.split(odd, seed=1, test=0.4).test) == 1
 
 

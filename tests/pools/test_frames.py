@@ -110,7 +110,7 @@ def test_a_column_task_says_how_answers_are_compared_and_a_number_of_the_problem
     source = dm.read_pools(rows)
     voted = dm.vote_pools(source, dm.FieldChoice(), source.recipe(tie_break="column:margin"))
     assert voted.labelled.all()
-    assert voted.votes.secondary.tolist() == [row / 7 for row in range(30)]
+    assert voted.votes.key[:, 1].tolist() == [row / 7 for row in range(30)]
     assert voted.votes.upstream.answers["relation"] == "by-task(mathematics@2)"
 
 

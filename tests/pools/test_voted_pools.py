@@ -128,7 +128,7 @@ def test_voted_pools_have_columns_of_their_own():
 
 def test_a_leak_is_told_by_the_first_problem_that_leaks():
     votes = dm.vote([["a"]] * 4, ids=list("wxyz"), fitted_on=["z", "x"])
-    with pytest.raises(CalibrationLeak, match=r"\('x'\); fit it on a tune split"):
+    with pytest.raises(CalibrationLeak, match=r"on 2 of .* \(the first is 'x'\); fit it on a tune split"):
         VotedPools.of(votes, [True] * 4).refuse_fitted()
     VotedPools.of(dm.vote([["a"]] * 4, ids=list("wxyz"), fitted_on=["v"]), [True] * 4).refuse_fitted()
 

@@ -61,7 +61,7 @@ def test_points_are_those_of_the_policy_and_of_the_grid(case):
         if point["chosen"]:
             held = policy.point(point["alpha"])
             expected = policy.forecast(point["alpha"])
-            assert point["threshold"] == [held.threshold]
+            assert point["threshold"] == list(held.threshold_key)
             assert point["answered"] == expected.answered
             assert point["expected_confident_error"] == expected.expected_confident_error
     assert [p["alpha"] for p in facts["points"] if p["chosen"]] == [0.05, 0.1]
@@ -97,11 +97,13 @@ def test_each_path_has_its_share_of_the_weight(case):
         assert winner == pytest.approx(vote.confidence, abs=1e-3)
 
 
-def test_a_secondary_key_is_part_of_threshold_and_questions():
+def test_what_breaks_ties_is_part_of_threshold_and_questions():
     source, voted, policy = made(tie_break="mean_score")
     facts = report_facts(source, voted, policy, title="x")
-    assert all(len(point["threshold"]) == 2 for point in facts["points"])
-    assert len(facts["questions"]["secondary"]) == 240
+    assert all(len(point["threshold"]) == 3 for point in facts["points"])
+    assert [len(key) for key in facts["questions"]["key"]] == [3] * 240
+    assert facts["questions"]["tie"] == [key[1] for key in facts["questions"]["key"]]
+    assert facts["key"] == ["share", "mean_score", "jitter"]
 
 
 def test_a_promise_with_high_probability_keeps_its_delta_on_the_slider():

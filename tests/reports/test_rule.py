@@ -25,7 +25,7 @@ CONFIDENCES = [0.0, 0.1 + 0.2, 0.3, 0.5, 2 / 3, 1.0]
 SECONDARIES = [-math.inf, -1.5, -0.0, 0.0, 0.25, 1e-300]
 MUTANTS = {
     "answers what ties": ("part > limit", "part >= limit"),
-    "forgets the secondary key": ("part < limit", "part <= limit"),
+    "forgets what breaks ties": ("part < limit", "part <= limit"),
     "reads null in a threshold as -inf": ("bound ?? Infinity", "bound ?? -Infinity"),
     "reads null in a key as +inf": ("key[place] ?? -Infinity", "key[place] ?? Infinity"),
     "ignores the size of a pool": ("point.by_size ?", "false ?"),
@@ -33,7 +33,7 @@ MUTANTS = {
 DRIVER = """
 const { files, cases } = JSON.parse(require("fs").readFileSync(0, "utf8"));
 const decide = ({ isAnswered }) => cases.map(({ point, questions }) =>
-  questions.confidence.map((_, row) => isAnswered(point, questions, row)));
+  questions.key.map((_, row) => isAnswered(point, questions, row)));
 console.log(JSON.stringify(files.map((file) => decide(require(file)))));
 """
 
@@ -86,10 +86,9 @@ def verdicts(cases, tmp_path_factory):
 
 def as_facts(rule, keys, sizes):
     """A rule and keys as the page has them: null for what is infinite."""
-    columns = [[value if math.isfinite(value) else None for value in column] for column in keys.T.tolist()]
-    secondary = columns[1] if len(columns) == 2 else None
+    key = [[value if math.isfinite(value) else None for value in row] for row in keys.tolist()]
     point = {**rule.document(), "by_size": _by_size(rule, [2, 3, 4])}
-    return {"point": point, "questions": {"confidence": columns[0], "secondary": secondary, "n_paths": sizes.tolist()}}
+    return {"point": point, "questions": {"key": key, "n_paths": sizes.tolist()}}
 
 
 def test_every_key_is_answered_in_the_page_as_in_python(cases, verdicts):

@@ -11,8 +11,8 @@ from demur.pools.fields import FieldChoice
 from demur.pools.source import PoolSource, vote_pools
 from demur.pools.voted_pools import VotedPools
 from demur.records import Path, Pool, Problem
+from demur.voting.key import Column, Component, Share
 from demur.voting.recipe import Recipe
-from demur.voting.tie_breaks import Column
 from demur.voting.weights import Exponential
 
 ANSWERS = [["a", "b"], ["a", "a"]]
@@ -135,7 +135,7 @@ def pools_of_file():
 
 
 def test_files_pass_the_same_guard():
-    recipe = Recipe(tie_break=Column([], "margin"))
+    recipe = Recipe(key=(Share(), Column([], "margin")))
     with pytest.raises(InvalidValue, match="'margin' is the label itself"):
         vote_pools(PoolSource(pools_of_file()), FieldChoice(), recipe)
 
@@ -148,7 +148,9 @@ def test_problems_that_a_score_or_column_was_fitted_on_calibrate_nothing():
         vote_pools(PoolSource(pools_of_file()), FieldChoice(score="s"), Recipe(Exponential()), fitted_on=["q7"]),
     ):
         labels = None if isinstance(leaked, dm.VotedPools) else RIGHT
-        with pytest.raises(CalibrationLeak, match=r"fitted on calibration problems \('q(7|59)'\)"):
+        with pytest.raises(
+            CalibrationLeak, match=r"fitted on 1 of the calibration problems \(the first is 'q(7|59)'\)"
+        ):
             dm.calibrate(leaked, labels, alpha=0.2)
         with pytest.raises(CalibrationLeak, match="tune split"):
             dm.evaluate(leaked, labels, alpha=0.2)
@@ -180,15 +182,15 @@ def test_labels_of_paths_as_numbers_are_no_scores_on_arrays_either(kind):
     dm.calibrate(coarse, coarse.answer == "a", alpha=0.1)
 
 
-class Told:
+class Told(Component):
     """A tie-break of one's own that gives what it was told."""
 
-    spec = "told@1"
+    name, spec = "told", "told@1"
 
     def __init__(self, values):
         self.values = values
 
-    def of(self, table, scores, winner, sources):
+    def of(self, counted):
         return self.values
 
 
@@ -204,7 +206,7 @@ def test_a_tie_break_of_ones_own_gives_no_labels():
     for wrong in (np.zeros(39), np.zeros((40, 1)), np.where(correct, np.nan, 1.0)):
         with pytest.raises(InvalidValue, match="one number per pool, 40 of them"):
             dm.vote(answers, tie_break=Told(wrong))
-    whole = dm.vote(answers, tie_break=Told(np.arange(40))).secondary
+    whole = dm.vote(answers, tie_break=Told(np.arange(40))).key[:, 1]
     assert (whole.dtype, whole.tolist()) == (float, list(range(40)))
 
 
@@ -273,7 +275,10 @@ def test_labels_as_scores_are_found_out_where_they_only_break_ties():
 def test_scores_without_a_say_may_be_anything():
     scores = np.repeat(RIGHT[:, None] * 1.0, 3, axis=1)
     without = dm.calibrate(dm.vote(POOLS), RIGHT, alpha=0.2)
-    assert dm.calibrate(dm.vote(POOLS, scores, weight=dm.uniform()), RIGHT, alpha=0.2).threshold == without.threshold
+    idle = dm.vote(POOLS, scores, weight=dm.uniform(), tie_break="none")
+    assert dm.calibrate(idle, RIGHT, alpha=0.2).threshold == without.threshold
+    with pytest.raises(InvalidValue, match="the scores are the labels"):  # where none is named, they break ties
+        dm.calibrate(dm.vote(POOLS, scores, weight=dm.uniform()), RIGHT, alpha=0.2)
 
 
 def test_the_majority_vote_weighs_all_paths_alike_though_scores_break_its_ties():

@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 import demur as dm
 from demur.errors import CalibrationLeak, InvalidValue
+from demur.voting.key import Share, parse_component
 from demur.voting.normalisers import (
     FixedAffine,
     FixedSigmoid,
@@ -20,7 +21,6 @@ from demur.voting.normalisers import (
     rank,
 )
 from demur.voting.recipe import Recipe
-from demur.voting.tie_breaks import parse_tie_break
 from demur.voting.weights import parse_weight
 
 tables = arrays(float, st.tuples(st.integers(1, 4), st.integers(1, 6)), elements=st.floats(-100, 100))
@@ -142,11 +142,11 @@ def test_what_is_unknown_is_told_with_what_there_is():
     ("text", "spec"),
     [("mean_score", "mean_score@1"), ("mean_score@1", "mean_score@1"), ("jitter", "jitter@2:0"),
      ("jitter:5", "jitter@2:5"), ("jitter@2:5", "jitter@2:5"), ("column:margin", "column:margin"),
-     ("column:a:b", "column:a:b")],
+     ("column:a:b", "column:a:b"), ("mean_score:judge", "mean_score@1:judge"), ("share", "share@1")],
 )  # fmt: skip
 def test_a_tie_break_reads_back_as_itself(text, spec):
-    assert parse_tie_break(text).spec == spec
-    assert parse_tie_break(spec).spec == spec
+    assert parse_component(text).spec == spec
+    assert parse_component(spec).spec == spec
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,7 @@ def test_a_tie_break_reads_back_as_itself(text, spec):
         ("jitter@1:5", r"jitter@1 was drawn from ids, .*; calibrate again$"),
         ("jitter@1", r"jitter@1 was drawn from ids"),
         ("jitter:x", r"tie-break 'jitter:x': the seed must be a whole number"),
-        ("jitter@3:1", r"unknown tie-break 'jitter@3:1'; expected mean_score, jitter:SEED or column:FIELD"),
-        ("mean_score:1", "unknown tie-break 'mean_score:1'"),
+        ("jitter@3:1", r"unknown tie-break 'jitter@3:1'; expected mean_score, mean_score:SCORE, jitter:SEED"),
         ("mean_score@2", "unknown tie-break 'mean_score@2'"),
         ("column", "unknown tie-break 'column'"),
         ("column:", "unknown tie-break 'column:'"),
@@ -167,7 +166,7 @@ def test_a_tie_break_reads_back_as_itself(text, spec):
 )
 def test_bad_tie_breaks_are_named(text, rule):
     with pytest.raises(InvalidValue, match=rule):
-        parse_tie_break(text)
+        parse_component(text)
 
 
 def test_numbers_of_ones_own_are_called_a_column():
@@ -177,7 +176,7 @@ def test_numbers_of_ones_own_are_called_a_column():
 
 @pytest.mark.parametrize("part", ["weight", "normaliser", "tie_rule", "answers"])
 def test_a_recipe_names_the_part_that_is_no_text(part):
-    stage = Recipe(dm.exponential(2), pool_z, dm.jitter(4), coded=True).describe()
+    stage = Recipe(dm.exponential(2), pool_z, (Share(), dm.jitter(4)), coded=True).describe()
     assert Recipe.of(stage).describe() == stage
     for wrong in (3, None):
         with pytest.raises(InvalidValue, match=rf"vote\.{part} must be a string, got {wrong}"):

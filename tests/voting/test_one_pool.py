@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import demur as dm
 from demur.errors import InvalidValue, NoJitterWarning
 from demur.voting._exact_sums import grid, row_sums
+from demur.voting.key import Column, Share, sources_of
 from demur.voting.one_pool import vote_one
 from demur.voting.recipe import Recipe
-from demur.voting.tie_breaks import Column, sources_of
 from demur.voting.votes import vote_again
 
 normalisers = dm.normalisers
@@ -31,7 +31,7 @@ pools = st.lists(st.tuples(answers, scores), min_size=1, max_size=20)
 
 @given(pools, st.sampled_from(WEIGHTS), st.sampled_from(NORMALISERS), st.sampled_from(TIE_BREAKS))
 def test_a_pool_alone_is_that_pool_in_a_table(pool, weight, normaliser, tie_break):
-    recipe = Recipe(weight, normaliser, tie_break)
+    recipe = Recipe(weight, normaliser, (Share(), *([] if tie_break is None else [tie_break])))
     keys, values = [answer for answer, _ in pool], [score for _, score in pool]
     alone = vote_one(recipe, keys, values, id="q")
     among = vote_again(recipe, [["a"], keys], [[0.0], values], ids=["p", "q"])[1]
@@ -42,7 +42,7 @@ def test_a_pool_alone_is_that_pool_in_a_table(pool, weight, normaliser, tie_brea
 @given(st.lists(st.integers(-1, 3), min_size=1, max_size=12), st.integers(0, 99))
 def test_codes_too(codes, seed):
     values = np.random.default_rng(seed).normal(size=len(codes))
-    recipe = Recipe(dm.exponential(), normalisers.pool_z, dm.mean_score(), coded=True)
+    recipe = Recipe(dm.exponential(), normalisers.pool_z, (Share(), dm.mean_score()), coded=True)
     table = vote_again(recipe, np.array([codes]), values[None])[0]
     for form in (codes, np.array(codes)):
         assert vote_one(recipe, form, values) == table
@@ -51,7 +51,7 @@ def test_codes_too(codes, seed):
 
 def test_recorded_sizes_and_random_scores_agree():
     drawn = dm.simulate_pools(300, n_paths=41, seed=5, missing=0.2)
-    recipe = Recipe(dm.exponential(2), normalisers.pool_z, dm.mean_score(), coded=True)
+    recipe = Recipe(dm.exponential(2), normalisers.pool_z, (Share(), dm.mean_score()), coded=True)
     table = vote_again(recipe, drawn.answers, drawn.scores)
     for row in range(300):
         assert vote_one(recipe, drawn.answers[row], drawn.scores[row]) == table[row]
@@ -99,7 +99,7 @@ def test_full_of_ties_and_whatever_breaks_them_a_pool_alone_is_that_pool_in_a_ta
     """Linear weights of whole numbers tie by every rule; jitter comes of the question, a column from the caller."""
     keys, values = [answer for answer, _ in pool], [float(score) for _, score in pool]
     for tie_break in (dm.jitter(3), Column([0.25]), dm.mean_score()):
-        recipe = Recipe(dm.linear(), normalisers.none, tie_break)
+        recipe = Recipe(dm.linear(), normalisers.none, (Share(), tie_break))
         alone = vote_one(recipe, keys, values, id=name, question=question)
         ids = None if name is None else [name]
         with warnings.catch_warnings():

@@ -14,6 +14,7 @@ import demur as dm
 from brute_force import literal_vote
 from demur.errors import InvalidValue, NoJitterWarning
 from demur.records import question_digest
+from demur.voting.key import Share
 from demur.voting.normalisers import none, pool_minmax, pool_z, rank
 from demur.voting.recipe import Recipe
 from demur.voting.votes import vote_again
@@ -91,8 +92,8 @@ def test_the_order_of_paths_never_matters_to_the_last_bit(pool, random, normalis
         return vote_one([a for a, _ in paths], scores, normaliser=normaliser, tie_break=dm.mean_score())
 
     first, second = cast(pool), cast(shuffled)
-    assert (first.answer, first.confidence, first.unanimous, first.secondary, first.tally) == (
-        second.answer, second.confidence, second.unanimous, second.secondary, second.tally,
+    assert (first.answer, first.confidence, first.unanimous, first.key, first.tally) == (
+        second.answer, second.confidence, second.unanimous, second.key, second.tally,
     )  # fmt: skip
 
 
@@ -171,7 +172,7 @@ def test_counts_and_sums_fit_their_types_at_every_width():
 
 
 def test_a_pool_without_an_answer_ranks_below_all_others_whatever_its_column():
-    assert dm.vote([[None], ["a"]], tie_break=[5.0, 1.0]).secondary.tolist() == [-np.inf, 1.0]
+    assert dm.vote([[None], ["a"]], tie_break=[5.0, 1.0]).key[:, 1].tolist() == [-np.inf, 1.0]
 
 
 def test_weights_that_differ_only_by_rounding_are_a_tie():
@@ -271,7 +272,7 @@ def test_take_keeps_tallies_ids_and_recipe():
 def test_mean_score_is_that_of_the_winning_paths_and_minus_infinity_without_any():
     votes = dm.vote([["a", "a", "b"], [None, None, None]], [[1.0, 3.0, 9.0], [1, 1, 1]], weight=dm.uniform(),
                     tie_break=dm.mean_score())  # fmt: skip
-    assert votes.secondary.tolist() == [2.0, -np.inf]
+    assert votes.key[:, 1].tolist() == [2.0, -np.inf]
 
 
 @given(st.lists(pools(), min_size=1, max_size=6))
@@ -279,7 +280,7 @@ def test_mean_scores_are_those_of_the_winning_paths_read_literally(table):
     """Pools of every size together, single winning paths and pools without an answer among them; to twelve places."""
     answers, scores = ([[path[at] for path in pool] for pool in table] for at in (0, 1))
     votes = dm.vote(answers, scores, weight=dm.uniform(), tie_break=dm.mean_score())
-    for pool, winner, secondary in zip(table, votes.answer, votes.secondary, strict=True):
+    for pool, winner, secondary in zip(table, votes.answer, votes.key[:, 1], strict=True):
         won = [Fraction(score) for answer, score in pool if winner is not None and answer == winner]
         assert secondary == (round(float(sum(won) / len(won)), 12) if won else -np.inf)
 
@@ -288,7 +289,7 @@ def test_means_that_are_equal_are_equal_to_the_last_bit_however_their_sums_round
     scores = [[0.1, 0.2, 0.3], [0.2, 0.2, 0.2], [0.3, 0.2, 0.1], [0.6, 0.0, 0.0]]
     assert len({np.mean(row) for row in np.array(scores)}) > 1  # floats alone tell them apart
     votes = dm.vote([["a", "a", "a"]] * 4, scores, weight=dm.uniform(), tie_break=dm.mean_score())
-    assert votes.secondary.tolist() == [0.2] * 4
+    assert votes.key[:, 1].tolist() == [0.2] * 4
     policy = dm.calibrate(votes, [False, True, True, True], alpha=0.25)
     assert policy.point().threshold_key == (1.0, 0.2)
     for row in scores:  # all tie with the threshold, and none is above it
@@ -299,35 +300,35 @@ def test_jitter_depends_on_the_question_and_the_seed_alone():
     questions = [f"What is {row} + {row}?" for row in range(2000)]
     one = dm.vote([["a"]] * 2000, tie_break=dm.jitter(1), questions=questions, ids=range(2000))
     other = dm.vote([["a", "b"]] * 2000, tie_break=dm.jitter(1), questions=questions[::-1], ids=range(5000, 7000))
-    np.testing.assert_array_equal(one.secondary, other.secondary[::-1])
-    assert len(set(one.secondary.tolist())) == 2000
+    np.testing.assert_array_equal(one.key[:, 1], other.key[:, 1][::-1])
+    assert len(set(one.key[:, 1].tolist())) == 2000
     assert not np.array_equal(
-        one.secondary, dm.vote([["a"]] * 2000, tie_break=dm.jitter(2), questions=questions).secondary
+        one.key[:, 1], dm.vote([["a"]] * 2000, tie_break=dm.jitter(2), questions=questions).key[:, 1]
     )
     spaced = dm.vote([["a"]], tie_break=dm.jitter(1), questions=["  What is\n0 + 0? "])
-    assert spaced.secondary[0] == one.secondary[0]
+    assert spaced.key[:, 1][0] == one.key[:, 1][0]
 
 
 def test_without_a_question_jitter_depends_on_the_id_and_with_neither_there_is_none_and_that_is_said():
     mixed = dm.vote([["a"]] * 3, tie_break=dm.jitter(1), questions=["Why?", None, " "], ids=["x", "y", "z"])
     by_id = dm.vote([["a"]] * 3, tie_break=dm.jitter(1), ids=["x", "y", "z"])
-    assert mixed.secondary[0] != by_id.secondary[0]
-    assert mixed.secondary[1:].tolist() == by_id.secondary[1:].tolist()
+    assert mixed.key[:, 1][0] != by_id.key[:, 1][0]
+    assert mixed.key[:, 1][1:].tolist() == by_id.key[:, 1][1:].tolist()
     with pytest.warns(NoJitterWarning, match="1 pools have neither a question nor an id"):
         some = dm.vote([["a"]] * 3, tie_break=dm.jitter(1), questions=["Why?", None, "How?"])
-    assert some.secondary[0] >= 0
-    assert some.secondary[1] < 0  # last among its equals, so never answered where another is not
+    assert some.key[:, 1][0] >= 0
+    assert some.key[:, 1][1] < 0  # last among its equals, so never answered where another is not
 
 
 def test_jitter_without_questions_depends_on_the_id_and_the_seed_alone():
     ids = [f"q{i}" for i in range(2000)]
     one = dm.vote([["a"]] * 2000, tie_break=dm.jitter(1), ids=ids)
     back = dm.vote([["a"]] * 2000, tie_break=dm.jitter(1), ids=ids[::-1])
-    np.testing.assert_array_equal(one.secondary, back.secondary[::-1])
-    assert not np.array_equal(one.secondary, dm.vote([["a"]] * 2000, tie_break=dm.jitter(2), ids=ids).secondary)
-    assert one.secondary.min() >= 0
-    assert one.secondary.max() < 1
-    assert abs(one.secondary.mean() - 0.5) < 4 * np.sqrt(1 / 12 / 2000)
+    np.testing.assert_array_equal(one.key[:, 1], back.key[:, 1][::-1])
+    assert not np.array_equal(one.key[:, 1], dm.vote([["a"]] * 2000, tie_break=dm.jitter(2), ids=ids).key[:, 1])
+    assert one.key[:, 1].min() >= 0
+    assert one.key[:, 1].max() < 1
+    assert abs(one.key[:, 1].mean() - 0.5) < 4 * np.sqrt(1 / 12 / 2000)
 
 
 @pytest.mark.parametrize(
@@ -366,7 +367,12 @@ def test_jitter_without_questions_depends_on_the_id_and_the_seed_alone():
         (lambda: dm.vote([[A]], [[10**400]]), r"scores must be numbers"),
         (lambda: dm.vote([[A]], [[1.0]], weight="linear"), r"weight must be uniform\(\)"),
         (lambda: dm.vote([[A]], [[1.0]], normaliser="pool_z"), r"normaliser must be one of"),
-        (lambda: dm.vote([[A]], tie_break="x"), r"tie_break must be"),
+        (lambda: dm.vote([[A]], tie_break="x"), r"unknown tie-break 'x'"),
+        (lambda: dm.vote([[A]], tie_break=object()), r"tie_break must be"),
+        (lambda: dm.vote([[A]], tie_break="none,jitter:1"), r"nothing comes behind jitter or `none`"),
+        (lambda: dm.vote([[A]], tie_break=("jitter:1", "none", "jitter:2")), r"nothing comes behind jitter or `none`"),
+        (lambda: dm.vote([[A]], tie_break=dm.mean_score("judge")), r"needs 'judge' of every path"),
+        (lambda: dm.vote([[A]], tie_break="mean_score:j", columns={"j": [[1, 2]]}), r"j must hold one number per path"),
         (lambda: dm.vote(None), r"answers must be"),
     ],
 )  # fmt: skip
@@ -442,14 +448,15 @@ def test_votes_are_counted_from_either_end_and_no_further():
 
 def test_the_record_of_a_vote_holds_plain_values():
     vote = dm.vote(np.array([[2, 2, -1]]), np.ones((1, 3)), tie_break=dm.mean_score())[0]
-    assert [type(value) for value in (vote.answer, vote.confidence, vote.unanimous, vote.secondary, vote.n_paths)] == [
-        int, float, bool, float, int,
+    assert [type(value) for value in (vote.answer, vote.confidence, vote.unanimous, vote.key, vote.n_paths)] == [
+        int, float, bool, tuple, int,
     ]  # fmt: skip
+    assert [type(value) for value in vote.key] == [float, float]
 
 
 def test_the_columns_of_votes_are_arrays_of_their_kind():
     votes = dm.vote([["a", "a"], ["a", "b"]], tie_break=[0, 1])
-    assert (votes.unanimous.dtype, votes.confidence.dtype, votes.secondary.dtype) == (bool, float, float)
+    assert (votes.unanimous.dtype, votes.confidence.dtype, votes.key.dtype) == (bool, float, float)
     assert votes.answer[votes.unanimous].tolist() == ["a"]
 
 
@@ -463,7 +470,7 @@ def test_a_warning_points_at_the_line_that_votes():
     with pytest.warns(NoJitterWarning) as told:
         dm.vote([["a"]], tie_break=dm.jitter(1))
     with pytest.warns(NoJitterWarning) as told_again:
-        vote_again(Recipe(tie_break=dm.jitter(1)), [["a"]])
+        vote_again(Recipe(key=(Share(), dm.jitter(1))), [["a"]])
     assert [warning.filename for warning in (*told, *told_again)] == [__file__] * 2
 
 
@@ -496,16 +503,18 @@ def test_a_recipe_takes_codes_for_codes_and_keys_for_keys_and_says_which_it_met(
 
 def test_pools_voted_on_again_draw_their_jitter_from_their_questions():
     questions = [question_digest(f"Question {row}") for row in range(20)]
-    again = vote_again(Recipe(tie_break=dm.jitter(3)), [["a"]] * 20, ids=list(map(str, range(20))), questions=questions)
+    again = vote_again(
+        Recipe(key=(Share(), dm.jitter(3))), [["a"]] * 20, ids=list(map(str, range(20))), questions=questions
+    )
     first = dm.vote([["a"]] * 20, tie_break=dm.jitter(3), questions=[f"Question {row}" for row in range(20)])
-    assert again.secondary.tolist() == first.secondary.tolist()
+    assert again.key[:, 1].tolist() == first.key[:, 1].tolist()
     assert list(again.questions) == list(first.questions) == questions
 
 
 def test_jitter_is_the_same_in_every_version():
     """What a policy was calibrated with must be drawn again years later: the numbers themselves are the promise."""
     votes = dm.vote([["a"]] * 2, tie_break=dm.jitter(7), questions=["What is 2 + 2?", None], ids=["x", "y"])
-    assert votes.secondary.tolist() == [0.9698166731513501, 0.540562830184791]
+    assert votes.key[:, 1].tolist() == [0.9698166731513501, 0.540562830184791]
 
 
 @pytest.mark.parametrize("highest", [126, 127, 128, 254, 255, 32766, 32767, 32768, 2**31 - 2, 2**31 - 1, 2**63 - 2])

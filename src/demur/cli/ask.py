@@ -98,18 +98,19 @@ def run(
         weights.refuse_unnamed(sampling["model"], "this policy", "model", loaded_here=chosen.embedded)
     longest = sampling.get("max_tokens")
     chosen = chosen.override(paths=loaded.n_paths, max_tokens=longest if isinstance(longest, int) else None)
-    name, flags = loaded.score, scorer_flags(settings)
-    unused = set(flags) - {name, base_name(str(name)), "perplexity"}
+    names, flags = [name for name in (loaded.score, *loaded.recipe.needs) if name], scorer_flags(settings)
+    unused = set(flags) - {*names, *map(base_name, names), "perplexity"}
     if unused:
-        raise InvalidValue(f"--set {sorted(unused)[0]}.… names no score of this policy; its score is {name}")
-    scorers = {} if name is None else {name: chosen.scorer_settings(name, flags)}
+        told = " and ".join(names) or None
+        raise InvalidValue(f"--set {sorted(unused)[0]}.… names no score of this policy; its score is {told}")
+    scorers = {name: chosen.scorer_settings(name, flags) for name in names}
     pipeline = demur.pipeline_of_policy(
         loaded, chosen.backend(mention), seed=seed or 0, scorers=scorers, score=score, extract=extract, say=mention
     )
     extra = {"task": loaded.upstream.answers.get("task"), "options": options or [], "passages": passage or []}
     problem = demur.Problem("question", question, extra={name: value for name, value in extra.items() if value})
     asked = pipeline.ask(problem, loaded, alpha=alpha, guarantee=guarantee)
-    line = decision_line(asked.decision)
+    line = decision_line(asked.decision, loaded.recipe.names)
     if json:
         output.emit({**line, "question": question, "paths": [_path(path) for path in asked.pool.paths]})
     else:

@@ -192,7 +192,7 @@ def _by(score: dict[str, Any]) -> str:
 
 
 def _bound(point: dict[str, Any]) -> str:
-    """What must be exceeded: the confidence, and behind it the secondary key where there is one."""
+    """What must be exceeded: the confidence, and behind it what breaks ties where something does."""
     if not point["told"].startswith("answers above"):
         return str(point["told"])
     bound = " / ".join(f"{bound:.4f}" for bound in point["threshold_key"] if math.isfinite(bound))
@@ -208,7 +208,7 @@ def _show(facts: dict[str, Any]) -> None:
         + (f", {facts['unscored']} pools left out for want of a score" if facts["unscored"] else "")
         + (f", {facts['held_out']} problems held out" if facts["held_out"] else "")
         + f"; score {score['name'] or 'none (majority vote)'}{_by(score)}, normaliser {vote['normaliser']}, "
-        f"weight {vote['weight']}, tie-break {vote['tie_break'] or 'none'}"
+        f"weight {vote['weight']}, ties broken by {options.told_ties(vote)}"
     )
 
     def forecast(name: str) -> Callable[[dict[str, Any]], str]:
@@ -240,14 +240,13 @@ def _show(facts: dict[str, Any]) -> None:
                 "calibration questions, a larger alpha or a better score would be needed, or `demur decide --fdr`."
             )
         elif point["feasible"] and vote["tie_break"] is None and point["threshold"] == 1:
-            remedy = "--tie-break mean_score" if score["name"] else "a score, with --score NAME --tie-break mean_score"
             wrong = "wrong" if facts["labelled"] == facts["n"] else "wrong, or not known to be right"
             output.say(
                 f"At full confidence {output.percent(facts['confident_and_wrong'])} of all votes are {wrong}, too many "
-                f"for alpha = {point['alpha']:g}: no threshold on this confidence can answer. Try {remedy}."
+                f"for alpha = {point['alpha']:g}: no threshold on this confidence can answer. {options.TIES_REMAIN}"
             )
         elif point["tie_note"]:
-            output.say(f"{point['tie_note']} Try {options.tie_breaks(score['name'], vote['tie_break'])}.")
+            output.say(f"{point['tie_note']} {options.TIES_REMAIN}")
     output.warn(facts["warnings"])
     output.say(*([facts["size_note"]] if facts["size_note"] else []), *(point["promise"] for point in facts["points"]))
     if any(point["among_answers"] for point in facts["points"]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,7 +50,8 @@ def run(
     voted = options.vote_by_policy(file, run_name, loaded, labelled=False, partial=True, task=task)
     selected = None if fdr is None else loaded.select(voted, fdr=fdr)
     decided = selected or loaded.decide_votes(voted.votes, alpha=alpha, guarantee=guarantee)
-    lines = [decision_line(decision) for decision in decided]
+    names = loaded.recipe.names
+    lines = [decision_line(decision, names) for decision in decided]
     if out is not None:
         write_lines(lines, out)
     rule, n_answered = decided.rule, int(decided.answered.sum())
@@ -66,15 +68,15 @@ def run(
         title = f"Selection at fdr {selected.fdr:g}: of this batch, p-values up to {selected.cut_off:.4g} are answered"
     if rule.by_size and selected is None:
         title += " (more for some numbers of paths)"
-    secondary: output.Columns = {}
-    if selected is None and len(rule.threshold_key) > 1 and rule.threshold > 0 and not rule.never_answers:
-        title += f" or, at that confidence, above {rule.threshold_key[1]:.4g} in the secondary key"
-        secondary = {"secondary": lambda line: output.number(line["secondary"])}
+    ties: output.Columns = {}
+    if selected is None and len(names) > 1 and rule.threshold > 0 and not rule.never_answers:
+        title += f" or, at that confidence, above {rule.threshold_key[1]:.4g} in {names[1].replace('_', ' ')}"
+        ties = {name.replace("_", " "): _tie(name) for name in names[1:] if name != "jitter"}
     columns: output.Columns = {
         "problem": lambda line: output.visible(line["id"], 80),
         "answer": lambda line: output.DASH if line["answer"] is None else output.visible(line["answer"]),
         "confidence": lambda line: f"{line['confidence']:.4f}",
-        **secondary,
+        **ties,
         "p-value": lambda line: f"{line['p_value']:.4f}",
         "paths per answer": _votes,
     }
@@ -95,8 +97,12 @@ def _votes(line: dict[str, Any]) -> str:
     return ", ".join([*votes, *([f"no answer ×{line['without_answer']}"] if line["without_answer"] else [])])
 
 
-def decision_line(decision: demur.Decision) -> dict[str, Any]:
-    """A decision as a line of a file."""
+def _tie(name: str) -> Callable[[dict[str, Any]], str]:
+    return lambda line: output.number(line["key"][name])
+
+
+def decision_line(decision: demur.Decision, names: Sequence[str]) -> dict[str, Any]:
+    """A decision as a line of a file; `names` are those of the numbers of its key."""
     compared = ("confidence", "threshold", "threshold_key", "p_value", "alpha")
     return {
         "id": decision.id,
@@ -107,6 +113,6 @@ def decision_line(decision: demur.Decision) -> dict[str, Any]:
         "n_paths": decision.n_paths,
         "without_answer": decision.without_answer,
         "shares": dict(decision.shares),
-        **({} if decision.secondary is None else {"secondary": decision.secondary}),
+        "key": dict(zip(names, decision.key, strict=True)),
         "explanation": decision.explanation,
     }

@@ -254,7 +254,7 @@ def _ask_until_both(
     with pipeline.answerer(policy) as answerer:
         for problem in problems:
             asked = answerer.ask(problem, alpha=ALPHAS[-1])
-            line, abstained = decision_line(asked.decision), asked.decision.abstained
+            line, abstained = decision_line(asked.decision, policy.recipe.names), asked.decision.abstained
             told.append({**line, "question": problem.question, "gold": _gold_of(problem.question)})
             if show_each and abstained not in kinds:
                 output.say(f"\n   {problem.question}")

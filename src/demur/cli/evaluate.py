@@ -116,14 +116,12 @@ def _show(facts: dict[str, Any], rule: demur.LabelRule) -> None:
         output.say(
             f"alpha {alpha:g}: {facts['n_cal']} calibration {facts['unit']}s are too few, so it abstains always."
         )
-    vote, score = facts["pipeline"]["vote"], facts["pipeline"].get("score", {}).get("name")
     for point in points:
         if point["unspent_by_ties"] >= _MUCH_UNSPENT * point["alpha"]:
             output.say(
                 f"Ties leave {output.percent(point['unspent_by_ties'])} of the {output.percent(point['alpha'])} that "
                 f"alpha = {point['alpha']:g} allows unspent: votes of one confidence are answered together or not at "
-                "all, and a tie-break would tell them apart. "
-                f"Try {options.tie_breaks(score, vote.get('tie_break'))}."
+                f"all, and a tie-break would tell them apart. {options.TIES_REMAIN}"
             )
     output.say(
         f"Confidence ranks a right vote above a wrong one {output.percent(facts['auroc'])} of the time; frontier AUC "

@@ -97,7 +97,12 @@ _NORMALISERS = (
 Normaliser = Annotated[Text, option("--normaliser", "SPEC", _NORMALISERS, offers=among(NORMALISERS))]
 _WEIGHTS = "uniform, linear or exponential:BETA.  [default: exponential:1 with a score, else uniform]"
 Weight = Annotated[Text, option("--weight", "SPEC", _WEIGHTS, offers=among(WEIGHTS))]
-_TIES = "Secondary key: mean_score, jitter:SEED or column:FIELD."
+_TIES = (
+    "What ranks votes of equal confidence: mean_score, mean_score:SCORE, column:FIELD, jitter:SEED, or several with "
+    "commas; jitter comes last, unless `none` does.  [default: a score that is no weight, then jitter:0]"
+)
+TIES_REMAIN = "Leave `--tie-break none` out."
+"""What to do against ties."""
 TieBreak = Annotated[Text, option("--tie-break", "SPEC", _TIES, offers=among(TIE_BREAKS))]
 DropUnscored = Annotated[
     bool, typer.Option("--drop-unscored", help="Leave out pools with a path that has no score; in use they abstain.")
@@ -299,9 +304,10 @@ def tell_comparison(voted: demur.VotedPools) -> None:
         say_in_the_end(voted.table.comparison())
 
 
-def tie_breaks(score: str | None, tie_break: str | None) -> str:
-    """What to try against ties, in terms of flags."""
-    return "--tie-break mean_score" if score is not None and tie_break is None else "--tie-break jitter:0"
+def told_ties(vote: dict[str, Any]) -> str:
+    """What breaks ties, in the words of a flag."""
+    ties = vote["tie_break"]
+    return ", ".join(map(str, ties)) if isinstance(ties, list) else str(ties or "none")
 
 
 def _needs_facts(fields: demur.FieldChoice) -> bool:

@@ -133,10 +133,12 @@ def _show(planned: demur.Plan, made: dict[str, Any]) -> None:
             "the threshold that all labels would give."
         )
     vote = made.get("pipeline", {})
-    flag = options.tie_breaks(vote.get("score", {}).get("name"), vote.get("vote", {}).get("tie_break"))
     for at in facts["feasibility"]:
         output.say(at["sentence"])
-        ways = [f"{way} ({flag})" if vote and way.startswith("break ties") else way for way in at["changes"]]
+        ways = [
+            f"{way} (without --tie-break none)" if vote and way.startswith("break ties") else way
+            for way in at["changes"]
+        ]
         if ways:
             output.say("What to change: " + "; ".join(ways) + ".")
     output.warn(facts["warnings"])

@@ -92,8 +92,7 @@ def run(
         output.emit(told)
         return
     output.warn(facts["warnings"])
-    remedy = options.tie_breaks(loaded.score, loaded.pipeline["vote"]["tie_break"])
-    output.say(*(f"{note} Try {remedy}." for note in told["tie_notes"]))
+    output.say(*(f"{note} {options.TIES_REMAIN}" for note in told["tie_notes"]))
     output.say(
         f"Wrote {out}: {len(voted)} questions, calibrated on {loaded.n}, "
         + (f"shown on {facts['n_test']} others." if facts["n_test"] else "with no labelled others to show it on.")

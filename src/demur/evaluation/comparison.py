@@ -32,7 +32,6 @@ from demur.pools.voted_pools import VotedPools
 from demur.records import Pool
 from demur.voting.recipe import Recipe
 from demur.voting.score_health import ScoreHealth
-from demur.voting.tie_breaks import Jitter
 
 MAJORITY, JITTERED = "majority vote", "majority vote with jitter"
 _JITTERED_AT = 1
@@ -183,8 +182,8 @@ class _Comparison:
         """By name and title, keys and labels of what has been voted on, one row per question."""
 
     def of_majority(self, title: str) -> ScoreSummary:
-        recipe, own = self.source.recipe(tie_break="jitter:0" if title == JITTERED else None), self.own.get(None)
-        is_own = own is not None and isinstance(own.tie_break, Jitter if title == JITTERED else type(None))
+        recipe, own = self.source.recipe(tie_break="jitter" if title == JITTERED else "none"), self.own.get(None)
+        is_own = own is not None and [part.name for part in own.ties] == [part.name for part in recipe.ties]
         voted = self._vote(self.compared, self.fields, own if own is not None and is_own else recipe)
         return self._voted(ScoreSummary(None, title, 0, own=is_own), voted)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence
 from demur.pools.simulated import simulate_pools
-from demur.voting.tie_breaks import mean_score
+from demur.voting.key import mean_score
 from demur.voting.votes import vote
 
 _SPREAD = 1.85

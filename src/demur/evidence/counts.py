@@ -1,7 +1,7 @@
 """Calibration evidence: how many votes were right and wrong at each distinct level of confidence.
 
 Everything calibration and its diagnostics need is in these counts, and none of it depends on the order of rows.
-A level is a key of one number (ν) or of more (ν, then a secondary key), compared lexicographically; levels ascend.
+A level is a key of one number (ν) or of more (ν, then what breaks ties), compared lexicographically; levels ascend.
 Votes without a label are counted apart. For thresholds and p-values they are wrong, which can only raise both, so that
 what holds of full labels holds of any part of them, however it was chosen; rates speak of labelled votes alone.
 Where questions count with importance weights, their sums stand beside the counts, which stay what they are.
@@ -152,7 +152,7 @@ class Evidence:
 
     @cached_property
     def by_confidence(self) -> Evidence:
-        """The same counts by confidence alone, secondary keys summed out."""
+        """The same counts by confidence alone, tie-breaks summed out."""
         if self.levels.shape[1] == 1:
             return self
         nu = self.levels[:, 0]
@@ -180,7 +180,7 @@ class Evidence:
         if k <= 0:
             return above_all(width)
         position = int(np.searchsorted(np.cumsum(self.not_right[::-1]), k))
-        # A vote without confidence is never answered, whatever its secondary key.
+        # A vote without confidence is never answered, whatever breaks its ties.
         if position == len(self.levels) or self.levels[-1 - position, 0] == 0:
             return answer_all(width)
         return tuple(self.levels[-1 - position].tolist())

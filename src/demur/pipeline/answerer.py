@@ -24,11 +24,10 @@ from demur.errors import BackendError, PipelineMismatch
 from demur.pipeline.fitted import Fitted
 from demur.policy.policy import Policy
 from demur.pools.fields import FieldChoice, read_table
-from demur.pools.scores import read_column
+from demur.pools.scores import read_column, with_gaps
 from demur.records import Decision, Pool, Problem
 from demur.scoring.model_scorer import ModelScorer
-from demur.scoring.protocol import full_identity
-from demur.voting.tie_breaks import Column
+from demur.scoring.protocol import Scorer, full_identity
 
 if TYPE_CHECKING:
     from demur.pipeline.pipeline import Pipeline
@@ -56,10 +55,19 @@ class Answerer:
         """How the policy reads answers."""
         return FieldChoice.of(self.policy.description)
 
+    @cached_property
+    def _scorers(self) -> dict[str, Scorer]:
+        """What scores paths, by the names that the policy has for their scores."""
+        scorer = self.pipeline.scorer
+        own = {} if scorer is None else {self.policy.score or scorer.name: scorer}
+        return own | {other.name: other for other in self.pipeline.also}
+
     async def open_async(self) -> Self:
         """Find out what the scorer must know."""
-        if isinstance(self.pipeline.scorer, ModelScorer) and not self._prepared:
-            await self.pipeline.scorer.prepare()
+        if not self._prepared:
+            for scorer in self._scorers.values():
+                if isinstance(scorer, ModelScorer):
+                    await scorer.prepare()
         self._prepared = True
         return self
 
@@ -67,8 +75,9 @@ class Answerer:
         """Let go of connections; weights stay loaded as long as their objects live."""
         self._prepared = False
         await self.pipeline.backend.close()
-        if isinstance(self.pipeline.scorer, ModelScorer):
-            await self.pipeline.scorer.close()
+        for scorer in self._scorers.values():
+            if isinstance(scorer, ModelScorer):
+                await scorer.close()
 
     async def ask_async(
         self, question: str | Problem, *, alpha: Level | None = None, guarantee: str | None = None
@@ -79,17 +88,16 @@ class Answerer:
         problem = question if isinstance(question, Problem) else Problem("question", question, extra={"task": task})
         await self.open_async()
         pool = await self._draw(self._fit(problem), problem)
-        scorer = self.pipeline.scorer
-        if scorer is not None:
-            name, values = self.policy.score or scorer.name, await score_pool(scorer, pool)
-            paths = [replace(path, scores={name: value}) for path, value in zip(pool.paths, values, strict=True)]
-            pool = replace(pool, paths=tuple(paths))
+        for name, scorer in self._scorers.items():
+            values = await score_pool(scorer, pool)
+            scored = zip(pool.paths, values, strict=True)
+            pool = replace(pool, paths=tuple(replace(path, scores={**path.scores, name: one}) for path, one in scored))
         return self.decide(pool, alpha=alpha, guarantee=guarantee)
 
     def decide(self, pool: Pool, *, alpha: Level | None = None, guarantee: str | None = None) -> Asked:
         """Vote on a pool that was sampled and scored, and answer or abstain."""
-        table, column = read_table([pool], self._fields), self.policy.recipe.tie_break
-        tie_break = read_column([pool], column.name)[0] if isinstance(column, Column) else None
+        table, recipe = read_table([pool], self._fields), self.policy.recipe
+        tie_break = None if recipe.column is None else read_column([pool], recipe.column.name)[0]
         scores = None if table.scores is None else table.scores[0]
         calibrated = self.policy.upstream.answers["relation"]
         if (compared := self._fields.describe([pool.problem])["relation"]) != calibrated:
@@ -100,6 +108,7 @@ class Answerer:
             alpha=alpha,
             guarantee=guarantee,
             tie_break=tie_break,
+            columns={name: with_gaps([pool], name)[0] for name in recipe.needs},
             id=pool.problem.id,
             question=pool.problem,
         )
@@ -137,6 +146,9 @@ class Answerer:
         scorer = self.pipeline.scorer
         if scorer is not None and self.policy.score is not None:
             here = replace(here, score={"scorer": full_identity(scorer)})
+        if self.pipeline.also:
+            others = {other.name: full_identity(other) for other in self.pipeline.also}
+            here = replace(here, score={**here.score, "others": others})
         known = Description(
             _only(calibrated.sampling, here.sampling),
             _only(calibrated.answers, here.answers),

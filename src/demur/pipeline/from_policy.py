@@ -48,19 +48,25 @@ def pipeline_of_policy(
         refuse_function(reading, "what reads answers for this policy", "extract")
     scorer: Scorer | None = None
     name = policy.score
+
+    def made_again(name: str, identity: Any) -> Scorer:
+        known = (scorers or {}).get(name, ScorerSettings())
+        identity = identity if isinstance(identity, Mapping) else {}
+        return scorer_of_identity(name, identity, known, template=template, say=say)
+
     if name is not None and score is not None:
         scorer = make_scorer(score)
         scorer.name = name
     elif name is not None:
-        known, identity = (scorers or {}).get(name, ScorerSettings()), policy.upstream.score.get("scorer")
-        identity = identity if isinstance(identity, Mapping) else {}
-        scorer = scorer_of_identity(name, identity, known, template=template, say=say)
+        scorer = made_again(name, policy.upstream.score.get("scorer"))
+    others = policy.upstream.score.get("others", {})
+    also = tuple(made_again(other, others.get(other)) for other in policy.recipe.needs)
     parts = ("temperature", "top_p", "max_tokens", "stop")
     said = {part: sampling[part] for part in parts if part in sampling}
     drawn = typed_fields(Settings, said, "the policy's sampling", only=parts)
-    settings = Settings(**drawn, logprobs=isinstance(scorer, Perplexity))
+    settings = Settings(**drawn, logprobs=any(isinstance(one, Perplexity) for one in (scorer, *also)))
     labels, markers = (tuple(answers.get(name, ())) for name in ("labels", "markers"))
-    return Pipeline(backend, policy.n_paths, scorer, template, settings, reading, seed, labels, markers)
+    return Pipeline(backend, policy.n_paths, scorer, template, settings, reading, seed, labels, markers, also)
 
 
 def _reading(answers: Mapping[str, Any]) -> str | None:

@@ -69,6 +69,8 @@ class Pipeline:
     """Names that are chosen, where options have no letters: yes, no."""
     markers: tuple[str, ...] = ()
     """Words behind which the prompt asks for the answer."""
+    also: tuple[Scorer, ...] = ()
+    """What scores paths besides, where a policy's key looks at several scores."""
 
     def __post_init__(self) -> None:
         if self.n_paths < 1:
@@ -95,8 +97,8 @@ class Pipeline:
 
     @property
     def needs_logprobs(self) -> bool:
-        """Whether its score is made of the log-probabilities that come with paths."""
-        return isinstance(self.scorer, Perplexity)
+        """Whether a score is made of the log-probabilities that come with paths."""
+        return any(isinstance(scorer, Perplexity) for scorer in (self.scorer, *self.also))
 
     def fitted(self, problems: Sequence[Problem]) -> Fitted:
         """The pipeline for problems of one task: its prompt, stop words and extraction settled."""

@@ -20,6 +20,7 @@ from demur.pools.splits import Texts
 from demur.pools.voted_pools import VotedPools
 from demur.questions.density_ratio import DensityRatio
 from demur.records import is_nothing
+from demur.voting.problems import Problems
 from demur.voting.votes import Votes
 
 Alphas = Level | Sequence[Level]
@@ -84,8 +85,8 @@ def calibrate(
             if strict:
                 raise InsufficientCalibration(rule.too_few)
             warnings.warn(rule.too_few + "; the policy abstains always", InfeasibleWarning, stacklevel=2)
-    known = given.votes.fitted_on.union(given.votes.ids or ())
-    seen = Seen.of(known, given.questions, given.clusters, hold_out or None)
+    calibrated = Problems.of(given.votes.ids or (), given.questions, given.clusters)
+    seen = Seen.by(calibrated | given.votes.fitted_on, hold_out or None)
     recipe, upstream, unscored = voted.votes.recipe, voted.votes.upstream, len(given) - len(voted)
     return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored, labels, shift)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,8 +64,8 @@ class Decisions:
 
     def __getitem__(self, row: int) -> Decision:
         vote, p_value, answered = self.votes[row], float(self.p_value[row]), bool(self.answered[row])
-        seen, weight = self.sizes.get(vote.n_paths, 0), self._weight(row)
-        return decision_on(vote, self.rule, p_value, answered=answered, seen=seen, weight=weight)
+        seen, names, weight = self.sizes.get(vote.n_paths, 0), self.votes.recipe.names, self._weight(row)
+        return decision_on(vote, self.rule, p_value, answered=answered, seen=seen, names=names, weight=weight)
 
     def _weight(self, row: int) -> float | None:
         """How much a question counts, where that matters."""
@@ -101,9 +101,18 @@ class Decisions:
 
 
 def decision_on(
-    vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int, weight: float | None = None
+    vote: Vote,
+    rule: Rule,
+    p_value: float,
+    *,
+    answered: bool,
+    seen: int,
+    names: Sequence[str],
+    weight: float | None = None,
 ) -> Decision:
-    """The decision on one vote, as a record; `seen` is how many calibration pools have its size."""
+    """The decision on one vote, as a record; `seen` is how many calibration pools have its size, `names` what the
+    numbers of its key are.
+    """
     threshold = rule.threshold_of(vote.n_paths, (), weight)
     return Decision(
         answer=vote.answer if answered else None,
@@ -113,12 +122,19 @@ def decision_on(
         alpha=rule.alpha,
         support=vote.support,
         shares={answer: round(tally / vote.total, 12) for answer, tally in vote.tally.items()},
-        explanation=explain(vote, rule, p_value, answered=answered, seen=seen, weight=weight),
+        explanation=explain(vote, rule, p_value, answered=answered, seen=seen, names=names, weight=weight),
         threshold_key=threshold,
-        secondary=vote.secondary,
+        key=vote.key,
         id=vote.id,
         n_paths=vote.n_paths,
     )
+
+
+def _confidence(vote: Vote, names: Sequence[str]) -> str:
+    """What leads its key: the confidence, or one that is not the winner's share."""
+    if names[0] == "share":
+        return f"confidence {vote.confidence:.4g}"
+    return f"{names[0].replace('_', ' ')} confidence {vote.key[0]:.4g} (share of the vote {vote.confidence:.4g})"
 
 
 def without_vote(vote: Vote) -> str | None:
@@ -130,7 +146,16 @@ def without_vote(vote: Vote) -> str | None:
     return "the paths that have an answer have no weight" if vote.confidence == 0 else None
 
 
-def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int, weight: float | None = None) -> str:
+def explain(
+    vote: Vote,
+    rule: Rule,
+    p_value: float,
+    *,
+    answered: bool,
+    seen: int,
+    names: Sequence[str],
+    weight: float | None = None,
+) -> str:
     """What was decided, what is promised and what is not."""
     if not rule.feasible:
         return f"Abstained: {rule.too_few}; until then the policy abstains always."
@@ -149,14 +174,14 @@ def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int
         )
     beyond = "above" if answered else "not above"
     head = "Answered" if answered else "Abstained"
-    compared = f"confidence {vote.confidence:.4g} is {beyond} the threshold {threshold[0]:.4g}"
+    first = _confidence(vote, names)
+    compared = f"{first} is {beyond} the threshold {threshold[0]:.4g}"
     if answered and threshold[0] == 0:
-        compared = f"confidence {vote.confidence:.4g}, and at this alpha the policy always answers"
-    if vote.secondary is not None and vote.confidence == threshold[0]:
-        compared = (
-            f"confidence {vote.confidence:.4g} ties with the threshold, and the secondary key {vote.secondary:.4g} "
-            f"is {beyond} {threshold[1]:.4g}"
-        )
+        compared = f"{first}, and at this alpha the policy always answers"
+    elif vote.key[0] == threshold[0] and len(vote.key) > 1:
+        at = next((at for at, bound in enumerate(threshold) if vote.key[at] != bound), len(threshold) - 1)
+        tie = f"its {names[at].replace('_', ' ')} {vote.key[at]:.4g} is {beyond} {threshold[at]:.4g}"
+        compared = f"{first} ties with the threshold, and {tie}"
     aside = rule.weight_note(weight)
     if answered != (p_value <= rule.alpha):
         aside += (

@@ -107,7 +107,7 @@ def from_document(document: Document) -> PolicyParts:
     by_chance, unit = document.get("sizes_by_chance"), document.get("unit")
     if not isinstance(by_chance, bool) or unit not in (QUESTION, CLUSTER):
         raise ValueError(f"it needs sizes_by_chance and a unit, got {by_chance!r} and {unit!r:.60}")
-    width = 1 if recipe.tie_break is None else 2
+    width = len(recipe.key)
     evidence = _strata(document, "evidence", width=width, by_chance=by_chance)
     if document.get("n") != evidence.n:
         raise ValueError(f"its evidence counts {evidence.n} votes, and it says n = {document.get('n')!r}")
@@ -240,7 +240,7 @@ def _evidence(rows: Any, *, width: int) -> Evidence:
         if not (_is_number(row[0]) and 0 <= row[0] <= 1):
             raise ValueError(f"confidences of its evidence must lie in [0, 1], got {row!r:.60}")
         if not all(entry is None or _is_number(entry) for entry in row[1:-counted]):
-            raise ValueError(f"secondary keys of its evidence must be numbers, got {row!r:.60}")
+            raise ValueError(f"tie-breaks of its evidence must be numbers, got {row!r:.60}")
     levels = [tuple(-math.inf if entry is None else float(entry) for entry in row[:-counted]) for row in rows]
     if not rows or any(low >= high for low, high in pairwise(levels)):
         raise ValueError("its evidence must be at least one row, each level once and in order")

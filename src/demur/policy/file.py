@@ -23,7 +23,7 @@ from demur.files.inputs import text_of
 from demur.policy.signature import Key, check_signature, checked_key, signature_of
 
 FORMAT = "demur-policy"
-SCHEMA = 2
+SCHEMA = 3
 INLINE_LIMIT = 100_000
 
 Document = dict[str, Any]

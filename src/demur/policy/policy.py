@@ -26,8 +26,8 @@ from demur.pools.splits import Texts
 from demur.records import Decision, Problem, question_digest
 from demur.shown.frames import frame_of
 from demur.shown.html import html_of_columns
+from demur.voting.key import Beside
 from demur.voting.one_pool import vote_one
-from demur.voting.tie_breaks import Jitter
 from demur.voting.votes import Votes
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _MUCH_UNSPENT = 0.1
 """The share of alpha from which on it is said that ties leave it unspent."""
+_NOTHING_TO_DRAW_FROM = "jitter is drawn from questions or ids, and these votes have none: give either when voting"
 _NO_JITTER = "It has no jitter, for neither its question nor an id is known, and comes last among its equals."
 
 
@@ -134,11 +135,14 @@ class Policy(PolicyParts):
         alpha: Level | None = None,
         guarantee: str | None = None,
         tie_break: float | None = None,
+        columns: Mapping[str, Sequence[float | None]] | None = None,
         id: str | None = None,  # noqa: A002 - the record's own word
         question: str | Problem | None = None,
         weight: float | None = None,
     ) -> Decision:
         """Vote on one pool the way the policy was calibrated, and answer or abstain.
+
+        `columns` holds other numbers of the paths by name, where its key looks at some.
 
         Jitter is drawn from the question, or where none is given from the id, which must be the problem's own. Where
         the policy comes from a file or a run, answers are read and compared as they were there: as they are written,
@@ -146,7 +150,7 @@ class Policy(PolicyParts):
         its vote; where weights were fitted, it is found by the question.
         """
         known: dict[str, Any] = {"alpha": alpha, "guarantee": guarantee, "tie_break": tie_break}
-        known |= {"id": id, "question": question, "weight": weight}
+        known |= {"columns": columns, "id": id, "question": question, "weight": weight}
         if "relation" not in self.upstream.answers:
             return self.decide_keys(answers, scores, **known)
         from demur.pools.fields import FieldChoice  # arrays do without what reads and compares answers
@@ -162,6 +166,7 @@ class Policy(PolicyParts):
         alpha: Level | None = None,
         guarantee: str | None = None,
         tie_break: float | None = None,
+        columns: Mapping[str, Sequence[float | None]] | None = None,
         id: str | None = None,  # noqa: A002
         question: str | Problem | None = None,
         weight: float | None = None,
@@ -172,16 +177,18 @@ class Policy(PolicyParts):
             raise PipelineMismatch(["vote.answers is 'keys' in the policy, 'codes' here"])
         asked = question.digest if isinstance(question, Problem) else question_digest(question)
         recipe, unscored = self.recipe.for_pools(tie_break), self.upstream.score.get("unscored")
-        vote = vote_one(recipe, answers, scores, id=id, question=asked, unscored=unscored)
+        text = question.question if isinstance(question, Problem) else question
+        beside = Beside({name: [column] for name, column in (columns or {}).items()}, asked=[text])
+        vote = vote_one(recipe, answers, scores, id=id, question=asked, unscored=unscored, beside=beside)
         size = vote.n_paths
         if not self.strata.knows(size):
             raise PipelineMismatch([f"n_paths is {self.told_sizes} in the policy, {size} in this pool"])
-        key = (vote.confidence,) if vote.secondary is None else (vote.confidence, vote.secondary)
         weight = weight_asked(rule, question, weight)
-        p_value = rule.p_value_of(self.strata, key, size, (), weight)
-        answered = key > rule.threshold_of(size, (), weight)
-        decision = decision_on(vote, rule, p_value, answered=answered, seen=self.sizes.get(size, 0), weight=weight)
-        if isinstance(self.recipe.tie_break, Jitter) and asked is None and id is None:
+        p_value = rule.p_value_of(self.strata, vote.key, size, (), weight)
+        answered = vote.key > rule.threshold_of(size, (), weight)
+        how: dict[str, Any] = {"seen": self.sizes.get(size, 0), "names": self.recipe.names, "weight": weight}
+        decision = decision_on(vote, rule, p_value, answered=answered, **how)
+        if self.recipe.jitter is not None and asked is None and id is None:
             return replace(decision, explanation=f"{decision.explanation} {_NO_JITTER}")
         return decision
 
@@ -226,6 +233,8 @@ class Policy(PolicyParts):
         differences = []
         if votes.recipe is not self.recipe or votes.upstream is not self.upstream:
             differences = self.description.differences(votes.description)
+            if self.recipe.jitter is not None and votes.ids is None and votes.questions is None:
+                differences.append(_NOTHING_TO_DRAW_FROM)
         if len(votes) and not self.strata.knows(votes.n_paths).any():
             name = "pool 0" if votes.ids is None else f"pool {votes.ids[0]!r}"
             differences.append(f"n_paths is {self.told_sizes} in the policy, {int(votes.n_paths[0])} in {name}")

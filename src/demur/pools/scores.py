@@ -45,7 +45,7 @@ def scores_or_dropped(
 
     Unless a policy is `in_use`, some path must have the score: a misspelt name is no gap.
     """
-    table = _with_gaps(pools, name)
+    table = with_gaps(pools, name)
     lacking = [row for row, scores in enumerate(table) if None in scores]
     unknown = not in_use and all(score is None for scores in table for score in scores)
     if (lacking and unscored is None) or unknown:
@@ -59,7 +59,7 @@ def scores_or_dropped(
 
 def count_gaps(pools: Sequence[Pool], name: str) -> int:
     """How many paths have no score of that name."""
-    return sum(score is None for scores in _with_gaps(pools, name) for score in scores)
+    return sum(score is None for scores in with_gaps(pools, name) for score in scores)
 
 
 def as_unscored(value: Any) -> Unscored:
@@ -86,7 +86,7 @@ def field_of(path: Path, steps: Sequence[str]) -> Any:
     return value
 
 
-def _with_gaps(pools: Sequence[Pool], name: str) -> list[list[float | None]]:
+def with_gaps(pools: Sequence[Pool], name: str) -> list[list[float | None]]:
     """The score of every path; None where it has none."""
     in_scores = any(name in path.scores for pool in pools for path in pool.paths)
     steps = [] if in_scores or "." not in name else name.removeprefix(".").split(".")

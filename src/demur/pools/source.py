@@ -16,18 +16,19 @@ from demur.pools.fields import FieldChoice, PoolTable, named_sampling, problems_
 from demur.pools.frames import FramePools, table_of
 from demur.pools.label_rule import LabelRule
 from demur.pools.labels import read_labels, refuse_labels_as_score
-from demur.pools.scores import count_gaps, read_column
+from demur.pools.scores import count_gaps, read_column, with_gaps
 from demur.pools.voted_pools import VotedPools
 from demur.pools.weights import read_weights
 from demur.records import Pool
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of, shown
 from demur.tasks import chosen
+from demur.voting.key import Beside, TieBreak, key_of
 from demur.voting.normalisers import parse_normaliser
+from demur.voting.problems import Problems
 from demur.voting.recipe import DROP, Recipe
-from demur.voting.tie_breaks import Column, parse_tie_break
 from demur.voting.votes import vote_again
-from demur.voting.weights import parse_weight
+from demur.voting.weights import Uniform, parse_weight
 
 Say = Callable[[str], None]
 
@@ -83,10 +84,11 @@ class PoolSource:
             return self.pools.score_names
         return sorted({name for pool in self.pools for path in pool.paths for name in path.scores})
 
-    def description_with(self, fields: FieldChoice) -> Description:
-        """What is known of the stages before the vote."""
+    def description_with(self, fields: FieldChoice, others: Sequence[str] = ()) -> Description:
+        """What is known of the stages before the vote; `others` are the scores that its key looks at besides."""
         scorer = self.scorers.get(fields.score or "")
         score = fields.describe_score() | ({} if scorer is None else {"scorer": dict(scorer)})
+        score |= {"others": {name: dict(self.scorers.get(name, {})) for name in others}} if others else {}
         sampling = {**named_sampling(self.pools), **self.description.sampling}
         answers = {**self.description.answers, **fields.describe(problems_of(self.pools))}
         return replace(self.description, sampling=sampling, answers=answers, score=score)
@@ -96,16 +98,19 @@ class PoolSource:
         score: str | None = None,
         normaliser: str | None = None,
         weight: str | None = None,
-        tie_break: str | None = None,
+        tie_break: TieBreak = None,
     ) -> Recipe:
-        """How to vote. A score that demur computed is normalised as its family is, unless told otherwise."""
+        """How to vote. A score that demur computed is normalised as its family is, unless told otherwise.
+
+        `tie_break` is as in `demur.vote`; jitter comes last unless it is or ends in "none".
+        """
         if normaliser is not None and score is None:
             raise InvalidValue("a normaliser does nothing without a score", "name one as {score}")
         own = self.scorers.get(score or "", {}).get("normaliser")
+        weighed = parse_weight(weight or ("uniform" if score is None else "exponential"))
+        idle = score is not None and isinstance(weighed, Uniform)
         return Recipe(
-            parse_weight(weight or ("uniform" if score is None else "exponential")),
-            parse_normaliser(normaliser or own or "none"),
-            None if tie_break is None else parse_tie_break(tie_break),
+            weighed, parse_normaliser(normaliser or own or "none"), key_of(tie_break, idle_score=idle, told_apart=True)
         )
 
 
@@ -133,8 +138,9 @@ def vote_pools(
     recipe = recipe or source.recipe(fields.score)
     table = read_table(pools, fields)
     _mention_spellings(table, say)
-    column = read_column(pools, recipe.tie_break.name) if isinstance(recipe.tie_break, Column) else None
-    upstream = assumed.updated(source.description_with(fields))
+    column = None if recipe.column is None else read_column(pools, recipe.column.name)
+    beside = Beside({name: with_gaps(pools, name) for name in recipe.needs}, asked=table.questions)
+    upstream = assumed.updated(source.description_with(fields, recipe.needs))
     weights = None
     if fields.weights is not None:
         weights = read_weights(pools, table.questions, fields.weights, in_use=fields.in_use)
@@ -146,9 +152,10 @@ def vote_pools(
         ids=table.ids,
         questions=table.digests,
         upstream=upstream,
-        fitted_on=fitted_on,
+        fitted_on=Problems.of(fitted_on),
         unscored=table.unscored,
         written=table.written,
+        beside=beside,
         groups=table.groups if any(table.groups.kinds) else None,
         importance=weights,
     )

@@ -26,8 +26,8 @@ from demur.voting.baselines import best_of_m, oracle, single_path
 from demur.voting.cases import Cases
 from demur.voting.codes import taken
 from demur.voting.guards import refuse_mask
+from demur.voting.key import NO_JITTER, Column, Jitter, MeanScore, Share
 from demur.voting.score_health import ScoreHealth
-from demur.voting.tie_breaks import NO_JITTER, Column, Jitter, MeanScore
 from demur.voting.votes import Votes, vote
 
 if TYPE_CHECKING:  # what reads pools compares answers, which arrays do not need
@@ -253,14 +253,13 @@ class VotedPools:
             return
         if self.votes.ids is None:
             raise InvalidValue(
-                "a fitted normaliser, score or tie-break needs votes with ids, to check that calibration does not "
-                "use its problems"
+                "a fitted normaliser, score or key needs votes with ids, to check that calibration does not use its "
+                "problems"
             )
-        shared = next((name for name in self.votes.ids if name in fitted_on), None)
-        if shared is not None:
+        if shared := fitted_on.rows(self.names, self.questions, self.clusters):
             raise CalibrationLeak(
-                f"a score, normaliser or tie-break was fitted on calibration problems ({shared!r}); fit it on a tune "
-                "split that calibration does not use"
+                f"a score, normaliser or key was fitted on {len(shared)} of the calibration problems (the first is "
+                f"{self.ids[shared[0]]!r}); fit it on a tune split that calibration does not use"
             )
 
     def refuse_fitted_questions(self, fitted_on: Set[str], what: str) -> None:
@@ -281,8 +280,8 @@ class VotedPools:
 
     def refuse_without_jitter(self) -> None:
         """Raise if jitter is to break ties and some of these votes have none: others would pass them for that alone."""
-        lacking = 0 if self.votes.secondary is None else int((self.votes.secondary == NO_JITTER).sum())
-        if lacking and isinstance(self.votes.recipe.tie_break, Jitter):
+        lacking = int((self.votes.key[:, -1] == NO_JITTER).sum())
+        if lacking and self.votes.recipe.jitter is not None:
             raise InvalidValue(
                 f"{lacking} of {len(self)} calibration votes have neither a question nor an id to draw jitter from",
                 "give {questions} or {ids} when voting, or break ties otherwise",
@@ -329,16 +328,16 @@ def refuse_labels(votes: Votes, correct: NDArray[np.bool_]) -> None:
         raise InvalidValue(
             "the scores are the labels: one value wherever the vote is right, another wherever it is not"
         )
-    tie_break = votes.recipe.tie_break
-    if tie_break is None or isinstance(tie_break, (MeanScore, Jitter)) or votes.secondary is None:
-        return  # what demur itself makes of scores and questions
     if answered.sum() < _ENOUGH_VOTES:
         return
-    column, labels = votes.secondary[answered], correct[answered]
-    right, wrong = np.unique(column[labels]), np.unique(column[~labels])
-    if len(right) == len(wrong) == 1 and right[0] != wrong[0]:
-        what = f"the field {tie_break.name!r}" if isinstance(tie_break, Column) else f"the tie-break {tie_break.spec}"
-        raise InvalidValue(f"{what} is the label itself; labels cannot break ties")
+    labels = correct[answered]
+    for part, column in zip(votes.recipe.key, votes.key[answered].T, strict=True):
+        if isinstance(part, (Share, Jitter)) or (isinstance(part, MeanScore) and part.score is None):
+            continue  # what demur itself makes of the vote's scores, which are looked at above, and of questions
+        right, wrong = np.unique(column[labels]), np.unique(column[~labels])
+        if len(right) == len(wrong) == 1 and right[0] != wrong[0]:
+            what = f"the field {part.name!r}" if isinstance(part, Column) else f"the tie-break {part.spec}"
+            raise InvalidValue(f"{what} is the label itself; labels cannot break ties")
 
 
 def as_part_of_labels(correct: ArrayLike, rows: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -48,6 +48,7 @@ def report_facts(
         "title": title,
         "demur": __version__,
         "run": _run(policy),
+        "key": list(policy.recipe.names),
         "n_paths": [min(policy.sizes), max(policy.sizes)],
         "n": policy.n,
         "labelled": policy.n - policy.evidence.n_unlabelled,
@@ -157,7 +158,8 @@ def _run(policy: Policy) -> dict[str, Any]:
         "task": known.answers.get("task"),
         "temperature": known.sampling.get("temperature"),
         "score": policy.score,
-        **{name: known.vote.get(name) for name in ("normaliser", "weight", "tie_break")},
+        **{name: known.vote.get(name) for name in ("normaliser", "weight")},
+        "tie_break": policy.recipe.told_ties,
         "relation": known.answers.get("relation"),
     }
     return {name: _shown(value) for name, value in parts.items()}

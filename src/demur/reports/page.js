@@ -131,7 +131,7 @@ function paintWarnings(point) {
   const warnings = [...facts.warnings];
   if (!point.feasible) {
     warnings.unshift(`${capital(atAlpha(point))} ${needs(point)}.`);
-  } else if (stuck > point.alpha && questions.secondary === null && !point.among_answers) {
+  } else if (stuck > point.alpha && facts.key.length === 1 && !point.among_answers) {
     const share = `${percent(stuck)} of all votes are unanimous and wrong`;
     warnings.unshift(`No threshold can answer: ${share}. Break ties by mean score.`);
   } else if (point.answered === 0) {

@@ -2,8 +2,11 @@
 
 function decisionSentence(row) {
   const point = now();
-  const [first, second] = thresholdOf(point, questions, row);
-  const confidence = questions.confidence[row];
+  const threshold = thresholdOf(point, questions, row);
+  const first = threshold[0];
+  const key = keyOf(questions, row);
+  const confidence = key[0];
+  const tie = threshold.findIndex((bound, place) => place && key[place] !== bound);
   const verb = state.answered[row] ? "exceeds" : "does not exceed";
   let why = `confidence ${fixed(confidence, 4)} ${verb} the threshold ${fixed(first, 4)}`;
   if (!point.feasible) {
@@ -14,9 +17,10 @@ function decisionSentence(row) {
     why = `it has ${questions.n_paths[row]} paths, and too few calibration questions have as many`;
   } else if (first === 0 && confidence > 0) {
     why = "the threshold is 0, so whatever has an answer is answered";
-  } else if (confidence === first && known(second)) {
-    const key = `the tie key ${number(questions.secondary[row])} ${verb} ${number(second)}`;
-    why = `confidence ${fixed(confidence, 4)} ties with the threshold, and ${key}`;
+  } else if (confidence === first && tie > 0 && known(threshold[tie])) {
+    const name = facts.key[tie].replaceAll("_", " ");
+    const compared = `its ${name} ${number(key[tie])} ${verb} ${number(threshold[tie])}`;
+    why = `confidence ${fixed(confidence, 4)} ties with the threshold, and ${compared}`;
   }
   const scope = point.guarantee === "marginal" ? "" : " (it decides only for marginal promises)";
   const part = questions.calibrated[row] ? " This question helped to set the threshold." : "";

@@ -33,6 +33,7 @@ def question_facts(pools: Sequence[Pool], voted: VotedPools, policy: Policy, see
     """Columns over questions."""
     table, votes = voted.table, voted.votes
     assert table is not None
+    told = [at for at, name in enumerate(votes.recipe.names) if at and name != "jitter"]  # a draw says nothing
     return {
         "id": table.ids,
         "question": [_cut(question, 2000) for question in table.questions],
@@ -40,7 +41,8 @@ def question_facts(pools: Sequence[Pool], voted: VotedPools, policy: Policy, see
         "calibrated": seen.astype(int).tolist(),
         "answer": votes.answer.tolist(),
         "confidence": votes.confidence.tolist(),
-        "secondary": None if votes.secondary is None else [_finite(value) for value in votes.secondary.tolist()],
+        "key": [[_finite(value) for value in key] for key in votes.key.tolist()],
+        "tie": next((list(map(_finite, votes.key[:, at].tolist())) for at in told), None),
         "n_paths": votes.n_paths.tolist(),
         "p_value": policy.strata.p_value(votes.cases).tolist(),
         "unanimous": votes.unanimous.astype(int).tolist(),

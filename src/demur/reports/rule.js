@@ -1,7 +1,6 @@
 /* The decision rule: a vote is answered where its key exceeds the threshold, lexicographically and strictly.
 
-   A key is a confidence, or a confidence and a secondary key that ranks votes of equal confidence. JSON knows no
-   infinities: null is +inf in a threshold, which nothing exceeds, and -inf in a key, which exceeds nothing. */
+   A key is a confidence and, behind it, what ranks votes of equal confidence. JSON knows no infinities: null is +inf in a threshold, which nothing exceeds, and -inf in a key, which exceeds nothing. */
 
 function exceeds(key, threshold) {
   for (const [place, bound] of threshold.entries()) {
@@ -14,8 +13,7 @@ function exceeds(key, threshold) {
 }
 
 function keyOf(questions, row) {
-  const confidence = questions.confidence[row];
-  return questions.secondary === null ? [confidence] : [confidence, questions.secondary[row]];
+  return questions.key[row];
 }
 
 /* What a question must exceed: where pools differ in size, the threshold of its own size. */

@@ -15,7 +15,7 @@ const COLUMNS = [
   { key: "question", name: "Question", width: 30, text: true },
   { key: "answer", name: "Answer", width: 14, text: true },
   { key: "confidence", name: "Confidence", width: 11, shown: (value) => fixed(value, 3) },
-  { key: "secondary", name: "Tie key", width: 9, shown: number },
+  { key: "tie", name: "Tie key", width: 9, shown: number },
   { key: "p_value", name: "p-value", width: 9, shown: chance },
   { key: "decision", name: "Decision", width: 11 },
   { key: "right", name: "Vote", width: 9 },

@@ -94,7 +94,7 @@ class Cell:
         score = None if method in (MAJORITY, JITTERED) else method.removesuffix(TIED)
         m = m or self.description.m
         normaliser = None if score is None else self._normaliser(weight)
-        tie_break = "jitter:0" if method == JITTERED else "mean_score" if method.endswith(TIED) else None
+        tie_break = "jitter:0" if method == JITTERED else "mean_score,none" if method.endswith(TIED) else "none"
         recipe = self.source.recipe(score, normaliser, weight, tie_break)
         answers = [pool[:m] for pool in self.table.answers]
         scores = None if score is None else [pool[:m] for pool in self.scores[score]]

@@ -1,9 +1,9 @@
-"""Score-weighted voting (paper §3.1): weights, normalisers, tie breaks, the count itself, baselines."""
+"""Score-weighted voting (paper §3.1): weights, normalisers, keys, the count itself, baselines."""
 
 from __future__ import annotations
 
+from demur.voting.key import jitter, mean_score
 from demur.voting.recipe import Recipe
-from demur.voting.tie_breaks import jitter, mean_score
 from demur.voting.votes import Votes, vote, vote_again
 from demur.voting.weights import exponential, linear, uniform
 

@@ -18,8 +18,8 @@ from demur.voting._exact_sums import grid, on_grid
 from demur.voting._tally import CONFIDENCE_DECIMALS, TIE_WIDTH
 from demur.voting.codes import CodedAnswers
 from demur.voting.guards import refuse_booleans
+from demur.voting.key import Beside, Share, keys_of, sources_of
 from demur.voting.recipe import DROP, Recipe, Unscored
-from demur.voting.tie_breaks import sources_of
 from demur.voting.weights import Uniform
 
 _ONE_ROW = slice(0, 1)
@@ -33,11 +33,12 @@ def vote_one(
     id: str | None = None,  # noqa: A002
     question: str | None = None,
     unscored: Unscored = None,
+    beside: Beside = Beside(),  # noqa: B008 - frozen
 ) -> Vote:
-    """The vote of one pool of keys (None: no answer), made the way `recipe` says; its tie-break holds what it needs.
+    """The vote of one pool of keys (None: no answer), made the way `recipe` says.
 
     `question` is the digest of the question, which jitter is drawn from; `unscored` says what becomes of a score that
-    is None.
+    is None; `beside` holds what else the key looks at.
     """
     keys = [_key(answer, coded=recipe.coded) for answer in answers]
     width = len(keys)
@@ -58,21 +59,23 @@ def vote_one(
     total = sum(whole)
     winner = _winner(keys, whole, tally, support, total)
     top, scale = max(tally.values(), default=0.0), 10.0**CONFIDENCE_DECIMALS
-    secondary = None
-    if recipe.tie_break is not None:
+    confidence = round(top / total * scale) / scale  # as numpy rounds
+    key: tuple[float, ...] = (confidence,)
+    if len(recipe.key) > 1 or not isinstance(recipe.key[0], Share):
         codes = {key: code for code, key in enumerate(tally)}
-        coded = np.array([[-1 if key is None else codes[key] for key in keys]])
+        table = CodedAnswers(np.array([[-1 if key is None else codes[key] for key in keys]]), None, None)
         won = np.array([-1 if winner is None else codes[winner]])
         sources = sources_of(1, [question], [id])
-        secondary = float(recipe.tie_break.of(CodedAnswers(coded, None, None), row, won, sources)[0])
+        counted = beside.counted(table, won, np.array([confidence]), row, sources, recipe.needs)
+        key = tuple(keys_of(recipe.key, counted)[0].tolist())
     return Vote(
         answer=winner,
-        confidence=round(top / total * scale) / scale,  # as numpy rounds
+        confidence=confidence,
         unanimous=None not in keys and len(support) == 1,
         **in_order(tally, support, winner, width),
         total=total / grid(width),
         n_paths=width,
-        secondary=secondary,
+        key=key,
         id=id,
         unscored=dropped,
     )

@@ -14,8 +14,8 @@ from demur.voting import normalisers
 from demur.voting._exact_sums import Floats
 from demur.voting._tally import TIE_RULE
 from demur.voting.codes import Rows
+from demur.voting.key import NONE, Column, Jitter, Key, MeanScore, Share, parse_component
 from demur.voting.normalisers import Normaliser, parse_normaliser
-from demur.voting.tie_breaks import Column, TieBreak, parse_tie_break
 from demur.voting.weights import Uniform, Weight, parse_weight
 
 DROP = "drop"
@@ -26,13 +26,51 @@ abstains), and a number stands in for the score."""
 
 @dataclass(frozen=True)
 class Recipe:
-    """Weight, normaliser and tie-break; the tie rule is that of `_tally`."""
+    """Weight, normaliser and key; the tie rule is that of `_tally`."""
 
     weight: Weight = field(default_factory=Uniform)
     normaliser: Normaliser = normalisers.none
-    tie_break: TieBreak | None = None
+    key: Key = field(default_factory=lambda: (Share(),))
     coded: bool = False
     """Answers are integer codes, negative where missing, rather than keys."""
+
+    @property
+    def ties(self) -> Key:
+        """What breaks ties of the first component."""
+        return self.key[1:]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each number of a key is."""
+        return tuple(part.name for part in self.key)
+
+    @property
+    def jitter(self) -> Jitter | None:
+        """The last component, where it is a draw."""
+        last = self.key[-1]
+        return last if isinstance(last, Jitter) else None
+
+    @property
+    def column(self) -> Column | None:
+        """The number that pools have to bring along, where one breaks ties."""
+        return next((part for part in self.key if isinstance(part, Column)), None)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the numbers of paths that the key looks at, besides the scores of the vote."""
+        return tuple(dict.fromkeys(name for part in self.key for name in part.needs))
+
+    @property
+    def keeps_scores(self) -> bool:
+        """Whether the scores of the vote have a say: those that break ties do even where all weights are equal."""
+        return not isinstance(self.weight, Uniform) or any(
+            isinstance(part, MeanScore) and part.score is None for part in self.key
+        )
+
+    @property
+    def told_ties(self) -> str:
+        """What breaks ties, in one word each."""
+        return ", ".join(part.spec for part in self.ties) or NONE
 
     def describe(self) -> dict[str, Any]:
         """The stage `vote` of a description; `of` reads it back."""
@@ -41,7 +79,8 @@ class Recipe:
             "normaliser": self.normaliser.spec,
             "weight": self.weight.spec,
             "tie_rule": TIE_RULE,
-            "tie_break": None if self.tie_break is None else self.tie_break.spec,
+            "tie_break": _told([part.document() for part in self.ties]),
+            **({} if isinstance(self.key[0], Share) else {"confidence": self.key[0].document()}),
         }
 
     @classmethod
@@ -50,9 +89,11 @@ class Recipe:
         for name in ("weight", "normaliser", "tie_rule", "answers"):
             if not isinstance(stage.get(name), str):
                 raise InvalidValue(f"vote.{name} must be a string, got {stage.get(name)!r}")
-        tie_break = stage.get("tie_break")
-        if not isinstance(tie_break, (str, type(None))):
-            raise InvalidValue(f"vote.tie_break must be a string or null, got {tie_break!r}")
+        ties = stage.get("tie_break")
+        if not isinstance(ties, (str, list, type(None))):
+            raise InvalidValue(f"vote.tie_break must be a string, a list or null, got {ties!r:.60}")
+        each = [] if ties is None else ties if isinstance(ties, list) else [ties]
+        key = tuple(parse_component(part) for part in [stage.get("confidence", "share"), *each])
         if stage["tie_rule"] != TIE_RULE:
             raise InvalidValue(f"its tie rule is {stage['tie_rule']}, and this demur has {TIE_RULE}; calibrate again")
         if stage["answers"] not in ("codes", "keys"):
@@ -60,19 +101,19 @@ class Recipe:
         return cls(
             parse_weight(stage["weight"]),
             parse_normaliser(stage["normaliser"]),
-            None if tie_break is None else parse_tie_break(tie_break),
+            key,
             stage["answers"] == "codes",
         )
 
     def for_pools(self, tie_break: Any = None) -> Recipe:
         """This recipe for pools that bring the numbers of a tie-breaking column along, where it has one."""
-        if not isinstance(self.tie_break, Column):
+        column = self.column
+        if column is None:
             return self
         if tie_break is None:
-            raise InvalidValue(
-                f"the policy breaks ties by {self.tie_break.spec}; give its value for this pool as tie_break="
-            )
-        return replace(self, tie_break=Column(tie_break, self.tie_break.name))
+            raise InvalidValue(f"the policy breaks ties by {column.spec}; give its value for this pool as tie_break=")
+        values = Column(tie_break, column.name)
+        return replace(self, key=tuple(values if part is column else part for part in self.key))
 
     def weights(self, scores: Floats, rows: Rows) -> Floats:
         """The weights of a block of pools of one size, each pool's largest being 1; `rows` names them in an error."""
@@ -87,6 +128,11 @@ class Recipe:
                 "scores must be of moderate size"
             )
         return self.weight(normalised)
+
+
+def _told(documents: list[Any]) -> Any:
+    """One tie-break as itself, none as null."""
+    return documents if len(documents) > 1 else next(iter(documents), None)
 
 
 def where(bad: NDArray[np.bool_], rows: Rows) -> tuple[int, int]:

@@ -34,11 +34,12 @@ from demur.voting._tally import Outcome, compact, majority, weighted
 from demur.voting.cases import Cases, GroupColumn, as_groups, as_importance
 from demur.voting.codes import CodedAnswers, Rows, code_answers, taken
 from demur.voting.guards import refuse_booleans, refuse_mask
+from demur.voting.key import Beside, Share, Sources, TieBreak, key_of, keys_of, sources_of
 from demur.voting.normalisers import Normaliser
 from demur.voting.one_pool import count, in_order
+from demur.voting.problems import Problems
 from demur.voting.recipe import Recipe, where
 from demur.voting.rows import ScoreRows, pad
-from demur.voting.tie_breaks import Column, Jitter, MeanScore, Sources, TieBreak, sources_of
 from demur.voting.weights import Exponential, Uniform, Weight
 
 _NO_JITTER = (
@@ -58,15 +59,15 @@ class Votes:
     """ŷ: keys, None where a pool has no answer at all (codes and −1, where the table was coded)."""
     confidence: Floats
     unanimous: NDArray[np.bool_]
-    secondary: Floats | None
-    """The tie-breaking number of each vote; −inf where there is no answer."""
+    key: Floats
+    """What is calibrated, a column per component of the recipe's key (n × c); by itself, the confidence."""
     ids: Sequence[str] | None
     recipe: Recipe
     upstream: Description
     """What is known of the stages before the vote: model, prompt, extraction, score."""
     _answers: CodedAnswers = field(repr=False)
     _scores: Floats | None = field(repr=False)
-    _fitted_on: frozenset[str] = field(default=frozenset(), repr=False)
+    _fitted_on: Problems = field(default=Problems(), repr=False)
     questions: Sources | None = field(default=None, repr=False)
     """Digests of what was asked, where that is known."""
     unscored: NDArray[np.bool_] | None = field(default=None, repr=False)
@@ -95,7 +96,7 @@ class Votes:
         """One entry per vote, by name."""
         columns: dict[str, Any] = {} if self.ids is None else {"id": list(self.ids)}
         columns |= {"answer": self.answer, "confidence": self.confidence, "unanimous": self.unanimous}
-        columns |= {} if self.secondary is None else {"secondary": self.secondary}
+        columns |= {part.name: self.key[:, at] for at, part in enumerate(self.recipe.key) if at or part.name != "share"}
         return columns | {"n_paths": np.asarray(self.n_paths)}
 
     def to_frame(self, library: str | None = None) -> Any:
@@ -116,7 +117,7 @@ class Votes:
             **counted,
             total=total,
             n_paths=int(self.n_paths[row]),
-            secondary=None if self.secondary is None else float(self.secondary[row]),
+            key=tuple(self.key[row].tolist()),
             id=None if self.ids is None else self.ids[row],
             unscored=self.unscored is not None and bool(self.unscored[row]),
         )
@@ -156,21 +157,17 @@ class Votes:
         return [self._count(row)[0]["support"] for row in range(len(self))]
 
     @cached_property
-    def key(self) -> Floats:
-        """What is calibrated: the confidence, and the secondary key behind it where there is one (n × 1 or 2)."""
-        if self.secondary is None:
-            return self.confidence[:, None]
-        return np.stack([self.confidence, self.secondary], axis=1)
-
-    @cached_property
     def cases(self) -> Cases:
         """What a rule looks at."""
         return Cases(self.key, self.n_paths, self.groups, self.importance)
 
     @property
-    def fitted_on(self) -> frozenset[str]:
-        """Ids of the problems whose labels shaped these votes: they may not calibrate."""
-        return self._fitted_on | self.recipe.normaliser.fitted_on
+    def fitted_on(self) -> Problems:
+        """The problems whose labels shaped these votes: they may not calibrate."""
+        fitted = self._fitted_on | Problems(self.recipe.normaliser.fitted_on)
+        for part in self.recipe.key:
+            fitted |= part.fitted_on
+        return fitted
 
     @property
     def has_answer(self) -> NDArray[np.bool_]:
@@ -208,7 +205,7 @@ class Votes:
         index = np.asarray(rows)
         index = np.flatnonzero(index) if index.dtype == np.bool_ else index.astype(np.intp)
         columns = (
-            "winners", "confidence", "unanimous", "secondary", "ids", "_scores", "questions", "unscored", "written",
+            "winners", "confidence", "unanimous", "key", "ids", "_scores", "questions", "unscored", "written",
             "groups", "importance",
         )  # fmt: skip
         kept: dict[str, Any] = {name: taken(getattr(self, name), index) for name in columns}
@@ -234,10 +231,11 @@ def vote(
     *,
     weight: Weight | None = None,
     normaliser: Normaliser | None = None,
-    tie_break: TieBreak | ArrayLike | None = None,
+    tie_break: TieBreak = None,
     ids: Sequence[Any] | None = None,
     questions: Sequence[str | None] | None = None,
     score: str | None = None,
+    columns: Mapping[str, Any] | None = None,
     fitted_on: Iterable[Any] = (),
     upstream: Description = Description(),  # noqa: B008 - frozen
     groups: Iterable[Any] | None = None,
@@ -247,13 +245,20 @@ def vote(
 
     `answers` is an integer array n × m (negative: no answer) or a sequence of pools of keys (None: no answer), which
     may differ in size; `scores` has the same shape. Without scores, or with `weight=uniform()`, it is the majority
-    vote; with scores the weight is exponential unless told otherwise. `tie_break` adds a secondary key to the
-    confidence: `mean_score()`, `jitter(seed)`, or one number per pool. Jitter is drawn from `questions`, or where a
-    pool has none from its id. `score` names the score, and `upstream` tells of the stages before the vote, for policies
-    to compare. Where scores or the tie-break were learned from labels,
-    `fitted_on` holds the ids of those problems, which calibration then refuses. `groups` names the kind of each
-    question, or several kinds that overlap, for promises per group; `importance` says how much each question counts,
-    for promises under shift. Neither may be made of labels.
+    vote; with scores the weight is exponential unless told otherwise.
+
+    `tie_break` says what ranks votes of equal confidence: `mean_score()`, `jitter(seed)`, one number per pool, or
+    several of these in turn. Jitter comes last in any case, wherever `questions` or `ids` tell problems apart, unless
+    `tie_break` is or ends in "none"; where none is named, scores that are given and are no weights come before it.
+    It is drawn from the question, or where a pool has none from its id. `columns` holds other numbers of the paths by
+    name, such as a second score that breaks ties.
+
+    `score` names the score, and `upstream` tells of the stages before the vote, for policies to compare. Where scores
+    or the tie-break were learned from labels, `fitted_on` holds the ids of those problems, which calibration then
+    refuses.
+
+    `groups` names the kind of each question, or several kinds that overlap, for promises per group; `importance` says
+    how much each question counts, for promises under shift. Neither may be made of labels.
     """
     table = code_answers(answers)
     if weight is None:
@@ -263,9 +268,6 @@ def vote(
     normaliser = normaliser or normalisers.none
     if not isinstance(normaliser, Normaliser):
         raise InvalidValue(f"normaliser must be one of demur.voting.normalisers, got {normaliser!r}")
-    if tie_break is not None and not isinstance(tie_break, TieBreak):
-        tie_break = Column(tie_break)
-    recipe = Recipe(weight, normaliser, tie_break, table.pools is None)
     names = None if ids is None else [str(name) for name in ids]
     if names is not None and len(names) != len(table):
         raise InvalidValue(f"ids must name each of the {len(table)} pools, got {len(names)}")
@@ -276,10 +278,14 @@ def vote(
     if asked is not None and len(asked) != len(table):
         raise InvalidValue(f"questions must hold one entry per pool, {len(table)} of them, got {len(asked)}")
     values = None if scores is None else as_scores(scores, table)
+    told_apart = names is not None or any(question is not None for question in asked or ())
+    key = key_of(tie_break, idle_score=values is not None and isinstance(weight, Uniform), told_apart=told_apart)
+    recipe = Recipe(weight, normaliser, key, table.pools is None)
     if score is not None:
         upstream = replace(upstream, score={**upstream.score, "name": score})
-    votes = _hold(table, values, names, recipe, upstream, asked)
-    return replace(votes, _fitted_on=_as_ids(fitted_on), **_kinds(groups, importance, len(table)))
+    beside = Beside({} if columns is None else columns, asked=questions)
+    votes = _hold(table, values, names, recipe, upstream, asked, beside)
+    return replace(votes, _fitted_on=Problems.of(fitted_on), **_kinds(groups, importance, len(table)))
 
 
 def vote_again(
@@ -290,9 +296,10 @@ def vote_again(
     ids: Sequence[str] | None = None,
     questions: Sources | None = None,
     upstream: Description = Description(),  # noqa: B008 - frozen
-    fitted_on: Iterable[Any] = (),
+    fitted_on: Problems = Problems(),  # noqa: B008 - frozen
     unscored: Sequence[int] = (),
     written: Sequence[Mapping[Any, str]] | None = None,
+    beside: Beside = Beside(),  # noqa: B008 - frozen
     groups: Iterable[Any] | None = None,
     importance: ArrayLike | None = None,
 ) -> Votes:
@@ -307,21 +314,16 @@ def vote_again(
     recipe = recipe.for_pools(tie_break)
     if recipe.coded != (table.pools is None):
         recipe = replace(recipe, coded=table.pools is None)
-    votes = _hold(table, None if scores is None else as_scores(scores, table), ids, recipe, upstream, questions)
+    values = None if scores is None else as_scores(scores, table)
+    votes = _hold(table, values, ids, recipe, upstream, questions, beside)
     mask = np.isin(np.arange(len(votes)), unscored) if len(unscored) else None
     known = _kinds(groups, importance, len(votes))
-    return replace(votes, _fitted_on=_as_ids(fitted_on), unscored=mask, written=written, **known)
+    return replace(votes, _fitted_on=fitted_on, unscored=mask, written=written, **known)
 
 
 def _kinds(groups: Any, importance: Any, rows: int) -> dict[str, Any]:
     """What is known of questions besides their vote."""
     return {"groups": as_groups(groups, rows), "importance": as_importance(importance, rows)}
-
-
-def _as_ids(names: Iterable[Any]) -> frozenset[str]:
-    if isinstance(names, (str, bytes)):
-        raise InvalidValue(f"fitted_on must hold the ids of problems, got the text {names!r:.60}")
-    return frozenset(map(str, names))
 
 
 def _hold(
@@ -331,6 +333,7 @@ def _hold(
     recipe: Recipe,
     upstream: Description,
     questions: Sources | None,
+    beside: Beside,
 ) -> Votes:
     uniform = isinstance(recipe.weight, Uniform)
     if scores is None and not uniform:
@@ -346,26 +349,16 @@ def _hold(
         outcome = majority(codes) if uniform else weighted(codes, recipe.weights(block, rows))
         winner[rows] = settle(table, rows, outcome)
         confidence[rows], unanimous[rows] = outcome.confidence, outcome.unanimous
-    secondary = None
-    if recipe.tie_break is not None:
+    key = confidence[:, None]
+    if len(recipe.key) > 1 or not isinstance(recipe.key[0], Share):
         sources = sources_of(len(table), questions, ids)
-        secondary = _as_secondary(recipe.tie_break.of(table, scores, winner, sources), len(table))
-        if isinstance(recipe.tie_break, Jitter) and None in sources:
+        if recipe.jitter is not None and None in sources:
             warnings.warn(_NO_JITTER.format(sum(source is None for source in sources)), NoJitterWarning, stacklevel=3)
-    # Scores that had no say are let go; those that break ties can be labels even where all weights are equal.
-    kept = None if uniform and not isinstance(recipe.tie_break, MeanScore) else scores
+        key = keys_of(recipe.key, beside.counted(table, winner, confidence, scores, sources, recipe.needs))
+    kept = scores if recipe.keeps_scores else None
     return Votes(
-        table.keys_of(winner), confidence, unanimous, secondary, ids, recipe, upstream, table, kept, questions=questions
+        table.keys_of(winner), confidence, unanimous, key, ids, recipe, upstream, table, kept, questions=questions
     )
-
-
-def _as_secondary(values: Any, rows: int) -> Floats:
-    """What a tie-break gave, which may be anybody's: one number per pool, none of them a label."""
-    refuse_booleans(values, "tie_break")
-    secondary = np.asarray(values, dtype=np.float64)
-    if secondary.shape != (rows,) or np.isnan(secondary).any():
-        raise InvalidValue(f"tie_break must give one number per pool, {rows} of them, got shape {secondary.shape}")
-    return secondary
 
 
 def settle(table: CodedAnswers, rows: Rows, outcome: Outcome) -> NDArray[np.int64]:

@@ -1,0 +1,333 @@
+"""What ranks votes: a tuple of named numbers, compared lexicographically, of which a threshold is one value.
+
+    (Share, Jitter)                       the confidence ν; among equals a draw
+    (Share, MeanScore, Jitter)            before the draw, the mean score of the winning paths
+
+Every unanimous pool has confidence 1 whatever the weights, so on easy data a large part of the votes is one tie, and
+calibration can only keep or drop it whole (theory, departure A). So every key ends in jitter, unless told otherwise or
+where nothing tells problems apart. The first component lies in [0, 1], and 0 is never answered; those behind it break
+ties. All of them are part of the calibrated statistic: never applied after calibration, and label-blind. One that was
+fitted on labelled problems says on which, and those may not calibrate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from demur.errors import InvalidValue
+from demur.voting._exact_sums import Floats, row_sums
+from demur.voting.codes import CodedAnswers
+from demur.voting.guards import refuse_booleans
+from demur.voting.problems import Problems
+
+Winners = NDArray[np.int64]
+Sources = Sequence[str | None]
+NO_JITTER = -1.0
+"""Below every draw: what is not known by a question or an id comes last among its equals."""
+NONE = "none"
+"""At the end of a tie-break: no jitter behind it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Origins:
+    """Where paths come from: the model, the prompt, the run."""
+
+    codes: NDArray[np.intp]
+    """Which of the names, in the shape of the table; −1 where that is not known."""
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """A table of pools whose votes are counted: what a component of the key may look at."""
+
+    table: CodedAnswers
+    winner: Winners
+    """The winning code of each pool, −1 where it has no answer."""
+    confidence: Floats
+    """ν."""
+    scores: Floats | None
+    """The scores that the vote was given, in the shape of the table."""
+    sources: Sources
+    """What tells problems apart, for what is drawn at random: see `sources_of`."""
+    columns: Mapping[str, Floats] = field(default_factory=dict)
+    """Other numbers of the paths by name, in the shape of the table; NaN where a path has none."""
+    origins: Origins | None = None
+    asked: Sequence[str | None] | None = None
+    """Question texts, where they are known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """What else is known of pools besides answers and scores, for components that look at it; as callers have it."""
+
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    """Other numbers of the paths by name, pool by pool; None or NaN where a path has none."""
+    origins: Sequence[Sequence[str | None]] | None = None
+    """Where each path comes from, pool by pool."""
+    asked: Sequence[str | None] | None = None
+    """Question texts."""
+
+    def counted(
+        self,
+        table: CodedAnswers,
+        winner: Winners,
+        confidence: Floats,
+        scores: Floats | None,
+        sources: Sources,
+        needs: Sequence[str],
+    ) -> Counted:
+        """What components look at, each column in the shape of the table."""
+        lacking = [name for name in needs if name not in self.columns]
+        if lacking:
+            raise InvalidValue(
+                f"the key of these votes needs {lacking[0]!r} of every path, and it is not given",
+                "give it in {columns}",
+            )
+        columns = {name: in_shape(self.columns[name], table, name) for name in needs}
+        origins = None if self.origins is None else _origins(self.origins, table)
+        return Counted(table, winner, confidence, scores, sources, columns, origins, self.asked)
+
+
+def in_shape(rows: Any, table: CodedAnswers, name: str) -> Floats:
+    """One number per path in the shape of the table; NaN where a path has none, and past the end of smaller pools."""
+    refuse_booleans(rows, name)
+    values: Floats = np.full(table.codes.shape, np.nan)
+    pools = [np.asarray([np.nan if value is None else value for value in row], dtype=np.float64) for row in rows]
+    sizes = table.n_paths
+    if len(pools) != len(table) or any(len(row) != size for row, size in zip(pools, sizes.tolist(), strict=True)):
+        raise InvalidValue(f"{name} must hold one number per path, in the shape of answers")
+    if pools:
+        values[np.arange(table.codes.shape[1]) < sizes[:, None]] = np.concatenate(pools)
+    if np.isinf(values).any():
+        raise InvalidValue(f"{name} must be finite")
+    return values
+
+
+def _origins(rows: Sequence[Sequence[str | None]], table: CodedAnswers) -> Origins:
+    names = sorted({name for row in rows for name in row if name is not None})
+    place = {name: at for at, name in enumerate(names)}
+    codes = np.full(table.codes.shape, -1, dtype=np.intp)
+    for at, row in enumerate(rows):
+        codes[at, : len(row)] = [-1 if name is None else place[name] for name in row]
+    return Origins(codes, tuple(names))
+
+
+class Component(ABC):
+    """One number per pool; larger is more confident."""
+
+    name: str
+    spec: str
+    """What it is, with its version, in one word: two of the same spec give the same numbers."""
+    fitted_on: Problems = Problems()
+    """The problems whose labels shaped it."""
+    needs: tuple[str, ...] = ()
+    """Names of the numbers of paths that it looks at, besides the scores of the vote."""
+
+    @abstractmethod
+    def of(self, counted: Counted) -> Floats: ...
+
+    def document(self) -> Any:
+        """As plain values, which `parse_component` reads back."""
+        return self.spec
+
+    def __repr__(self) -> str:
+        return self.spec
+
+
+class Share(Component):
+    """The confidence ν: the winner's share of all weight."""
+
+    name, spec = "share", "share@1"
+
+    def of(self, counted: Counted) -> Floats:
+        return counted.confidence
+
+
+class MeanScore(Component):
+    """The mean raw score of the paths that gave the winning answer; −inf where none of them has one.
+
+    Of the scores that the vote was given, or of others by name.
+    """
+
+    def __init__(self, of: str | None = None) -> None:
+        self.score = of
+        self.name = "mean_score" if of is None else f"mean_score:{of}"
+        self.spec = "mean_score@1" if of is None else f"mean_score@1:{of}"
+        self.needs = () if of is None else (of,)
+
+    def of(self, counted: Counted) -> Floats:
+        scores = counted.scores if self.score is None else counted.columns.get(self.score)
+        if scores is None:
+            told = "scores, and the vote has none" if self.score is None else f"the score {self.score!r} of the paths"
+            raise InvalidValue(f"tie_break {self.name} needs {told}")
+        means, table, winner = np.empty(len(counted.table)), counted.table, counted.winner
+        for rows, width in table.blocks():
+            block = scores[rows, :width]
+            won = (table.codes[rows, :width] == winner[rows, None]) & (winner[rows, None] >= 0) & ~np.isnan(block)
+            paths = won.sum(axis=1)
+            total = row_sums(np.where(won, block, 0.0))[:, 0]
+            means[rows] = np.round(np.divide(total, paths, out=np.full(len(paths), -np.inf), where=paths > 0), 12)
+        return means
+
+
+class Jitter(Component):
+    """A fixed pseudo-random number per problem, drawn from its question and the seed: breaks ties, knows nothing.
+
+    The same question draws the same number wherever it is asked, and others draw others. A problem of which neither a
+    question nor an id is known draws none, and comes last among its equals.
+    """
+
+    name = "jitter"
+
+    def __init__(self, seed: int) -> None:
+        self.seed = int(seed)
+        self.spec = f"jitter@2:{self.seed}"
+
+    def of(self, counted: Counted) -> Floats:
+        return np.array([NO_JITTER if source is None else self._draw(source) for source in counted.sources])
+
+    def _draw(self, source: str) -> float:
+        digest = hashlib.blake2b(f"{self.seed}:{source}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return (int.from_bytes(digest) >> 11) / 2**53
+
+
+class Column(Component):
+    """Any number the caller has for each pool."""
+
+    def __init__(self, values: ArrayLike, name: str = "column") -> None:
+        refuse_booleans(values, "tie_break")
+        try:
+            self.values = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise InvalidValue(f"tie_break must be mean_score(), jitter(seed) or numbers, got {values!r:.60}") from None
+        self.name, self.spec = name, f"column:{name}"
+
+    def of(self, counted: Counted) -> Floats:
+        if self.values.shape != (len(counted.table),):
+            raise InvalidValue(
+                f"tie_break must hold one number per pool, {len(counted.table)} of them, got shape {self.values.shape}"
+            )
+        if not np.isfinite(self.values).all():
+            row = int(np.argmin(np.isfinite(self.values)))
+            raise InvalidValue(f"tie_break must be finite; pool {row} has {self.values[row]}")
+        return np.where(counted.winner >= 0, self.values, -np.inf)
+
+
+Key = tuple[Component, ...]
+
+
+TieBreak = Component | ArrayLike | Sequence[Any] | None
+
+
+def mean_score(of: str | None = None) -> MeanScore:
+    """Break ties of confidence by the mean raw score of the winning paths; of another score than the vote's by name."""
+    return MeanScore(of)
+
+
+def jitter(seed: int) -> Jitter:
+    """Break ties of confidence by a pseudo-random number that depends on the question alone, or else on its id."""
+    return Jitter(seed)
+
+
+def key_of(tie_break: TieBreak, *, idle_score: bool, told_apart: bool) -> Key:
+    """The key of a vote: its share, what is to break ties, and jitter behind it where problems can be told apart.
+
+    `tie_break` is a component, its spec, several of either, or one number per pool; "none" at the end leaves the jitter
+    out. Where it is None, scores that the vote has and that are no weights (`idle_score`) break ties.
+    """
+    last: Key = (Jitter(0),) if told_apart else ()
+    if tie_break is None:
+        return Share(), *((MeanScore(),) if idle_score else ()), *last
+    parts = [part for one in _each(tie_break) for part in _as_components(one)]
+    ties = tuple(part for part in parts if part is not None)
+    if None in parts[:-1] or any(isinstance(part, (Jitter, Share)) for part in ties[:-1]):
+        raise InvalidValue(f"nothing comes behind jitter or `{NONE}` in a tie-break, got {tie_break!r:.60}")
+    if None in parts or isinstance(ties[-1], Jitter):
+        last = ()
+    return Share(), *ties, *last
+
+
+def _each(tie_break: Any) -> Iterable[Any]:
+    """The parts of a tie-break, which may be one; numbers are one, however many."""
+    several = isinstance(tie_break, (tuple, list)) and any(isinstance(part, (str, Component)) for part in tie_break)
+    return tie_break if several else [tie_break]
+
+
+def _as_components(part: Any) -> list[Component | None]:
+    """None stands for no jitter."""
+    if isinstance(part, Component):
+        return [part]
+    if isinstance(part, str):
+        return [None if text.strip() == NONE else parse_component(text.strip()) for text in part.split(",")]
+    return [Column(part)]
+
+
+def keys_of(key: Key, counted: Counted) -> Floats:
+    """A column per component (n × c), whoever made it: one number per pool each, none of them a label."""
+    columns = []
+    for part in key:
+        given = part.of(counted)
+        refuse_booleans(given, "tie_break")
+        column = np.asarray(given, dtype=np.float64)
+        if column.shape != (len(counted.table),) or np.isnan(column).any():
+            raise InvalidValue(
+                f"{part.name} must give one number per pool, {len(counted.table)} of them, got shape {column.shape}"
+            )
+        columns.append(column)
+    return np.stack(columns, axis=1)
+
+
+def sources_of(rows: int, questions: Sources | None, ids: Sources | None) -> Sources:
+    """What each problem's jitter is drawn from: the digest of its question, or else its id; None where it has neither.
+
+    An id must be the problem's own: one that is given to many problems would give all of them one jitter.
+    """
+    asked: Sources = [None] * rows if questions is None else questions
+    named: Sources = [None] * rows if ids is None else ids
+    return [
+        f"question:{question}" if question is not None else None if name is None else f"id:{name}"
+        for question, name in zip(asked, named, strict=True)
+    ]
+
+
+_READERS: dict[str, Callable[[Mapping[str, Any]], Component]] = {}
+"""By name, what reads components that are more than a spec."""
+
+
+def parse_component(document: Any) -> Component:
+    """`share`, `mean_score`, `mean_score:NAME`, `jitter:SEED` or `column:NAME`, with or without the version."""
+    if isinstance(document, Mapping):
+        kind = document.get("component")
+        if not isinstance(kind, str) or kind not in _READERS:
+            raise InvalidValue(f"unknown component of a key {kind!r:.60}; expected one of {', '.join(_READERS) or '–'}")
+        return _READERS[kind](document)
+    if not isinstance(document, str):
+        raise InvalidValue(f"a component of a key must be a string or an object, got {document!r:.60}")
+    head, _, argument = document.partition(":")
+    if head == "jitter@1":
+        raise InvalidValue(
+            "jitter@1 was drawn from ids, which can repeat, and jitter is drawn from questions now", "calibrate again"
+        )
+    name = head.removesuffix("@2" if head.startswith("jitter") else "@1")
+    if name == "share" and not argument:
+        return Share()
+    if name == "mean_score":
+        return MeanScore(argument or None)
+    if name == "jitter":
+        try:
+            return Jitter(int(argument or 0))
+        except ValueError:
+            raise InvalidValue(f"tie-break {document!r}: the seed must be a whole number") from None
+    if name == "column" and argument:
+        return Column([], argument)
+    raise InvalidValue(
+        f"unknown tie-break {document!r}; expected mean_score, mean_score:SCORE, jitter:SEED, column:FIELD or none"
+    )
