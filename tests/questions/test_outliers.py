@@ -85,7 +85,7 @@ def test_a_document_gives_the_same_gate_back_and_each_value_is_checked():
 def test_too_few_reference_questions_are_refused():
     with pytest.raises(InvalidValue, match="holds 20 different questions, and 40 are needed"):
         dm.OutlierGate.fit(sums(1, 20))
-    with pytest.raises(InvalidValue, match="too few for a gate at level 0.01, which needs 200"):
+    with pytest.raises(InvalidValue, match=r"too few for a gate at level 0\.01"):
         dm.OutlierGate.fit(sums(1, 100), level=0.01)
     for level in (0, 1, -1, "x", True, np.nan):
         with pytest.raises(InvalidValue, match="strictly between 0 and 1"):

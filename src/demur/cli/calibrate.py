@@ -73,6 +73,7 @@ def run(
         raise InvalidValue("--label-file holds the labels; leave the other options about labels out")
     weights = traffic.weights()
     wanted: dict[str, Any] = {"labelled": label_file is None, "partly_labelled": partly_labelled, "weights": weights}
+    wanted["gate"] = traffic.outlier_gate()
     source, voted = flags.vote(file, run_name, config, rule, partial=partial, **wanted)
     if label_file is not None:
         header = label_header(label_file)

@@ -190,6 +190,7 @@ class VoteFlags:
         labelled: bool = True,
         partly_labelled: bool = False,
         weights: demur.DensityRatio | str | None = None,
+        gate: demur.OutlierGate | None = None,
     ) -> tuple[demur.PoolSource, demur.VotedPools]:
         """Votes, made as the flags say and else as the configuration does; labelled, unless that is not asked for."""
         said = _vote_section(config)
@@ -199,7 +200,7 @@ class VoteFlags:
         facts = texts or _needs_facts(fields) or correct.label_field is not None
         source = demur.read_pools(place, run, facts=facts, texts=texts, partial=partial, say=mention)
         weight, tie_break = self.weight or said.get("weight"), self.tie_break or said.get("tie_break")
-        recipe = source.recipe(score, normaliser, weight, tie_break)
+        recipe = source.recipe(score, normaliser, weight, tie_break).gated(gate)
         fitted_on = [] if self.fitted_on is None else read_ids(self.fitted_on)
         known = {pool.problem.id for pool in source.pools}
         if self.fitted_on is not None and known.isdisjoint(fitted_on):

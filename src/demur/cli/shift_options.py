@@ -18,6 +18,10 @@ _SHIFT = "Promise for shifted traffic, by weights that `demur shift` fitted."
 Shift = Annotated[Path | None, option("--shift", "FILE", _SHIFT)]
 _WEIGHTS = "Promise for shifted traffic, by weights that are known: the field of problems that holds them."
 ShiftWeights = Annotated[Text, option("--shift-weights", "FIELD", _WEIGHTS)]
+_GATE = "Abstain on questions that are unlike these, which may not calibrate: a question or pool file, or a run."
+Gate = Annotated[Text, option("--gate", "QUESTIONS", _GATE)]
+_GATE_LEVEL = "The share of questions like those of --gate that it turns away, at most.  [default: 0.05]"
+GateLevel = Annotated[float | None, option("--gate-level", "E", _GATE_LEVEL)]
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class ShiftFlags:
 
     shift: Shift = None
     shift_weights: ShiftWeights = None
+    gate: Gate = None
+    gate_level: GateLevel = None
 
     def weights(self) -> demur.DensityRatio | str | None:
         """A fitted ratio, the name of a field, or nothing."""
@@ -36,6 +42,15 @@ class ShiftFlags:
     def guarantees(self, plain: Sequence[Guarantee], weights: demur.DensityRatio | str | None) -> list[Guarantee]:
         """The guarantees under that shift; as they are where there is none."""
         return list(plain) if weights is None else [demur.Shifted(one, weights) for one in plain]
+
+    def outlier_gate(self) -> demur.OutlierGate | None:
+        """The gate before the key, where one is asked for."""
+        if self.gate is None:
+            if self.gate_level is not None:
+                raise InvalidValue("--gate-level is of a gate; give its reference questions with --gate")
+            return None
+        level = 0.05 if self.gate_level is None else self.gate_level
+        return demur.OutlierGate.fit(questions_in(self.gate), level=level)
 
 
 def questions_in(place: str) -> list[demur.Problem]:

@@ -71,6 +71,9 @@ def calibrate(
     voted = given.scored
     voted.refuse_fitted()
     voted.refuse_without_jitter()
+    if (gate := voted.votes.recipe.gate) is not None:
+        voted.refuse_without_question("the gate looks at")
+        voted.refuse_fitted_questions(gate.fitted_on, "the gate and its p-values")
     shift = _ratio_of(guarantees)
     if shift is not None:
         voted.refuse_fitted_questions(shift.fitted_on, "the weights")

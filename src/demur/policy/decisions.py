@@ -14,6 +14,7 @@ from demur.evidence.counts import Floats
 from demur.records import Decision, Vote
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of_columns
+from demur.voting.gate import GATED
 from demur.voting.votes import Votes
 
 NOT_PROMISED = (
@@ -23,6 +24,7 @@ NOT_PROMISED = (
 NOT_PROMISED_OF_ANSWERS = (
     "This is not a promise about this one answer, nor about any few of them, nor about questions of another kind."
 )
+UNLIKE = "this question is unlike the reference questions of the policy's gate, or has no text to tell by"
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +87,13 @@ class Decisions:
         """Pools that are not answered because a path of theirs has no score."""
         return np.zeros(len(self), dtype=np.bool_) if self.votes.unscored is None else self.votes.unscored
 
+    @property
+    def gated(self) -> NDArray[np.bool_]:
+        """Pools that are not answered because their question is unlike the reference questions of a gate."""
+        if self.votes.recipe.gate is None:
+            return np.zeros(len(self), dtype=np.bool_)
+        return np.asarray((self.votes.key[:, 0] == 0) & (self.votes.confidence > 0))
+
     def notes(self) -> list[str]:
         """What was not answered for another reason than its confidence, in words."""
         notes, rare = [], self.of_rare_size
@@ -94,6 +103,10 @@ class Decisions:
                 f"{int(rare.sum())} pools have {sizes} paths, which too few calibration pools have for "
                 f"alpha = {self.rule.alpha:g}: not answered; if paths are missing because sampling failed, sample "
                 "again to draw the rest"
+            )
+        if self.gated.any():
+            notes.append(
+                f"{int(self.gated.sum())} questions are unlike the reference questions of the gate: not answered"
             )
         if self.unscored.any():
             notes.append(f"{int(self.unscored.sum())} pools have a path without a score: not answered")
@@ -132,7 +145,7 @@ def decision_on(
 
 def _confidence(vote: Vote, names: Sequence[str]) -> str:
     """What leads its key: the confidence, or one that is not the winner's share."""
-    if names[0] == "share":
+    if names[0].removeprefix(GATED) == "share":
         return f"confidence {vote.confidence:.4g}"
     return f"{names[0].replace('_', ' ')} confidence {vote.key[0]:.4g} (share of the vote {vote.confidence:.4g})"
 
@@ -144,6 +157,11 @@ def without_vote(vote: Vote) -> str | None:
     if vote.answer is None:
         return "no path has an answer"
     return "the paths that have an answer have no weight" if vote.confidence == 0 else None
+
+
+def is_gated(vote: Vote, names: Sequence[str]) -> bool:
+    """Whether a vote has lost its confidence to a gate."""
+    return names[0].startswith(GATED) and vote.key[0] == 0 < vote.confidence
 
 
 def explain(
@@ -163,6 +181,8 @@ def explain(
         return f"Abstained: {NOWHERE_FEW_ENOUGH} {rule.promise}"
     if (nothing := without_vote(vote)) is not None:
         return f"Abstained: {nothing}. {rule.promise}"
+    if is_gated(vote, names):
+        return f"Abstained: {UNLIKE}. {rule.promise}"
     if (refusal := rule.refused_weight(weight)) is not None:
         return f"Abstained: {refusal}. {rule.promise}"
     threshold = rule.threshold_of(vote.n_paths, (), weight)

@@ -12,7 +12,7 @@ from demur.calibration import Level, exact_alpha, settle_by_size
 from demur.calibration.batch import BatchSelection, cut_off
 from demur.calibration.shifted import ShiftedRule
 from demur.errors import CalibrationLeak, InvalidValue
-from demur.policy.decisions import Decisions, without_vote
+from demur.policy.decisions import UNLIKE, Decisions, is_gated, without_vote
 from demur.pools.voted_pools import VotedPools
 from demur.records import Decision
 from demur.voting.votes import Votes
@@ -79,6 +79,8 @@ class Selection(Decisions):
         vote, p_value = self.votes[row], f"{self.p_value[row]:.4g}"
         if (nothing := without_vote(vote)) is not None:
             return f"Abstained: {nothing}."
+        if is_gated(vote, self.votes.recipe.names):
+            return f"Abstained: {UNLIKE}."
         if not self.counted[row]:
             return f"Abstained: {_SHARED}."
         if self._too_few:
@@ -116,7 +118,7 @@ def select(policy: Policy, votes: Votes | VotedPools, fdr: Level) -> Selection:
     counted = np.zeros(len(votes), dtype=np.bool_)
     counted[voted.counted] = True
     # A vote without confidence is never answered, however few the wrong ones are.
-    possible = np.where(votes.confidence > 0, p_value, 1.0)[counted]
+    possible = np.where(votes.key[:, 0] > 0, p_value, 1.0)[counted]
     cut = cut_off(possible, level, policy.n)
     guarantee = BatchSelection(level, cut, len(possible))  # type: ignore[arg-type]
     rule = settle_by_size(guarantee, policy.strata, policy.unit, policy.labels.wrong)

@@ -262,6 +262,15 @@ class VotedPools:
                 f"{self.ids[shared[0]]!r}); fit it on a tune split that calibration does not use"
             )
 
+    def refuse_without_question(self, why: str) -> None:
+        """Raise if some of these votes are on questions of which nothing is known, which something looks at."""
+        lacking = len(self) if self.questions is None else sum(digest is None for digest in self.questions)
+        if lacking:
+            raise InvalidValue(
+                f"{lacking} of {len(self)} calibration votes have no question text, which {why}",
+                "give {questions} when voting",
+            )
+
     def refuse_fitted_questions(self, fitted_on: Set[str], what: str) -> None:
         """Raise if some of these questions, known by their digests, shaped `what`: then they cannot calibrate."""
         digests = [None] * len(self) if self.questions is None else list(self.questions)

@@ -30,6 +30,8 @@ FEWEST = 40
 """Reference questions below which nothing can be said about what is usual."""
 LEVEL = 0.05
 _MOST = 10**7
+_LEAST_SPREAD = 0.01
+"""Of questions that are all alike, so that a small difference is no large one."""
 _NAMES = {"features", "mean", "spread", "ranked", "level", "fitted_on"}
 
 
@@ -55,7 +57,7 @@ class OutlierGate:
         usual, others = table[::2], table[1::2]
         mean, variance = usual.mean(axis=0), usual.var(axis=0)
         # Words that few questions have would count most: the usual spread is added to that of each.
-        spread = np.sqrt(variance + variance.mean())
+        spread = np.sqrt(variance + variance.mean() + _LEAST_SPREAD**2)
         gate = cls(np.round(mean, 9), np.round(spread, 9), np.zeros(0), checked_level(level), frozenset())
         digests = frozenset().union(*texts.values())
         return cls(gate.mean, gate.spread, np.sort(gate.distance(others)), gate.level, digests).checked()

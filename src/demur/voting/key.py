@@ -298,7 +298,7 @@ def sources_of(rows: int, questions: Sources | None, ids: Sources | None) -> Sou
     ]
 
 
-_READERS: dict[str, Callable[[Mapping[str, Any]], Component]] = {}
+READERS: dict[str, Callable[[Mapping[str, Any]], Component]] = {}
 """By name, what reads components that are more than a spec."""
 
 
@@ -306,9 +306,9 @@ def parse_component(document: Any) -> Component:
     """`share`, `mean_score`, `mean_score:NAME`, `jitter:SEED` or `column:NAME`, with or without the version."""
     if isinstance(document, Mapping):
         kind = document.get("component")
-        if not isinstance(kind, str) or kind not in _READERS:
-            raise InvalidValue(f"unknown component of a key {kind!r:.60}; expected one of {', '.join(_READERS) or '–'}")
-        return _READERS[kind](document)
+        if not isinstance(kind, str) or kind not in READERS:
+            raise InvalidValue(f"unknown component of a key {kind!r:.60}; expected one of {', '.join(READERS) or '–'}")
+        return READERS[kind](document)
     if not isinstance(document, str):
         raise InvalidValue(f"a component of a key must be a string or an object, got {document!r:.60}")
     head, _, argument = document.partition(":")
