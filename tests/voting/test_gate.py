@@ -106,7 +106,7 @@ def draw(rng, n):
     return nu, rng.random(n) < np.where(closed, 0.999, 0.6 + 0.39 * nu), closed
 
 
-def rates(rule_of, gate_of, seed, sets=300, n=300):
+def rates(rule_of, gate_of, seed, sets=300, n=800):
     """Over calibration sets: wrong ones among the answers, of all questions, and the yield, on many new questions."""
     rng, rows = np.random.default_rng(seed), []
     for _ in range(sets):
@@ -143,10 +143,14 @@ def test_errors_among_all_questions_survive_a_gate_in_the_key_and_one_applied_af
         assert answered.mean() > 0.2  # abstaining always would keep it too
 
 
-def test_a_batch_behind_a_gate_in_the_key_keeps_its_share_of_wrong_answers(gate):
+def test_a_batch_behind_a_gate_in_the_key_keeps_its_share_of_wrong_answers():
+    def pears(trial):
+        return [f"Ann has {trial}{number} pears and buys {number} more. How many has she?" for number in range(160)]
+
     rng, shares, given = np.random.default_rng(23), [], []
-    for trial in range(80):
-        texts = [f"Ann has {trial}{number} pears and buys {number} more. How many has she?" for number in range(160)]
+    gate = dm.OutlierGate.fit([*pears(101), *pears(3)], level=0.2)
+    for trial in range(4, 84):
+        texts = pears(trial)
         nu = rng.integers(0, 5, 160)
         answers = [["a"] * (4 + int(k)) + ["b"] * (4 - int(k)) for k in nu]
         right = rng.random(160) < 0.5 + nu / 9
