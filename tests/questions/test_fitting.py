@@ -31,7 +31,7 @@ def ask(rng, share, n):
 @pytest.fixture(scope="module")
 def ratio():
     rng = np.random.default_rng(1)
-    return dm.fit_shift(ask(rng, 0.7, 1000)[0], ask(rng, 0.2, 1000)[0])
+    return dm.fit_shift(ask(rng, 0.7, 600)[0], ask(rng, 0.2, 600)[0])
 
 
 def test_a_known_shift_is_found_to_within_a_quarter(ratio):

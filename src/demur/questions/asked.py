@@ -1,4 +1,4 @@
-"""The questions of a file or a list, each once, with the digests that they are known by elsewhere."""
+"""The questions of a file or a list, each once, by the digest that they are known by elsewhere."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from demur.records import Problem, is_nothing, question_digest
 Asked = str | Problem | None
 
 
-def texts_of(questions: Iterable[Asked], name: str, fewest: int) -> dict[str, set[str]]:
-    """Each distinct text, blank space aside, and its digests: of the text, and of all that its problem asks."""
+def texts_of(questions: Iterable[Asked], name: str, fewest: int) -> dict[str, str]:
+    """The text of each question by its digest, in an order that the order of questions does not decide.
+
+    Problems of the same text with other options are other questions.
+    """
     if isinstance(questions, str):
         raise InvalidValue(f"{name} must be many questions, got the one text {questions!r:.60}")
-    texts: dict[str, set[str]] = {}
-    spelled: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for row, asked in enumerate(questions):
         text = asked.question if isinstance(asked, Problem) else asked
-        digest = None if is_nothing(text) else question_digest(text)
-        if digest is None or not isinstance(text, str):
+        if is_nothing(text) or not isinstance(text, str) or not text.strip():
             raise InvalidValue(f"question {row} of {name} has no text, and nothing else tells what it is like")
-        digests = texts.setdefault(spelled.setdefault(digest, text), {digest})
-        if isinstance(asked, Problem) and asked.digest is not None:
-            digests.add(asked.digest)
+        texts.setdefault(str(asked.digest if isinstance(asked, Problem) else question_digest(text)), text)
     if len(texts) < fewest:
         raise InvalidValue(f"{name} holds {len(texts)} different questions, and {fewest} are needed", "give more")
-    return texts
+    return dict(sorted(texts.items()))

@@ -8,7 +8,7 @@ chance, all weights are 1. Neither side has labels, and questions of neither may
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from demur.questions.asked import Asked, texts_of
 from demur.questions.density_ratio import DensityRatio, checked_clip
 from demur.questions.features import PLACES, SIZE, Floats, features
 from demur.questions.weighing import effective_size
-from demur.records import question_digest
 
 FEWEST = 20
 """Questions on either side below which nothing can be fitted."""
@@ -40,17 +39,16 @@ def fit_shift(traffic: Iterable[Asked], reference: Iterable[Asked], *, clip: flo
     here, there = (
         texts_of(side, name, FEWEST) for side, name in ((traffic, "the traffic"), (reference, "the reference"))
     )
-    known = {question_digest(text) for text in there}
-    if shared := [text for text in here if question_digest(text) in known]:
+    if shared := sorted(set(here) & set(there)):
         raise InvalidValue(
-            f"{len(shared)} questions are in the traffic and in the reference too, such as {shared[0]!r:.60}",
+            f"{len(shared)} questions are in the traffic and in the reference too, such as {here[shared[0]]!r:.60}",
             "leave them out of one of the two",
         )
-    texts = [*here, *there]
+    texts = [*here.values(), *there.values()]
     new, table = np.arange(len(texts)) < len(here), features(texts)
-    scores = _tested(table, new, _parts(texts, new))
+    scores = _tested(table, new, np.append(np.arange(len(here)), np.arange(len(there))) % _PARTS)
     best = min(_STRENGTHS, key=lambda strength: _loss(scores[strength], new))
-    intercept, coefficients = fit_logistic(table, new, best)
+    intercept, coefficients = fit_logistic(table, new, [best])[0]
     if _loss(scores[best], new) >= math.log(2):
         intercept, coefficients = 0.0, np.zeros(SIZE)
     intercept -= math.log(np.exp(np.clip(intercept + table[~new] @ coefficients, -600, 600)).mean())
@@ -62,7 +60,7 @@ def fit_shift(traffic: Iterable[Asked], reference: Iterable[Asked], *, clip: flo
         clip=clip,
         traffic=len(here),
         reference=len(there),
-        fitted_on=frozenset().union(*here.values(), *there.values()),
+        fitted_on=frozenset([*here, *there]),
         auroc=auroc,
         auroc_error=error,
         effective_share=effective_size(np.minimum(weights[~new], clip)) / len(there),
@@ -71,28 +69,34 @@ def fit_shift(traffic: Iterable[Asked], reference: Iterable[Asked], *, clip: flo
     )
 
 
-def fit_logistic(table: Floats, new: Flags, strength: float) -> tuple[float, Floats]:
+def fit_logistic(table: Floats, new: Flags, strengths: Sequence[float]) -> list[tuple[float, Floats]]:
     """Intercept and coefficients of P(new) = 1 / (1 + exp(−a − b·φ)), both sides weighing as much; L2-regularised.
 
-    Features are centred and scaled first, all places alike, so that rare words get no more of a say than others.
+    For each strength, of which each starts where the one before ended. Features are centred and scaled first, all
+    places alike, so that rare words get no more of a say than others.
     """
     from scipy.optimize import minimize
 
     centre, spread = table.mean(axis=0), table.std(axis=0)
     spread[:PLACES] = math.sqrt(float((spread[:PLACES] ** 2).mean()))
-    scaled = (table - centre) / np.where(spread > 0, spread, 1.0)
+    scale = np.where(spread > 0, spread, 1.0)
+    scaled = (table - centre) / scale
     sign = np.where(new, 1.0, -1.0)
     share = np.where(new, 0.5 / max(new.sum(), 1), 0.5 / max((~new).sum(), 1))
 
-    def objective(parameters: Floats) -> tuple[float, Floats]:
+    def objective(parameters: Floats, strength: float) -> tuple[float, Floats]:
         margin = sign * (parameters[0] + scaled @ parameters[1:])
         slope = -share * sign * np.exp(-np.logaddexp(0, margin))
         loss = share @ np.logaddexp(0, -margin) + strength / 2 * parameters[1:] @ parameters[1:]
-        return float(loss), np.append(slope.sum(), scaled.T @ slope + strength * parameters[1:])
+        return float(loss), np.append(slope.sum(), slope @ scaled + strength * parameters[1:])
 
-    found = minimize(objective, np.zeros(SIZE + 1), jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
-    coefficients = found[1:] / np.where(spread > 0, spread, 1.0)
-    return float(found[0] - centre @ coefficients), coefficients
+    fits, parameters = [], np.zeros(SIZE + 1)
+    for strength in strengths:
+        settings = {"jac": True, "method": "L-BFGS-B", "options": {"maxiter": 500}}
+        parameters = minimize(objective, parameters, args=(strength,), **settings).x
+        coefficients = parameters[1:] / scale
+        fits.append((float(parameters[0] - centre @ coefficients), coefficients))
+    return fits
 
 
 def area(low: Floats, high: Floats) -> tuple[float, float]:
@@ -108,24 +112,14 @@ def area(low: Floats, high: Floats) -> tuple[float, float]:
     return float(of_high.mean()), float(math.sqrt(variance))
 
 
-def _parts(texts: list[str], new: Flags) -> NDArray[np.intp]:
-    """The part that each question is tested in: as many of either side in each, whatever the order of the files."""
-    part = np.empty(len(texts), dtype=np.intp)
-    order = np.array(sorted(range(len(texts)), key=lambda row: str(question_digest(texts[row]))))
-    for side in (new, ~new):
-        rows = order[side[order]]
-        part[rows] = np.arange(len(rows)) % _PARTS
-    return part
-
-
 def _tested(table: Floats, new: Flags, part: NDArray[np.intp]) -> dict[float, Floats]:
     """For each strength, the log-odds of every question by a classifier that did not see it."""
     scores = {strength: np.empty(len(table)) for strength in _STRENGTHS}
     for out in range(_PARTS):
         left_out = part == out
-        for strength, column in scores.items():
-            intercept, coefficients = fit_logistic(table[~left_out], new[~left_out], strength)
-            column[left_out] = intercept + table[left_out] @ coefficients
+        fits = fit_logistic(table[~left_out], new[~left_out], _STRENGTHS)
+        for strength, (intercept, coefficients) in zip(_STRENGTHS, fits, strict=True):
+            scores[strength][left_out] = intercept + table[left_out] @ coefficients
     return scores
 
 

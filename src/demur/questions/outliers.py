@@ -52,15 +52,13 @@ class OutlierGate:
     def fit(cls, reference: Iterable[Asked], *, level: float = LEVEL) -> OutlierGate:
         """From questions that calibrate nothing: texts, or problems; one that stands twice counts once."""
         texts = texts_of(reference, "the reference", FEWEST)
-        order = sorted(texts, key=lambda text: str(question_digest(text)))
-        table = features(order)
+        table = features(list(texts.values()))
         usual, others = table[::2], table[1::2]
         mean, variance = usual.mean(axis=0), usual.var(axis=0)
         # Words that few questions have would count most: the usual spread is added to that of each.
         spread = np.sqrt(variance + variance.mean() + _LEAST_SPREAD**2)
         gate = cls(np.round(mean, 9), np.round(spread, 9), np.zeros(0), checked_level(level), frozenset())
-        digests = frozenset().union(*texts.values())
-        return cls(gate.mean, gate.spread, np.sort(gate.distance(others)), gate.level, digests).checked()
+        return cls(gate.mean, gate.spread, np.sort(gate.distance(others)), gate.level, frozenset(texts)).checked()
 
     def __repr__(self) -> str:
         return f"OutlierGate(level {self.level:g}, {len(self.ranked):,} ranked reference questions)"
