@@ -160,8 +160,8 @@ _SHIFT = (
     f"{_N_CAL} questions calibrate, {IN_CALIBRATION:.0%} of them about subjects that calculate; in use {IN_USE:.0%} "
     "are. On the others wrong answers are given with more confidence, so that a plain calibration breaks its promise. "
     f"Weights are known by construction, or fitted to the words of {_SPARE} questions of the traffic against {_SPARE} "
-    "others; what words do not show, fitted weights cannot mend. The vote is the majority vote with jitter; errors are means "
-    "with their standard error over random splits of one file."
+    "others; what words do not show, fitted weights cannot mend. The vote is the majority vote with jitter; errors are "
+    "means with their standard error over random splits of one file."
 )
 _GATE = (
     f"A gate is fitted on {_GATE_REFERENCE} questions of one set, at level 0.05. For other sets: how often one of "

@@ -92,7 +92,7 @@ def fit_logistic(table: Floats, new: Flags, strengths: Sequence[float]) -> list[
 
     fits, parameters = [], np.zeros(SIZE + 1)
     for strength in strengths:
-        settings = {"jac": True, "method": "L-BFGS-B", "options": {"maxiter": 500}}
+        settings = {"jac": True, "method": "L-BFGS-B", "options": {"maxiter": 200, "ftol": 1e-7}}
         parameters = minimize(objective, parameters, args=(strength,), **settings).x
         coefficients = parameters[1:] / scale
         fits.append((float(parameters[0] - centre @ coefficients), coefficients))
