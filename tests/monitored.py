@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 import demur as dm
+from demur.voting.key import Column
 
 
 def votes_of(second):
-    return dm.vote([["a"]] * len(second), tie_break=np.asarray(second))
+    return dm.vote([["a"]] * len(second), tie_break=(Column(second), "none"))
 
 
 def policy_of(second, right, **how):
     ids = [f"c{row}" for row in range(len(second))]
-    votes = dm.vote([["a"]] * len(second), tie_break=np.asarray(second), ids=ids)
+    votes = dm.vote([["a"]] * len(second), tie_break=(Column(second), "none"), ids=ids)
     return dm.calibrate(votes, right, **(how or {"alpha": 0.1}))
 
 

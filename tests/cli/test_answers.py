@@ -49,7 +49,7 @@ def test_the_core_commands_class_answers_by_task_and_show_them_as_written(demur,
     assert facts["vote_accuracy"] == 1.0  # two spellings of one half outvote 3
     decision = demur("decide", "classed.jsonl", "--policy", "policy.json", "--json").json["decisions"][0]
     assert decision["answer"] == "0.5"
-    assert "key" not in decision
+    assert list(decision["key"]) == ["share", "jitter"]
     assert decision["support"] == {"0.5": 2}
     apart = demur("calibrate", "classed.jsonl", "--alpha", 0.2, "--relation", "plain", "--json").json
     assert apart["vote_accuracy"] == 0.0

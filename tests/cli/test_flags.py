@@ -101,16 +101,19 @@ def test_what_tab_offers_is_taken():
     from demur.answers.relations import relation_named
     from demur.cli import completion
     from demur.tasks import task_named
-    from demur.voting.key import parse_component
+    from demur.voting.key import key_of
     from demur.voting.normalisers import parse_normaliser
     from demur.voting.weights import parse_weight
+
+    def tie_break(text):
+        return key_of(f"{text}x" if text.endswith(":") else text, idle_score=False, told_apart=True)
 
     parsers = {
         relation_named: completion.RELATIONS,
         task_named: completion.TASKS,
         parse_weight: completion.WEIGHTS,
         lambda text: parse_normaliser(f"{text}0,1" if text.endswith(":") else text): completion.NORMALISERS,
-        lambda text: parse_component(f"{text}x" if text.endswith(":") else text): completion.TIE_BREAKS,
+        tie_break: completion.TIE_BREAKS,
     }
     for parse, values in parsers.items():
         for value in values:

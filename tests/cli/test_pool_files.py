@@ -158,7 +158,7 @@ def test_questions_of_an_exported_file_can_be_sampled_again(demur, files):
 def test_a_file_with_a_header_names_problems_that_a_score_was_fitted_on(demur, files):
     ran = demur("calibrate", "out.jsonl", "--score", "judge", "--fitted-on", "out.jsonl")
     assert ran.code == 2
-    assert "fitted on calibration problems" in ran.err
+    assert "of the calibration problems (the first is" in ran.err
 
 
 def test_pools_with_a_header_are_not_replaced_by_a_policy(demur, files):

@@ -100,7 +100,7 @@ def test_problems_that_a_learned_column_was_fitted_on_may_not_calibrate(demur, t
     for verb in (how, ("evaluate", *how[1:]), ("report", *how[1:])):
         ran = demur(*verb, "--fitted-on", ids)
         assert ran.code == 2
-        assert "fitted on calibration problems ('q3')" in ran.err
+        assert "fitted on 1 of the calibration problems (the first is 'q3')" in ran.err
     ids.write_text('{"id": "t1"}\n{"id": 7}\n')
     assert demur(*how, "--fitted-on", ids).code == 0
     ids.write_text('{"name": "t1"}\n')

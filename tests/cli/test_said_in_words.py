@@ -44,33 +44,34 @@ def test_a_policy_that_always_answers_says_so(demur, tmp_path):
 def test_a_policy_that_never_answers_says_so(demur, tmp_path):
     write(tmp_path / "wrong.jsonl", [["b", "b"]] * 30 + [["a", "a"]] * 20)
     for alpha in (0.01, 0.1):  # too few votes; too many wrong ones at full confidence
-        ran = demur("calibrate", "wrong.jsonl", "--alpha", alpha, "-o", "p.json")
+        ran = demur("calibrate", "wrong.jsonl", "--alpha", alpha, "--tie-break", "none", "-o", "p.json")
         assert "never answers" in ran.out
         told = demur("decide", "wrong.jsonl", "--policy", "p.json").out
         assert f"Decisions at alpha {alpha:g}, which never answers" in told
 
 
 def test_budget_that_ties_leave_unspent_is_said_with_its_remedy(demur, tied):
-    facts = demur("calibrate", tied, "--alpha", 0.1, "--json").json["points"][0]
+    none = ("--tie-break", "none")
+    facts = demur("calibrate", tied, "--alpha", 0.1, *none, "--json").json["points"][0]
     assert facts["k"] == 10
     assert facts["forecast"]["unspent_by_ties"] == pytest.approx(9 / 101)
-    text = demur("calibrate", tied, "--alpha", 0.1, "-o", "p.json").out
+    text = demur("calibrate", tied, "--alpha", 0.1, *none, "-o", "p.json").out
     note = (
         "Ties leave 8.9 % of the 10.0 % that alpha = 0.1 allows unspent: 20 calibration votes share the confidence "
         "0.75, and are answered together or not at all; a tie-break would tell them apart."
     )
-    assert f"{note} Try --tie-break jitter:0." in text.splitlines()
+    assert f"{note} Leave `--tie-break none` out." in text.splitlines()
     assert note in dm.Policy.load("p.json").summary()
-    assert "unspent" in demur("evaluate", tied, "--alpha", 0.1, "--splits", 2).out
-    told = demur("report", tied, "--alpha", 0.1, "--json").json["tie_notes"]
+    assert "unspent" in demur("evaluate", tied, "--alpha", 0.1, *none, "--splits", 2).out
+    told = demur("report", tied, "--alpha", 0.1, *none, "--json").json["tie_notes"]
     assert told[0].startswith("Ties leave")
-    assert "Try --tie-break jitter:0." in demur("report", tied, "--alpha", 0.1).out
+    assert "Leave `--tie-break none` out." in demur("report", tied, "--alpha", 0.1, *none).out
 
 
 def test_the_remedy_helps(demur, tied):
-    facts = demur("calibrate", tied, "--alpha", 0.1, "--tie-break", "jitter:0", "--json").json["points"][0]
+    facts = demur("calibrate", tied, "--alpha", 0.1, "--json").json["points"][0]
     assert (facts["forecast"]["unspent_by_ties"], facts["tie_note"]) == (0, "")
-    assert "unspent" not in demur("evaluate", tied, "--alpha", 0.1, "--tie-break", "jitter:0", "--splits", 2).out
+    assert "unspent" not in demur("evaluate", tied, "--alpha", 0.1, "--splits", 2).out
 
 
 def test_votes_without_ties_leave_nothing_unspent(demur, pools):

@@ -131,7 +131,9 @@ def test_decide(demur, file, source, voted, tmp_path):
         assert line["answer"] == decision.answer
     for row, pool in enumerate(again.table.answers):
         written = [again.table.written[row].get(key) for key in pool]
-        assert policy.decide(written, again.table.scores[row], alpha=0.2, id=again.ids[row]) == decided[row]
+        problem = source.pools[row].problem
+        asked = {"id": problem.id, "question": problem}
+        assert policy.decide(written, again.table.scores[row], alpha=0.2, **asked) == decided[row]
 
 
 def test_score_list(demur, file, source):

@@ -50,7 +50,8 @@ def test_calibrating_a_file_is_calibrating_its_table_in_python(demur, pools, tmp
             "--tie-break", "mean_score", "--delta", 0.1, "--alpha", 0.2, "-o", "policy.json")  # fmt: skip
     drawn = dm.simulate_pools(400, n_paths=8, seed=3)
     how = {"weight": dm.exponential(2), "normaliser": dm.normalisers.pool_z, "tie_break": dm.mean_score()}
-    votes = dm.vote(drawn.answers, np.round(drawn.scores, 6), **how)
+    asked = [pool.problem.question for pool in drawn.pools()]
+    votes = dm.vote(drawn.answers, np.round(drawn.scores, 6), questions=asked, **how)
     policy = dm.calibrate(votes, votes.answer == drawn.gold, guarantee=dm.HighProbability(0.2, 0.1))
     assert dm.Policy.load(tmp_path / "policy.json").points == policy.points
 
@@ -128,7 +129,8 @@ def test_sets_all_right_and_all_wrong_print_dashes(demur, tmp_path):
         assert ran.code == 0
         assert "–" in ran.out
         assert demur("calibrate", "one.jsonl", "--alpha", 0.1, "--json").json["auroc"] is None
-    assert "no threshold on this confidence can answer. Try a score, with --score NAME" in ran.out
+    ran = demur("calibrate", "one.jsonl", "--alpha", 0.1, "--tie-break", "none")
+    assert "no threshold on this confidence can answer. Leave `--tie-break none` out." in ran.out
 
 
 def test_too_few_problems_warn_and_abstain_and_strict_fails(demur, tmp_path):

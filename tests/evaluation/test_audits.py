@@ -13,7 +13,7 @@ from demur.evaluation.audit import CONSISTENT, MORE_THAN_USUAL, NOT_CONSISTENT, 
 
 def binary_votes(confident, ids=None):
     """Pools of ten paths with a given number of votes for the winner."""
-    return dm.vote([["a"] * k + ["b"] * (10 - k) for k in confident], ids=ids)
+    return dm.vote([["a"] * k + ["b"] * (10 - k) for k in confident], ids=ids, tie_break="none")
 
 
 @pytest.fixture

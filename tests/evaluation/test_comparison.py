@@ -217,7 +217,11 @@ def test_the_vote_that_is_ones_own_is_marked_with_a_score_and_without():
     assert [one.own for one in compare_scores(source)] == [False] * 3
     scored = compare_scores(source, dm.FieldChoice(score="s"), own=source.recipe("s"))
     assert [one.own for one in scored] == [False, False, True]
-    for tie_break, owned in ((None, [True, False, False]), ("jitter:3", [False, True, False])):
+    for tie_break, owned in (
+        ("none", [True, False, False]),
+        (None, [False, True, False]),
+        ("jitter:3", [False, True, False]),
+    ):
         found = compare_scores(source, own=source.recipe(tie_break=tie_break))
         assert [one.own for one in found] == owned
 

@@ -10,12 +10,13 @@ from scipy import stats
 
 import demur as dm
 from demur.errors import InfeasibleWarning, InvalidValue
+from demur.voting.key import Column
 
 
 def policy_of(confidence, right, alpha=0.1, **how):
     """A policy on votes of one path each, ordered by a number of their own."""
     n = len(confidence)
-    votes = dm.vote([["a"]] * n, tie_break=np.asarray(confidence), ids=[f"c{row}" for row in range(n)])
+    votes = dm.vote([["a"]] * n, tie_break=(Column(confidence), "none"), ids=[f"c{row}" for row in range(n)])
     return dm.calibrate(votes, right, alpha=alpha, **how)
 
 
@@ -41,7 +42,7 @@ def test_simulated_audits_lie_above_alpha_as_often_as_foretold():
     for seed in range(400):
         policy = policy_of(*drawn(seed, n=100), alpha=0.1)
         confidence, right = drawn(10_000 + seed, n=100)
-        votes = dm.vote([["a"]] * 100, tie_break=confidence)
+        votes = dm.vote([["a"]] * 100, tie_break=(Column(confidence), "none"))
         (point,) = dm.audit_policy(policy, votes, right)
         above.append(point.errors > 10)
         foretold = point.outlook.above_alpha
@@ -71,7 +72,7 @@ def test_alpha_is_compared_exactly():
 def test_sizes_of_their_own_add_up():
     answers = [["a"] * 4] * 100 + [["a"] * 6] * 100
     confidence, right = drawn(3)
-    votes = dm.vote(answers, tie_break=confidence, ids=[str(row) for row in range(200)])
+    votes = dm.vote(answers, tie_break=(Column(confidence), "none"), ids=[str(row) for row in range(200)])
     policy = dm.calibrate(votes, right, alpha=0.2)
     ahead = dm.audit_outlook(policy, {4: 30, 6: 20})
     assert (ahead.n, len(ahead.counts)) == (50, 51)

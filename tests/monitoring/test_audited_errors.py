@@ -13,6 +13,7 @@ import demur as dm
 from demur.errors import InfeasibleWarning, InvalidValue
 from demur.monitoring import ErrorMonitor, audited_errors
 from demur.monitoring.audited_errors import calibrated_level
+from demur.voting.key import Column
 from monitored import drawn, policy_of, same
 
 DELTA, RUNS = 0.1, 300
@@ -29,7 +30,9 @@ def test_the_level_is_the_upper_point_of_the_law_of_the_true_rate():
 def test_for_a_promise_with_high_probability_the_level_is_near_its_alpha():
     second, right = drawn(0, n=1000)
     policy = dm.calibrate(
-        dm.vote([["a"]] * 1000, tie_break=second, ids=range(1000)), right, guarantee=dm.HighProbability(0.1, delta=0.05)
+        dm.vote([["a"]] * 1000, tie_break=(Column(second), "none"), ids=range(1000)),
+        right,
+        guarantee=dm.HighProbability(0.1, delta=0.05),
     )
     assert 0.095 < ErrorMonitor(policy, delta=0.1).level <= 0.1
 
@@ -37,7 +40,7 @@ def test_for_a_promise_with_high_probability_the_level_is_near_its_alpha():
 def test_where_sizes_are_kept_apart_the_largest_level_counts():
     second, right = drawn(3)
     answers = [["a"] * 4] * 60 + [["a"] * 6] * 140
-    votes = dm.vote(answers, tie_break=second, ids=list(map(str, range(200))))
+    votes = dm.vote(answers, tie_break=(Column(second), "none"), ids=list(map(str, range(200))))
     apart = dm.calibrate(votes, right, alpha=0.2)
     levels = [stats.beta.isf(0.05 / 2, math.floor((n + 1) * 0.2), n + 1 - math.floor((n + 1) * 0.2)) for n in (60, 140)]
     assert ErrorMonitor(apart, delta=0.1).level == pytest.approx(max(levels), rel=1e-9)

@@ -12,6 +12,7 @@ import demur as dm
 from demur.errors import InvalidValue, PipelineMismatch
 from demur.monitoring import DriftMonitor, drift
 from demur.monitoring.ranks import OnlineRanks, Place
+from demur.voting.key import Column
 from monitored import drawn, keys, policy_of, same, votes_of
 
 DELTA, RUNS = 0.1, 300
@@ -162,7 +163,7 @@ def test_votes_are_taken_as_they_are_and_refused_when_made_another_way():
 
 def test_keys_of_one_number_come_as_numbers():
     rng = np.random.default_rng(0)
-    votes = dm.vote([list(row) for row in rng.choice(list("aaab"), (100, 5))], ids=range(100))
+    votes = dm.vote([list(row) for row in rng.choice(list("aaab"), (100, 5))], ids=range(100), tie_break="none")
     policy = dm.calibrate(votes, rng.random(100) < 0.7, alpha=0.2)
     stream = np.random.default_rng(1).choice([0.6, 0.8, 1.0], 50)
     one = DriftMonitor(policy).update(stream)
@@ -176,7 +177,9 @@ def of_two_sizes(**how):
     second, right = drawn(3)
     answers = [["a"] * 4] * 100 + [["a"] * 6] * 100
     votes = dm.vote(
-        answers, tie_break=np.where(np.arange(200) < 100, second, second - 1), ids=list(map(str, range(200)))
+        answers,
+        tie_break=(Column(np.where(np.arange(200) < 100, second, second - 1)), "none"),
+        ids=list(map(str, range(200))),
     )
     return dm.calibrate(votes, right, alpha=0.2, **how)
 

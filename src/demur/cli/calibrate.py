@@ -174,6 +174,7 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
         "label_notes": label_notes(policy),
         "effective_size": evidence.effective_size,
         "weight_notes": weight_notes(policy),
+        "key": list(policy.recipe.names),
         "pipeline": policy.pipeline,
         "labels": policy.labels.describe(),
         "fingerprint": policy.fingerprint,
@@ -192,12 +193,17 @@ def _by(score: dict[str, Any]) -> str:
     return f" by {output.visible(model)}" if model else ""
 
 
-def _bound(point: dict[str, Any]) -> str:
-    """What must be exceeded: the confidence, and behind it what breaks ties where something does."""
-    if not point["told"].startswith("answers above"):
-        return str(point["told"])
-    bound = " / ".join(f"{bound:.4f}" for bound in point["threshold_key"] if math.isfinite(bound))
-    return f"{bound} or more, by paths" if "by_size" in point else bound
+def _bound(key: list[str]) -> Callable[[dict[str, Any]], str]:
+    """What must be exceeded: the confidence and, behind it, what breaks ties; a draw says nothing to anybody."""
+
+    def told(point: dict[str, Any]) -> str:
+        if not point["told"].startswith("answers above"):
+            return str(point["told"])
+        parts = zip(key, point["threshold_key"], strict=True)
+        bound = " / ".join(f"{part:.4f}" for name, part in parts if name != "jitter" and math.isfinite(part))
+        return f"{bound} or more, by paths" if "by_size" in point else bound
+
+    return told
 
 
 def _show(facts: dict[str, Any]) -> None:
@@ -217,7 +223,7 @@ def _show(facts: dict[str, Any]) -> None:
 
     columns: output.Columns = {
         "alpha": lambda point: f"{point['alpha']:g}",
-        "answers above": _bound,
+        "answers above": _bound(facts["key"]),
         "answered": forecast("answered"),
         "of those right": forecast("selective_accuracy_corrected"),
         "at least (95 %)": forecast("accuracy_at_least"),

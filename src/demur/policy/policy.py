@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _MUCH_UNSPENT = 0.1
 """The share of alpha from which on it is said that ties leave it unspent."""
 _NOTHING_TO_DRAW_FROM = "jitter is drawn from questions or ids, and these votes have none: give either when voting"
+_NO_DRAW_WANTED = "these votes end in jitter: the policy has none, so end their tie-break in 'none'"
 _NO_JITTER = "It has no jitter, for neither its question nor an id is known, and comes last among its equals."
 
 
@@ -235,6 +236,8 @@ class Policy(PolicyParts):
             differences = self.description.differences(votes.description)
             if self.recipe.jitter is not None and votes.ids is None and votes.questions is None:
                 differences.append(_NOTHING_TO_DRAW_FROM)
+            if self.recipe.jitter is None and votes.recipe.jitter is not None:
+                differences.append(_NO_DRAW_WANTED)
         if len(votes) and not self.strata.knows(votes.n_paths).any():
             name = "pool 0" if votes.ids is None else f"pool {votes.ids[0]!r}"
             differences.append(f"n_paths is {self.told_sizes} in the policy, {int(votes.n_paths[0])} in {name}")
