@@ -51,6 +51,8 @@ def test_from_questions_to_a_policy_for_the_traffic_and_its_audit(demur, files):
     assert 0 < decided.json["answered"] < 1
     audit = demur("audit", files["new"], "--policy", "policy.json")
     assert "No exact law is known under weights" in audit.out
+    report = demur("report", files["new"], "--policy", "policy.json", "-o", "report.html")
+    assert "one threshold for all questions" in report.err
     plain = demur("calibrate", files["pools"], "--alpha", "0.1", "-o", "plain.json")
     assert plain.code == 0
     wrong = [

@@ -182,3 +182,12 @@ def test_a_file_that_was_tampered_with_and_sealed_again_is_refused(calibrated, t
     assert file.read(tmp_path / "policy.json")  # the seal holds
     with pytest.raises(PolicyFileError, match=told):
         dm.Policy.load(tmp_path / "policy.json")
+
+
+def test_what_takes_all_questions_for_alike_refuses_a_policy_by_weights(calibrated):
+    with pytest.raises(InvalidValue, match="must be alike, and this policy promises about questions by their weights"):
+        dm.monitoring.DriftMonitor(calibrated)
+    with pytest.raises(InvalidValue, match="no exact law of errors is known"):
+        dm.monitoring.ErrorMonitor(calibrated, alpha=0.1)
+    with pytest.raises(InvalidValue, match="repeated splits compare with an exact law"):
+        dm.evaluate(dm.vote([["a"]] * 40), [True] * 40, guarantee=dm.Shifted(dm.Marginal(0.1)), n_cal=20)

@@ -88,7 +88,7 @@ class Shifted:
         if not pooled.weighted:
             raise InvalidValue(
                 "a promise under shift needs a weight per question, and these votes have none",
-                "give {importance} when voting, or read pools with {shift} or {shift_weights}",
+                "name their field as {shift_weights}, fit them and give {shift}, or vote with the importance of each",
             )
         if pooled.total_weight == 0:
             raise InvalidValue("weights must not all be 0: then no calibration question counts")
@@ -257,7 +257,7 @@ class ShiftedRule(Rule):
         if cases.weights is None:
             raise InvalidValue(
                 "this policy promises about questions by their weights, and these votes have none",
-                "give {importance} when voting, or {question} to find it by",
+                "vote with the importance of each question, as the policy finds it",
             )
         return cases.weights
 

@@ -44,3 +44,9 @@ def weight_notes(policy: PolicyParts) -> list[str]:
         )
         notes += [] if ratio.shift_seen else ["no shift was to be seen by the words of the questions"]
     return notes
+
+
+def refuse_weighted(policy: PolicyParts, what: str, instead: str) -> None:
+    """Raise where a promise is by the weights of questions, and something takes them all for alike."""
+    if any(isinstance(rule.guarantee, Shifted) for rule in policy.points):
+        raise InvalidValue(f"{what}, and this policy promises about questions by their weights", instead)

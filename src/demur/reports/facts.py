@@ -21,7 +21,7 @@ from demur.evaluation.resampling import DRAWS
 from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Separability, Strata
 from demur.policy.label_notes import label_notes
 from demur.policy.policy import Policy
-from demur.policy.weighing import weight_notes
+from demur.policy.weighing import refuse_weighted
 from demur.pools.source import PoolSource
 from demur.pools.voted_pools import VotedPools
 from demur.reports.questions import path_facts, question_facts
@@ -37,6 +37,7 @@ def report_facts(
     source: PoolSource, voted: VotedPools, policy: Policy, *, title: str, texts: bool = True
 ) -> dict[str, Any]:
     """The facts of one set of pools under one policy. Labels may be absent; then nothing is said of what happened."""
+    refuse_weighted(policy, "a report shows one threshold for all questions", "use `demur decide` and `demur audit`")
     policy.refuse_other_labels(voted)
     seen, counted = voted.seen_by(policy.seen), voted.counted
     fresh = counted[~seen[counted]] if voted.correct is not None else counted[:0]
@@ -70,7 +71,6 @@ def report_facts(
         "unanimous": _unanimous(policy.evidence),
         "warnings": [
             *label_notes(policy),
-            *weight_notes(policy),
             *voted.score_warnings(),
             *_doubts(scores, voted),
             *policy.size_warnings(),
