@@ -25,6 +25,8 @@ SCRIPTS = [
     "plan_speed.py",
     "label_speed.py",
     "selective_speed.py",
+    "cascade_speed.py",
+    "answer_set_speed.py",
     "shift_speed.py",
     "paper_table.py",
     "monitoring_speed.py",

@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from answer_set_results import answer_set_part
+from cascade_results import cascade_part
 from selective_rules import RULES, compare_rules
 from shift_results import shift_part
 
@@ -242,13 +244,28 @@ _HOW_GOOD = (
 )
 
 
+def jittered(folder: Path, recorded: Recorded) -> VotedPools:
+    """The majority vote on one file, ties broken at random."""
+    source = PoolSource(read_pools(folder / f"{recorded.file}.jsonl.gz"))
+    fields = FieldChoice(recorded.answer_field, missing=recorded.missing, task=recorded.task)
+    return vote_pools(source, fields, source.recipe(tie_break="jitter:0"))
+
+
+def answer_sets(folder: Path) -> list[str]:
+    """The part of the page about answer sets: twice as many questions calibrate as elsewhere, or 70 % of a file."""
+    cells = []
+    for recorded in FILES:
+        voted = jittered(folder, recorded)
+        n = min(2 * (recorded.n_cal or STUDY.n_cal), int(0.7 * len(voted.counted)))
+        cells.append((f"{recorded.dataset} / {recorded.model}", voted, n))
+    return answer_set_part(cells)
+
+
 def labels_needed(folder: Path, sets: int = 100) -> Table:
     """How many of n votes are labelled until the threshold is that of full labels: from the top, and from below."""
     rows: list[list[Value]] = []
     for recorded in FILES:
-        source = PoolSource(read_pools(folder / f"{recorded.file}.jsonl.gz"))
-        fields = FieldChoice(recorded.answer_field, missing=recorded.missing, task=recorded.task)
-        voted = vote_pools(source, fields, source.recipe(tie_break="jitter:0"))
+        voted = jittered(folder, recorded)
         n, rng = recorded.n_cal or STUDY.n_cal, np.random.default_rng(0)
         drawn = [voted.take(rng.choice(voted.counted, n, replace=False)) for _ in range(sets)]
         row: list[Value] = [f"{recorded.dataset} / {recorded.model}", n]
@@ -331,6 +348,8 @@ def page(results: Sequence[CellResult], folder: Path) -> str:
         "majority vote at the same yields. The promise holds for each of them: a bad score abstains more.", "",
         separating(results).markdown(),
         *few_wrong_part([(result.cell, result.cell.description.n_cal or STUDY.n_cal) for result in results]),
+        *cascade_part(folder, STUDY.alphas),
+        *answer_sets(folder),
         *shift_part(folder),
         "## The price of small n", "",
         prices(results), "",

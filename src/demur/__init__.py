@@ -10,21 +10,26 @@ from demur.version import __version__ as __version__
 if TYPE_CHECKING:
     from demur import answers, backends, datasets, errors, monitoring, plot, scoring, tasks
     from demur.calibration import HighProbability, Marginal, Selective, Shifted, Smoothed
+    from demur.calibration.answer_sets import AnswerSets
     from demur.calibration.labelling import LabelQueue
     from demur.errors import DemurError
     from demur.evaluation.audit import Audit, PolicyAudit, audit_policy
+    from demur.evaluation.cascade_audit import CascadeAudit, audit_cascade
     from demur.evaluation.comparison import compare_scores
     from demur.evaluation.outlook import Outlook, audit_outlook
     from demur.evaluation.planning import Plan, plan
     from demur.evaluation.repeated_splits import Evaluation, evaluate, evaluate_splits
     from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Interval, Separability, common_auc
     from demur.pipeline.answerer import Answerer
+    from demur.pipeline.cascade_answerer import CascadeAnswerer
     from demur.pipeline.from_policy import pipeline_of_policy
     from demur.pipeline.label_file import labelled_by
     from demur.pipeline.pipeline import Pipeline
     from demur.pipeline.sources import read_pools
     from demur.pipeline.verdicts import read_verdicts
     from demur.policy.calibrate import calibrate
+    from demur.policy.cascade import Cascade
+    from demur.policy.cascade_calibration import Stage, calibrate_cascade
     from demur.policy.policy import Policy
     from demur.policy.selection import Selection
     from demur.policy.signature import read_key
@@ -40,7 +45,7 @@ if TYPE_CHECKING:
     from demur.questions.fitting import fit_shift
     from demur.questions.outliers import OutlierGate
     from demur.questions.shift_file import read_shift, write_shift
-    from demur.records import Decision, Path, Pool, Problem, Vote
+    from demur.records import OTHER, Decision, Path, Pool, Problem, Vote
     from demur.reports.in_python import Report, report
     from demur.store import Store
     from demur.voting import Votes, baselines, exponential, jitter, linear, mean_score, normalisers, uniform, vote
@@ -48,21 +53,26 @@ if TYPE_CHECKING:
 # Where each public name is. It is imported when it is first used, so that `demur --help` does not wait for numpy.
 _HOME = {
     "calibration": ("HighProbability", "Marginal", "Selective", "Shifted", "Smoothed"),
+    "calibration.answer_sets": ("AnswerSets",),
     "calibration.labelling": ("LabelQueue",),
     "errors": ("DemurError",),
     "evaluation.audit": ("Audit", "PolicyAudit", "audit_policy"),
+    "evaluation.cascade_audit": ("CascadeAudit", "audit_cascade"),
     "evaluation.comparison": ("compare_scores",),
     "evaluation.outlook": ("Outlook", "audit_outlook"),
     "evaluation.planning": ("Plan", "plan"),
     "evaluation.repeated_splits": ("Evaluation", "evaluate", "evaluate_splits"),
     "evidence": ("AccuracyBand", "Evidence", "Frontier", "Hazards", "Interval", "Separability", "common_auc"),
     "pipeline.answerer": ("Answerer",),
+    "pipeline.cascade_answerer": ("CascadeAnswerer",),
     "pipeline.from_policy": ("pipeline_of_policy",),
     "pipeline.label_file": ("labelled_by",),
     "pipeline.pipeline": ("Pipeline",),
     "pipeline.sources": ("read_pools",),
     "pipeline.verdicts": ("read_verdicts",),
     "policy.calibrate": ("calibrate",),
+    "policy.cascade": ("Cascade",),
+    "policy.cascade_calibration": ("Stage", "calibrate_cascade"),
     "policy.policy": ("Policy",),
     "policy.selection": ("Selection",),
     "policy.signature": ("read_key",),
@@ -78,7 +88,7 @@ _HOME = {
     "questions.fitting": ("fit_shift",),
     "questions.outliers": ("OutlierGate",),
     "questions.shift_file": ("read_shift", "write_shift"),
-    "records": ("Decision", "Path", "Pool", "Problem", "Vote"),
+    "records": ("OTHER", "Decision", "Path", "Pool", "Problem", "Vote"),
     "reports.in_python": ("Report", "report"),
     "store": ("Store",),
     "voting": ("Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote"),
@@ -91,15 +101,16 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
-    "AccuracyBand", "Answerer", "Audit", "Decision", "DemurError", "DensityRatio", "Evaluation", "Evidence",
-    "FieldChoice", "Frontier", "Hazards", "HighProbability", "Interval", "LabelQueue", "LabelRule", "Marginal",
-    "OutlierGate", "Outlook", "Path", "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem",
-    "Report", "Selection", "Selective", "Separability", "Shifted", "Smoothed", "Store", "Template", "Vote",
-    "VotedPools", "Votes", "__version__", "answers", "audit_outlook", "audit_policy", "backends", "baselines",
-    "calibrate", "common_auc", "compare_scores", "datasets", "errors", "evaluate", "evaluate_splits", "exponential",
-    "fit_shift", "jitter", "labelled_by", "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy",
-    "plan", "plot", "read_key", "read_pools", "read_shift", "read_verdicts", "report", "scoring", "simulate_pools",
-    "split", "tasks", "uniform", "vote", "vote_pools", "write_pools", "write_shift",
+    "OTHER", "AccuracyBand", "AnswerSets", "Answerer", "Audit", "Cascade", "CascadeAnswerer", "CascadeAudit",
+    "Decision", "DemurError", "DensityRatio", "Evaluation", "Evidence", "FieldChoice", "Frontier", "Hazards",
+    "HighProbability", "Interval", "LabelQueue", "LabelRule", "Marginal", "OutlierGate", "Outlook", "Path",
+    "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection", "Selective",
+    "Separability", "Shifted", "Smoothed", "Stage", "Store", "Template", "Vote", "VotedPools", "Votes", "__version__",
+    "answers", "audit_cascade", "audit_outlook", "audit_policy", "backends", "baselines", "calibrate",
+    "calibrate_cascade", "common_auc", "compare_scores", "datasets", "errors", "evaluate", "evaluate_splits",
+    "exponential", "fit_shift", "jitter", "labelled_by", "linear", "mean_score", "monitoring", "normalisers",
+    "pipeline_of_policy", "plan", "plot", "read_key", "read_pools", "read_shift", "read_verdicts", "report",
+    "scoring", "simulate_pools", "split", "tasks", "uniform", "vote", "vote_pools", "write_pools", "write_shift",
 ]  # fmt: skip
 
 

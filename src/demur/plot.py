@@ -7,6 +7,7 @@
     reliability(voted)       the share of right votes among those of like confidence
     comparison({…: voted})   the accuracy of several votes on the same questions
     audit(audited)           how many errors an audit may show, and how many it did
+    cascade(cascade)         what a cascade answers against what it costs, for other shares of its first stage
 
 A chart neither shows nor saves itself: a notebook shows it, and `chart.save("figure.svg")` saves it.
 """
@@ -20,11 +21,13 @@ from typing import Any
 
 import numpy as np
 
+from demur.calibration import Level
 from demur.errors import InvalidValue, MissingExtra
 from demur.evaluation.audit import PolicyAudit
 from demur.evaluation.outlook import Outlook, audit_outlook
 from demur.evaluation.repeated_splits import Evaluation
 from demur.evidence import Evidence, Frontier, Interval, Separability
+from demur.policy.cascade import Cascade
 from demur.policy.policy import Policy
 from demur.pools.voted_pools import VotedPools
 
@@ -217,6 +220,35 @@ def audit(audited: PolicyAudit | Policy, *, n: int | None = None) -> Any:
             )
         )
     return _framed(alt.vconcat(*charts), "What an audit may show while the promise holds")
+
+
+def cascade(made: Cascade, alphas: Sequence[Level] | None = None) -> Any:
+    """Yield against cost per question, over shares of the errors that the first stage might have; the cascade marked.
+
+    To look at, not to choose from: see `Cascade.curve`.
+    """
+    alt, expected = _altair(), made.forecast()
+    points = made.curve(alphas)
+    rows = [
+        {"alpha": f"{point.alpha:g}", "cost": point.cost, "answered": point.answered, "first": point.shares[0]}
+        for point in points
+    ]
+    names = [f"{alpha:g}" for alpha in dict.fromkeys(point.alpha for point in points)]
+    x = alt.X("cost:Q", title="expected cost per question", scale=alt.Scale(zero=True))
+    y = alt.Y("answered:Q", title="answered (yield Y)", axis=alt.Axis(format="%"), scale=alt.Scale(zero=False))
+    tooltip = [
+        alt.Tooltip("cost:Q", format=".3g"),
+        alt.Tooltip("answered:Q", format=".1%"),
+        alt.Tooltip("first:Q", format=".0%", title=f"errors to {made.stages[0].name}"),
+    ]
+    colour = alt.Color("alpha:N", title="alpha (α)", scale=_scale(alt, names, _COLOURS))
+    line = _chart(rows).mark_line(point=True).encode(x=x, y=y, color=colour, order="first:Q", tooltip=tooltip)
+    mark = _chart([{"cost": expected.cost, "answered": expected.answered, "told": "this cascade"}])
+    here = mark.encode(x="cost:Q", y="answered:Q", tooltip=["told:N"])
+    told = here.mark_text(align="left", dx=8, dy=8).encode(text="told:N")
+    return _drawn(
+        alt.layer(line, here.mark_point(shape="diamond", size=120, color="black"), told), "What a cascade answers"
+    )
 
 
 def _altair() -> Any:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any
 
 from demur.errors import InvalidValue
@@ -197,6 +198,21 @@ class Vote:
     """A path has no score, so that the pool casts no vote."""
 
 
+class Other(Enum):
+    """What an answer set holds beside answers where the paths cannot cover."""
+
+    OTHER = "OTHER"
+    """Every answer that no path gave."""
+
+    def __repr__(self) -> str:
+        return self.name
+
+    __str__ = __repr__
+
+
+OTHER = Other.OTHER
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What a policy says about one pool."""
@@ -220,6 +236,9 @@ class Decision:
     """What was compared with it: the confidence and, behind it, what breaks ties."""
     id: str | None = None
     n_paths: int = 0
+    answer_set: tuple[Any, ...] | None = None
+    """On abstaining, answers among which a right one is with the probability that the policy's answer sets promise, the
+    most likely first, and OTHER behind them where the paths cannot cover; None where nothing is promised."""
 
     @property
     def without_answer(self) -> int:
@@ -239,6 +258,8 @@ class Decision:
 
     def _repr_html_(self) -> str:
         title = "Abstained" if self.abstained else f"Answered: {shown(self.answer)}"
+        if self.answer_set:
+            title = f"Abstained; answer set: {', '.join(map(shown, self.answer_set))}"
         rows = [(answer, paths, f"{self.shares[answer]:.1%}") for answer, paths in self.support.items()]
         header = ("answer", "paths", "share of the vote")
         return html_of(title, header, rows[:MOST_ROWS], more=len(rows) - MOST_ROWS, note=self.explanation)
@@ -250,4 +271,5 @@ class Decision:
             answer=None if self.answer is None else spelling[self.answer],
             support={spelling[key]: paths for key, paths in self.support.items()},
             shares={spelling[key]: share for key, share in self.shares.items()},
+            answer_set=self.answer_set and tuple(key if key is OTHER else spelling[key] for key in self.answer_set),
         )

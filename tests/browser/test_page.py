@@ -19,6 +19,7 @@ from demur.reports.facts import report_facts
 from demur.reports.page import page_of
 from reports.test_facts import NASTY, made, pools
 from reports.test_judged_labels import facts_of
+from reports.test_report_sets import made as with_sets
 
 pytestmark = pytest.mark.skipif(find() is None, reason="no Chromium was found; run: make browser")
 
@@ -446,3 +447,20 @@ def test_labels_used_are_shown_and_what_they_do_not_tell_is_not(show):
     assert f"300, {queue.n_labelled} labelled" in text
     assert "Only some of the calibration votes are labelled, so this is not known." in text
     assert page.inner_text("#big-answered").startswith(f"{100 * policy.forecast(0.05).answered:.1f}")
+
+
+def test_a_question_that_is_abstained_from_shows_its_answer_set(show):
+    _, _, facts = with_sets()
+    page = show(facts)
+    for alpha, sets in ((point["alpha"], point["sets"]) for point in facts["answer_sets"]):
+        set_alpha(page, facts, alpha)
+        abstained, answered = (next(row for row, held in enumerate(sets) if (held is None) == none) for none in (0, 1))
+        for row in (abstained, answered):
+            page.evaluate("id => { location.hash = `#q=${id}` }", facts["questions"]["id"][row])
+            page.locator(f"[data-detail='{row}']").wait_for()
+        offered = page.locator(f"[data-detail='{abstained}'] .offered").inner_text()
+        wanted = [*sets[abstained]["answers"], *(["OTHER"] if sets[abstained]["other"] else [])]
+        assert offered.startswith(f"Answer set: {' · '.join(wanted)}. Given that the policy abstains")
+        assert not page.locator(f"[data-detail='{answered}'] .offered").count()
+    set_alpha(page, facts, 0.2)  # not calibrated, so nothing is promised of sets there
+    assert not page.locator(".offered").count()

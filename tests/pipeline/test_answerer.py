@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from demur.errors import BackendError, InvalidValue, PipelineMismatch
 from demur.pipeline.pipeline import Pipeline
 from demur.pipeline.sources import source_of_run
 from demur.records import Problem
+from demur.scoring.factory import make_scorer
 from loopback import choice, reply
 
 README = Path(__file__).resolve().parents[2] / "README.md"
@@ -205,3 +207,34 @@ def test_every_question_asked_has_a_jitter_of_its_own_and_the_same_question_the_
     assert len(set(asked)) == 30
     assert again == asked[0] == voted.votes.key[0, -1]
     assert chosen.decision.key[-1] != asked[0]
+
+
+def test_a_key_of_two_scores_has_both_computed_for_a_question_just_asked(pipeline, server, tmp_path):
+    def behave(number, body, request):
+        """Right on even numbers; on odd ones of two or of three minds."""
+        k = int(re.search(r"What is (\d+)", body["messages"][-1]["content"]).group(1))
+        said = [k + 1 if k % 2 == 0 else 500 + j % (2 + k % 3) for j in range(body.get("n", 1))]
+        return reply(*(choice(f"\\boxed{{{answer}}}", [-0.1 - j / 10]) for j, answer in enumerate(said)))
+
+    server.behave = behave
+    run = pipeline.run(PROBLEMS, tmp_path / "run.db")
+    run.add_score(make_scorer("self-consistency"))
+    with dm.Store(run.store) as store:
+        source = source_of_run(store.run(run.name))
+    recipe = source.recipe(run.score, tie_break="mean_score:self-consistency")
+    dm.calibrate(dm.vote_pools(source, dm.FieldChoice(score=run.score), recipe), alpha=0.3).save(tmp_path / "p.json")
+    policy = dm.Policy.load(tmp_path / "p.json")
+    again = dm.pipeline_of_policy(policy, OpenAI(server.url, "adder"))
+    assert [scorer.name for scorer in again.also] == ["self-consistency"]
+    with again.answerer(policy) as answerer:
+        asked = answerer.ask("What is 2 + 1?")
+    assert set(asked.pool.paths[0].scores) == {run.score, "self-consistency"}
+    assert policy.recipe.names == ("share", "mean_score:self-consistency", "jitter")
+    agreement = [path.scores["self-consistency"] for path in asked.pool.paths]
+    assert asked.decision.key[1] == pytest.approx(sum(agreement) / len(agreement))
+    other = replace(again, also=())
+    with (
+        pytest.raises(PipelineMismatch, match=r"score\.others\.self-consistency is .* None here"),
+        other.answerer(policy) as answerer,
+    ):
+        answerer.ask("What is 2 + 1?")

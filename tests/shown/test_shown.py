@@ -144,6 +144,7 @@ def figures(case):
     voted, policy = case["voted"], case["policy"]
     majority = dm.vote_pools(case["source"])
     both = {"simulated": voted, "majority\nvote": majority}
+    cascade = dm.calibrate_cascade([dm.Stage("a", majority), dm.Stage("b", voted)], alpha=0.1)
     return {
         "frontier": dm.plot.frontier(voted, policy),
         "frontier of a policy": dm.plot.frontier(policy),
@@ -158,6 +159,8 @@ def figures(case):
         "comparison": dm.plot.comparison(both),
         "audit": dm.plot.audit(case["audited"]),
         "audit to come": dm.plot.audit(policy, n=100),
+        "cascade": dm.plot.cascade(cascade),
+        "cascade at two alphas": dm.plot.cascade(cascade, [0.05, 0.2]),
     }
 
 

@@ -35,6 +35,7 @@ _MAKING = (
     "judge_labels",
     "shift",
     "calibrate",
+    "cascade",
     "evaluate",
     "audit",
     "report",

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import demur
 from demur.cli import output
-from demur.cli.decide import decision_line
+from demur.cli.decide import decision_line, told_set
 from demur.cli.options import (
+    CascadeFile,
     Config,
     GuaranteeName,
     Json,
     KeyFile,
+    MaybePolicyFile,
     OneAlpha,
-    PolicyFile,
     Seed,
+    StageSet,
     Text,
+    load_cascade,
     load_policy,
     mention,
     option,
+    refuse_beside_cascade,
+    stage_settings,
 )
 from demur.cli.sampling_options import (
     AnswerSeconds,
@@ -37,24 +44,34 @@ from demur.cli.sampling_options import (
 )
 from demur.errors import InvalidValue
 
+if TYPE_CHECKING:
+    from demur.pipeline.cascade_answerer import CascadeAsked
+
 NAME = "ask"
 HELP = """Ask one question: sample paths, vote as the policy was calibrated, and answer or abstain.
 
 Everything but the addresses of models comes from the policy: a judge or reward model is found by JUDGE_BASE_URL,
-REWARD_BASE_URL, [score.judge] in demur.toml, or --set. Exit code 0: answered; 3: abstained.
+REWARD_BASE_URL, [score.judge] in demur.toml, or --set. With `--cascade` the next stage is sampled only if the one
+before does not answer; `--stage strong.base_url=URL` says where the model of one stage is. Exit code 0: answered; 3:
+abstained.
 
 Examples:
 
 `demur ask "What is 12 + 7?" --policy policy.json`
 
 `demur ask "A pen costs 3 dollars. What do 8 cost?" --policy policy.json --base-url http://localhost:8000/v1 --json`
+
+`demur ask "What is 12 + 7?" --cascade cascade.json --stage strong.base_url=http://localhost:8000/v1`
 """
 ABSTAINED = 3
+_OF_STAGES = ("base_url", "model")
 
 
 def run(
     question: Annotated[str, typer.Argument(metavar="QUESTION", show_default=False)],
-    policy: PolicyFile,
+    policy: MaybePolicyFile = None,
+    cascade: CascadeFile = None,
+    stage: StageSet = None,
     key_file: KeyFile = None,
     alpha: OneAlpha = None,
     guarantee: GuaranteeName = None,
@@ -78,18 +95,58 @@ def run(
     config: Config = None,
     json: Json = False,
 ) -> None:
-    from demur.backends import weights
-    from demur.pipeline.config import read_config
-    from demur.scoring.settings import base_name
-
     if task is not None:
         demur.tasks.chosen(task)
-    loaded = load_policy(policy, key_file)
-    sampling = loaded.upstream.sampling
     given: dict[str, Any] = {"base_url": base_url, "model": model, "concurrency": concurrency, "patience": patience}
-    given |= backend_flags(backend, backend_set)
-    chosen = read_config(config, trust_address or ()).override(**given, answer_seconds=answer_seconds)
-    if chosen.model is None and backend is None and isinstance(sampling.get("model"), str):
+    given |= backend_flags(backend, backend_set) | {"answer_seconds": answer_seconds}
+    how: dict[str, Any] = {"config": config, "trust": trust_address or (), "settings": scorer_flags(settings)}
+    how |= {"seed": seed or 0, "score": score, "extract": extract}
+    beside = {"options": options or [], "passages": passage or []}
+    if cascade is not None:
+        refuse_beside_cascade(policy=policy, alpha=alpha, guarantee=guarantee)
+        loaded_cascade = load_cascade(cascade, key_file)
+        _refuse_unused(how["settings"], *(one.policy for one in loaded_cascade.stages))
+        own = stage_settings(stage, [one.name for one in loaded_cascade.stages], _OF_STAGES)
+        pipelines = [_pipeline(one.policy, {**given, **own.get(one.name, {})}, **how) for one in loaded_cascade.stages]
+        with demur.CascadeAnswerer(loaded_cascade, pipelines) as answerer:
+            followed = answerer.ask(_problem(question, loaded_cascade.stages[0].policy, beside))
+        _tell_cascade(followed, question, json=json)
+        return
+    if policy is None:
+        raise InvalidValue("name the policy with --policy, or a cascade with --cascade")
+    if stage:
+        raise InvalidValue("--stage is for --cascade: a policy has no stages")
+    loaded = load_policy(policy, key_file)
+    _refuse_unused(how["settings"], loaded)
+    pipeline = _pipeline(loaded, given, **how)
+    asked = pipeline.ask(_problem(question, loaded, beside), loaded, alpha=alpha, guarantee=guarantee)
+    line = decision_line(asked.decision, loaded.recipe.names)
+    if json:
+        output.emit({**line, "question": question, "paths": [_path(path) for path in asked.pool.paths]})
+    else:
+        show(line)
+    if asked.decision.abstained:
+        raise typer.Exit(ABSTAINED)
+
+
+def _pipeline(
+    policy: demur.Policy,
+    given: dict[str, Any],
+    *,
+    config: Path | None,
+    trust: Sequence[str],
+    settings: dict[str, dict[str, str]],
+    seed: int,
+    score: str | None,
+    extract: str | None,
+) -> demur.Pipeline:
+    """The pipeline of a policy, on the model that flags and configuration name."""
+    from demur.backends import weights
+    from demur.pipeline.config import read_config
+
+    sampling = policy.upstream.sampling
+    chosen = read_config(config, trust).override(**given)
+    if chosen.model is None and given["plugin"] is None and isinstance(sampling.get("model"), str):
         chosen = chosen.override(model=sampling["model"])
         if sampling.get("backend") == "openai" and chosen.embedded:
             raise InvalidValue(
@@ -97,25 +154,47 @@ def run(
             )
         weights.refuse_unnamed(sampling["model"], "this policy", "model", loaded_here=chosen.embedded)
     longest = sampling.get("max_tokens")
-    chosen = chosen.override(paths=loaded.n_paths, max_tokens=longest if isinstance(longest, int) else None)
-    names, flags = [name for name in (loaded.score, *loaded.recipe.needs) if name], scorer_flags(settings)
-    unused = set(flags) - {*names, *map(base_name, names), "perplexity"}
-    if unused:
+    chosen = chosen.override(paths=policy.n_paths, max_tokens=longest if isinstance(longest, int) else None)
+    scorers = {name: chosen.scorer_settings(name, settings) for name in _scores_of(policy)}
+    backend = chosen.backend(mention)
+    return demur.pipeline_of_policy(
+        policy, backend, seed=seed, scorers=scorers, score=score, extract=extract, say=mention
+    )
+
+
+def _scores_of(policy: demur.Policy) -> list[str]:
+    """The scores that a policy's vote needs."""
+    return [name for name in (policy.score, *policy.recipe.needs) if name]
+
+
+def _refuse_unused(settings: Mapping[str, object], *policies: demur.Policy) -> None:
+    """Raise if scorers are told of that no policy has."""
+    from demur.scoring.settings import base_name
+
+    names = list(dict.fromkeys(name for policy in policies for name in _scores_of(policy)))
+    if unused := set(settings) - {*names, *map(base_name, names), "perplexity"}:
         told = " and ".join(names) or None
         raise InvalidValue(f"--set {sorted(unused)[0]}.… names no score of this policy; its score is {told}")
-    scorers = {name: chosen.scorer_settings(name, flags) for name in names}
-    pipeline = demur.pipeline_of_policy(
-        loaded, chosen.backend(mention), seed=seed or 0, scorers=scorers, score=score, extract=extract, say=mention
-    )
-    extra = {"task": loaded.upstream.answers.get("task"), "options": options or [], "passages": passage or []}
-    problem = demur.Problem("question", question, extra={name: value for name, value in extra.items() if value})
-    asked = pipeline.ask(problem, loaded, alpha=alpha, guarantee=guarantee)
-    line = decision_line(asked.decision, loaded.recipe.names)
+
+
+def _problem(question: str, policy: demur.Policy, beside: dict[str, Any]) -> demur.Problem:
+    extra = {"task": policy.upstream.answers.get("task"), **beside}
+    return demur.Problem("question", question, extra={name: value for name, value in extra.items() if value})
+
+
+def _tell_cascade(asked: CascadeAsked, question: str, *, json: bool) -> None:
+    """What a cascade decided, stage by stage."""
+    decision = asked.decision
     if json:
-        output.emit({**line, "question": question, "paths": [_path(path) for path in asked.pool.paths]})
+        paths = {name: [_path(path) for path in pool.paths] for name, pool in asked.pools.items()}
+        output.emit({**decision.document(), "question": question, "paths": paths})
     else:
-        show(line)
-    if asked.decision.abstained:
+        output.say("This is for a person." if decision.abstained else output.visible(decision.answer, 200))
+        for name, one in decision.decisions.items():
+            beyond = "not above" if one.abstained else "above"
+            output.say(f"  {output.visible(name, 40)}: confidence {one.confidence:.3f} is {beyond} {one.threshold:.3f}")
+        output.say(f"  cost {decision.cost:g} (alpha {decision.alpha:g})")
+    if decision.abstained:
         raise typer.Exit(ABSTAINED)
 
 
@@ -135,7 +214,9 @@ def show(line: dict[str, Any]) -> None:
     if votes and line["without_answer"]:
         votes.append(f"no answer by {line['without_answer']}")
     output.say(f"  {reason} (alpha {line['alpha']:g}, p-value {line['p_value']:.3f})")
-    if line["threshold"] >= 1:
+    if line.get("answer_set") is not None:
+        output.say(f"  answer set: {told_set(line, 30)}")
+    if line["threshold"] >= 1 or line.get("answer_set") is not None:
         output.say(f"  {line['explanation']}")
     output.say(f"  {', '.join(votes) or f'none of {all_paths} paths gave an answer'}")
 

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 import demur
-from demur.cli import output
+from demur.cli import cascade_use, output
 from demur.cli.options import (
+    CascadeFile,
     GuaranteeName,
     Json,
     KeyFile,
@@ -20,7 +21,10 @@ from demur.cli.options import (
     RunName,
     Task,
     argument,
+    load_cascade,
     load_policy,
+    one_of,
+    refuse_beside_cascade,
     vote_by_policy,
 )
 from demur.cli.plot import plot_frontier, plot_outlook
@@ -33,12 +37,15 @@ Problems that calibrated the policy are refused, unless some were kept back with
 audited. What counts as right must be what counted as right then: give `--gold-tolerance`, `--gold-containment`,
 `--label-verdicts` and `--correct` as you gave them to `calibrate`. With `--errors` and `--of` no pools are needed: the
 number of questions answered wrongly, of how many asked; a promise about the answers given needs `--answered` too.
+With `--cascade` give the pools of each stage in order.
 
 Examples:
 
 `demur audit new.jsonl --policy policy.json`
 
 `demur audit policy.json --errors 13 --of 500 --alpha 0.05`
+
+`demur audit cheap.jsonl strong.jsonl --cascade cascade.json`
 """
 
 
@@ -47,8 +54,12 @@ _DRAWN = 2
 
 
 def run(
-    file: Annotated[str, argument("POOLS|POLICY", "Labelled pools; with --errors, the policy.")],
+    files: Annotated[
+        list[str],
+        argument("POOLS|POLICY", "Labelled pools, of a cascade those of each stage; with --errors, the policy."),
+    ],
     policy: MaybePolicyFile = None,
+    cascade: CascadeFile = None,
     key_file: KeyFile = None,
     errors: Annotated[int | None, typer.Option("--errors", min=0, help="Questions answered wrongly.")] = None,
     of: Annotated[int | None, typer.Option("--of", min=1, help="Questions asked, the unanswered ones too.")] = None,
@@ -63,6 +74,12 @@ def run(
     partial: Partial = False,
     json: Json = False,
 ) -> None:
+    if cascade is not None:
+        refuse_beside_cascade(policy=policy, alpha=alpha, guarantee=guarantee, errors=errors, of=of, answered=answered)
+        loaded_cascade = load_cascade(cascade, key_file)
+        cascade_use.audit(loaded_cascade, files, run_name, labels.rule(), partial=partial, task=task, json=json)
+        return
+    file = one_of(files, "policy")
     if (errors is None) != (of is None):
         raise InvalidValue("--errors and --of go together: so many wrong answers, of so many questions")
     if answered is not None and (of is None or answered > of):
@@ -163,7 +180,27 @@ def _show_audit(facts: dict[str, Any], audit: demur.PolicyAudit) -> None:
         plot_outlook(point.outlook, point.errors)
     plot_frontier(facts["frontier"], [(p["alpha"], p["answered"], p["selective_accuracy"]) for p in points])
     output.say(*(point["verdict"] for point in points))
+    _show_sets(points)
     for point in points:
         if point["of_rare_size"] and point["feasible"]:
             rare = f"{point['of_rare_size']} pools have a number of paths that too few calibration pools have"
             output.warn([f"{rare} for alpha = {point['alpha']:g}: not answered"])
+
+
+def _show_sets(points: list[dict[str, Any]]) -> None:
+    """What became of answer sets, where there are some."""
+    rows = [{"at": point["alpha"], **point["answer_sets"]} for point in points if "answer_sets" in point]
+    if not rows:
+        return
+    columns: output.Columns = {
+        "alpha": lambda row: f"{row['at']:g}",
+        "abstained, with a set": lambda row: str(row["n"]),
+        "hold what is right": lambda row: output.percent(row["coverage"]),
+        "miss": lambda row: str(row["missed"]),
+        "usual, at most (95 %)": lambda row: str(row["usual_at_most"]),
+        "answers per set": lambda row: output.number(row["mean_size"]),
+        "with OTHER": lambda row: str(row["with_other"]),
+        "p-value": lambda row: output.number(row["p_value"]),
+    }
+    output.table_of(f"Answer sets at alpha {rows[0]['alpha']:g}", rows, columns)
+    output.say(*(row["verdict"] for row in rows))

@@ -9,15 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import demur
 from demur.cli import options, output, replacing
 from demur.cli.shift_options import ShiftFlags
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from demur.calibration import Guarantee
+    from demur.calibration import Guarantee, Rule
     from demur.pipeline.label_file import LabelHeader
 
 NAME = "calibrate"
@@ -35,6 +33,8 @@ Examples:
 
 `demur calibrate pools.jsonl --selective --alpha 0.1 --delta 0.1 -o policy.json`
 
+`demur calibrate pools.jsonl --alpha 0.05 --answer-sets 0.1 -o policy.json`
+
 `demur calibrate pools.jsonl --shift shift.json --alpha 0.1 -o policy.json`
 """
 
@@ -47,6 +47,8 @@ def run(
     delta: options.Delta = None,
     smoothed: options.Smoothed = False,
     selective: options.Selective = False,
+    answer_sets: options.AnswerSetAlpha = None,
+    set_share: options.SetShare = None,
     flags: options.VoteFlags = options.VoteFlags(),
     labels: options.LabelFlags = options.LabelFlags(),
     label_file: options.LabelFile = None,
@@ -56,10 +58,8 @@ def run(
     partial: options.Partial = False,
     config: options.Config = None,
     sizes_by_chance: options.SizesByChance = False,
-    hold_out: Annotated[float, typer.Option(metavar="SHARE", help="Share of problems to keep back for a test.")] = 0.0,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Fail where the problems are too few for the promise.")
-    ] = False,
+    hold_out: options.HoldOut = 0.0,
+    strict: options.Strict = False,
     seed: options.Seed = None,
     json: options.Json = False,
 ) -> None:
@@ -68,6 +68,7 @@ def run(
         raise InvalidValue("--key-file signs the policy that -o writes; name it")
     key = None if key_file is None else demur.read_key(key_file)  # before the work, not behind it
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed, selective=selective)
+    sets = options.answer_sets_of(answer_sets, set_share)
     rule = labels.rule()
     if label_file is not None and (partly_labelled or not rule.is_plain):
         raise InvalidValue("--label-file holds the labels; leave the other options about labels out")
@@ -84,6 +85,7 @@ def run(
         guarantee=traffic.guarantees(guarantees, weights),
         partly_labelled=partly_labelled or label_file is not None,
         sizes_by_chance=sizes_by_chance,
+        answer_sets=sets,
         hold_out=hold_out,
         seed=seed or 0,
         strict=strict,
@@ -98,6 +100,7 @@ def run(
         "held_out": held_out,
         "left_out": source.left_out,
         **policy_facts(policy),
+        "set_sizes": _set_sizes(policy, voted),
         "audits": [] if kept_back is None else _audits_ahead(policy, kept_back),
         "warnings": [*voted.score_warnings(), *policy.size_warnings()],
     }
@@ -131,6 +134,13 @@ def guarantees_for(header: LabelHeader, file: Path, asked: list[Guarantee] | Non
     return [drawn[one.alpha] if one.name == "smoothed" else one for one in asked]
 
 
+def _set_sizes(policy: demur.Policy, voted: demur.VotedPools) -> list[str]:
+    """How large the answer sets of this file are at each operating point, in words; no label has a say in that."""
+    rules = policy.points if policy.sets else ()
+    decided = [policy.decide_votes(voted.votes, alpha=rule.alpha, guarantee=rule.guarantee.name) for rule in rules]
+    return [decisions.set_note() for decisions in decided]
+
+
 def _audits_ahead(policy: demur.Policy, kept_back: demur.VotedPools) -> list[dict[str, Any]]:
     """What an audit of the problems that were kept back may find."""
     sizes = Counter(kept_back.votes.n_paths[kept_back.counted].tolist())
@@ -162,6 +172,7 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
             promised["per_question"] = {"answered": every.answered, "confident_error": every.confident_error}
         promised |= {"told": rule.told, "tie_note": policy.tie_note(rule)}
         known |= {"among_answers": rule.among_answers}
+        promised |= {"answer_sets": _set_facts(policy, rule)} if policy.sets else {}
         points.append(rule.document() | {"alpha": rule.alpha} | known | promised)
     return {
         "n": policy.n,
@@ -187,6 +198,16 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
     }
 
 
+def _set_facts(policy: demur.Policy, rule: Rule) -> dict[str, Any]:
+    """What is known of the answer sets of one operating point."""
+    from demur.policy.set_notes import set_note
+
+    sets = policy.sets_of(rule)
+    assert sets is not None
+    counts = {"n": sets.n, "n_needed": sets.needed, "questions": sets.questions}
+    return {"alpha": sets.alpha, **counts, "note": set_note(policy, rule)}
+
+
 def _by(score: dict[str, Any]) -> str:
     """Which model a score comes from, where it comes from one."""
     model = (score.get("scorer") or {}).get("model")
@@ -208,10 +229,13 @@ def _bound(key: list[str]) -> Callable[[dict[str, Any]], str]:
 
 def _show(facts: dict[str, Any]) -> None:
     vote, score = facts["pipeline"]["vote"], facts["pipeline"]["score"]
-    again = facts["problems"] - facts["n"]
+    sets = [point["answer_sets"] for point in facts["points"] if "answer_sets" in point]
+    for_sets = sets[0]["questions"] if sets else 0
+    again = facts["problems"] - facts["n"] - for_sets
     output.say(
         f"{facts['n']} calibration {facts['unit']}s"
         + (f" ({again} more share a cluster or question with one of them and are not counted)" if again else "")
+        + (f", {for_sets} more kept for answer sets" if for_sets else "")
         + (f", {facts['unscored']} pools left out for want of a score" if facts["unscored"] else "")
         + (f", {facts['held_out']} problems held out" if facts["held_out"] else "")
         + f"; score {score['name'] or 'none (majority vote)'}{_by(score)}, normaliser {vote['normaliser']}, "
@@ -266,6 +290,9 @@ def _show(facts: dict[str, Any]) -> None:
             "The promise is about all questions together: it is not that any one answer is right, nor that a share "
             "1 − alpha of the answers given are."
         )
+    for point, sizes in zip(facts["points"], facts["set_sizes"], strict=False):
+        note = f"Answer sets, where alpha = {point['alpha']:g} abstains: {point['answer_sets']['note']}"
+        output.say(note, *([f"In this file, {sizes}"] if sizes else []))
     output.say(*(f"Before you audit: {ahead['sentence']}" for ahead in facts["audits"]))
     output.wrote(facts["policy"])
 

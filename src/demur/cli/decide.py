@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import demur
-from demur.cli import options, output, replacing
+from demur.cli import cascade_use, options, output, replacing
 from demur.errors import InvalidValue
 
 NAME = "decide"
@@ -15,21 +15,28 @@ HELP = """Answer or abstain on every problem of a file, by a policy.
 
 Reads answers and scores as the policy was calibrated; gold, if the file has any, is not looked at. With `--fdr` the
 file is one batch: of the answers given to it, the expected share that is wrong is at most that, whatever the policy
-promises for single questions.
+promises for single questions. Where the policy has answer sets, a question that is abstained from comes with one. With
+`--cascade` give the pools of each stage in order; later ones may lack what an earlier stage answers, and `--needed`
+writes the questions that a stage has still to be sampled for.
 
 Examples:
 
 `demur decide new.jsonl --policy policy.json -o decisions.jsonl`
 
 `demur decide new.jsonl --policy policy.json --fdr 0.1`
+
+`demur decide cheap.jsonl --cascade cascade.json --needed ask-strong.jsonl`
 """
 
 _SHOWN = 20
+_ANSWERS = 6
+"""Answers of a set that are shown."""
 
 
 def run(
-    file: options.Pools,
-    policy: options.PolicyFile,
+    files: options.ManyPools,
+    policy: options.MaybePolicyFile = None,
+    cascade: options.CascadeFile = None,
     key_file: options.KeyFile = None,
     out: Annotated[
         Path | None, options.option("--out", "FILE", "Write one decision per line (.jsonl or .gz).", "-o")
@@ -37,13 +44,27 @@ def run(
     alpha: options.OneAlpha = None,
     guarantee: options.GuaranteeName = None,
     fdr: options.Fdr = None,
+    needed: Annotated[
+        Path | None, options.option("--needed", "FILE", "With --cascade: write the questions that need another stage.")
+    ] = None,
     task: options.Task = None,
     run_name: options.RunName = None,
     json: options.Json = False,
 ) -> None:
+    from demur.policy.set_notes import set_note
     from demur.pools.jsonl import write_lines
 
-    replacing.refuse_overwriting(out, file, policy, key_file, by=replacing.LINES)
+    replacing.refuse_overwriting(out, *files, policy, cascade, key_file, by=replacing.LINES)
+    if cascade is not None:
+        options.refuse_beside_cascade(policy=policy, alpha=alpha, guarantee=guarantee, fdr=fdr)
+        loaded_cascade = options.load_cascade(cascade, key_file)
+        cascade_use.decide(loaded_cascade, files, run_name, out, needed, task=task, json=json)
+        return
+    if policy is None:
+        raise InvalidValue("name the policy with --policy, or a cascade with --cascade")
+    if needed is not None:
+        raise InvalidValue("--needed is for --cascade: one policy needs no other stage")
+    file = options.one_of(files, "policy")
     if fdr is not None and (alpha is not None or guarantee is not None):
         raise InvalidValue("--fdr is a promise of its own, for a whole file: leave --alpha and --guarantee out")
     loaded = options.load_policy(policy, key_file)
@@ -60,6 +81,11 @@ def run(
         how |= {} if selected is None else {"fdr": selected.fdr, "cut_off": selected.cut_off}
         how |= {"by_size": {size: list(rule.threshold_of(size)) for size in loaded.sizes}} if rule.by_size else {}
         counts = {"problems": len(lines), "n_answered": n_answered, "answered": n_answered / len(lines)}
+        how |= (
+            {}
+            if decided.sets is None
+            else {"answer_sets": {"alpha": decided.sets.alpha, "note": set_note(loaded, rule)}}
+        )
         counts |= {"of_rare_size": int(decided.of_rare_size.sum()), "unscored": int(decided.unscored.sum())}
         output.emit({**how, "promise": rule.promise, **counts, "decisions": lines})
         return
@@ -75,6 +101,7 @@ def run(
     columns: output.Columns = {
         "problem": lambda line: output.visible(line["id"], 80),
         "answer": lambda line: output.DASH if line["answer"] is None else output.visible(line["answer"]),
+        **({} if decided.sets is None else {"or one of": _set}),
         "confidence": lambda line: f"{line['confidence']:.4f}",
         **ties,
         "p-value": lambda line: f"{line['p_value']:.4f}",
@@ -85,6 +112,8 @@ def run(
         output.say(f"… and {len(lines) - _SHOWN} more" + ("" if out is not None else "; -o FILE writes them all"))
     share = output.percent(n_answered / len(lines))
     output.say(f"Answered {n_answered} of {len(lines)} ({share}), abstained on the rest.", rule.promise)
+    if decided.sets is not None and n_answered < len(lines):
+        output.say(*dict.fromkeys([decided.set_note(), set_note(loaded, rule)]))
     output.warn(decided.notes())
     output.wrote(out)
 
@@ -95,6 +124,17 @@ def _votes(line: dict[str, Any]) -> str:
     votes = [f"{output.visible(key, 20)} ×{paths}" for key, paths in shown]
     votes += [f"others ×{sum(paths for _, paths in hidden)}"] if hidden else []
     return ", ".join([*votes, *([f"no answer ×{line['without_answer']}"] if line["without_answer"] else [])])
+
+
+def _set(line: dict[str, Any]) -> str:
+    return output.DASH if line.get("answer_set") is None else told_set(line, 20)
+
+
+def told_set(line: dict[str, Any], width: int) -> str:
+    """The answers of a set, and OTHER where it holds that; a few of them where there are many."""
+    answers = [output.visible(answer, width) for answer in line["answer_set"]]
+    some = answers if len(answers) <= _ANSWERS else [*answers[:_ANSWERS], f"{len(answers) - _ANSWERS} more"]
+    return " · ".join([*some, *(["OTHER"] if line["or_other"] else [])]) or "none of the paths' answers"
 
 
 def _tie(name: str) -> Callable[[dict[str, Any]], str]:
@@ -114,5 +154,12 @@ def decision_line(decision: demur.Decision, names: Sequence[str]) -> dict[str, A
         "without_answer": decision.without_answer,
         "shares": dict(decision.shares),
         "key": dict(zip(names, decision.key, strict=True)),
+        **({} if decision.answer_set is None else _set_fields(decision.answer_set)),
         "explanation": decision.explanation,
     }
+
+
+def _set_fields(held: tuple[Any, ...]) -> dict[str, Any]:
+    """An answer set as a line of a file holds it: an answer may be spelled OTHER too."""
+    other = demur.OTHER in held
+    return {"answer_set": [answer for answer in held if answer is not demur.OTHER], "or_other": other}

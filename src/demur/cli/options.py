@@ -63,6 +63,11 @@ Pools = Annotated[
     str,
     argument("POOLS", "Pool file (.jsonl, .jsonl.gz, .parquet, .csv), or a run: a .db file or postgresql:// address."),
 ]
+_SOURCES = (
+    "Pool file (.jsonl, .jsonl.gz, .parquet, .csv), or a run: a .db file or postgresql:// address; of a cascade, those "
+    "of each stage in order."
+)
+ManyPools = Annotated[list[str], argument("POOLS", _SOURCES)]
 _PILOT = "A pilot with labels: a pool file, or a run.  [default: none, plan from alpha alone]"
 MaybePools = Annotated[str | None, typer.Argument(metavar="[POOLS]", help=_PILOT, show_default=False)]
 Config = Annotated[Path | None, option("--config", "FILE", "Configuration to use.  [default: demur.toml, if there]")]
@@ -133,8 +138,11 @@ _SMOOTHED = "Spend alpha exactly, with one random draw of the rank (fresh, or fr
 Smoothed = Annotated[bool, typer.Option("--smoothed", help=_SMOOTHED)]
 _SELECTIVE = "Promise alpha of the answers given, rather than of all questions; needs --delta."
 Selective = Annotated[bool, typer.Option("--selective", help=_SELECTIVE)]
+_SETS = "On abstaining, offer answers that hold no right one with at most this probability."
+AnswerSetAlpha = Annotated[Any, option("--answer-sets", "A", _SETS, parser=level)]
+_SET_SHARE = "Share of the problems that calibrates answer sets, and no threshold.  [default: 0.3]"
+SetShare = Annotated[float | None, typer.Option("--set-share", metavar="SHARE", help=_SET_SHARE)]
 _POLICY = "A file that `calibrate` wrote."
-PolicyFile = Annotated[Path, option("--policy", "POLICY", _POLICY)]
 MaybePolicyFile = Annotated[Path | None, option("--policy", "POLICY", _POLICY)]
 _POINT = "Which operating point.  [default: the smallest alpha]"
 OneAlpha = Annotated[Any, option("--alpha", "A", _POINT, parser=level)]
@@ -146,6 +154,13 @@ _KEYS = "Sign and check policies with the key in this file: at least 32 bytes, s
 KeyFile = Annotated[Path | None, option("--key-file", "FILE", _KEYS)]
 _WHICH = "Which guarantee, where a policy holds several for one alpha."
 GuaranteeName = Annotated[Text, option("--guarantee", "NAME", _WHICH, offers=among(GUARANTEES))]
+_CASCADE = "A file that `cascade` wrote, in place of a policy."
+CascadeFile = Annotated[Path | None, option("--cascade", "CASCADE", _CASCADE)]
+_STAGES = "A setting of one stage of a cascade, such as `strong.score=judge` or `strong.base_url=URL`; repeatable."
+StageSet = Annotated[list[str] | None, option("--stage", "NAME.KEY=VALUE", _STAGES)]
+_HELD_OUT = "Share of problems to keep back for a test."
+HoldOut = Annotated[float, typer.Option("--hold-out", metavar="SHARE", help=_HELD_OUT)]
+Strict = Annotated[bool, typer.Option("--strict", help="Fail where the problems are too few for the promise.")]
 _SEPARATION = "How much higher right paths score, in standard deviations."
 Separation = Annotated[float, typer.Option("--separation", help=_SEPARATION)]
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of every random draw.  [default: 0]")]
@@ -255,6 +270,40 @@ def load_policy(file: Path | str, key_file: Path | None) -> demur.Policy:
     return demur.Policy.load(file, key=None if key_file is None else demur.read_key(key_file))
 
 
+def load_cascade(file: Path | str, key_file: Path | None) -> demur.Cascade:
+    """A cascade, its signature checked where a key is given."""
+    return demur.Cascade.load(file, key=None if key_file is None else demur.read_key(key_file))
+
+
+def refuse_beside_cascade(**flags: object) -> None:
+    """Raise if flags speak of a policy, where a cascade decides."""
+    if given := flags_given(**flags):
+        raise InvalidValue(f"{', '.join(given)} and --cascade exclude each other: a cascade holds one promise")
+
+
+def one_of(places: Sequence[str], what: str) -> str:
+    """The one place that was given."""
+    if len(places) != 1:
+        raise InvalidValue(f"with a {what}, give one file of pools or one run, got {len(places)}")
+    return places[0]
+
+
+def stage_settings(given: Sequence[str] | None, names: Sequence[str], keys: Sequence[str]) -> dict[str, dict[str, str]]:
+    """`strong.score=judge` as {strong: {score: judge}}, of stages and settings that there are."""
+    settings: dict[str, dict[str, str]] = {}
+    for setting in given or ():
+        left, equals, value = setting.partition("=")
+        name, dot, key = left.rpartition(".")
+        if not (equals and dot and value):
+            raise InvalidValue(f"--stage takes NAME.KEY=VALUE, such as {names[-1]}.{keys[0]}=…; got {setting!r}")
+        if name not in names:
+            raise InvalidValue(f"--stage {setting} names no stage of this cascade; its stages are {', '.join(names)}")
+        if key not in keys:
+            raise InvalidValue(f"--stage {setting}: stages have no setting {key!r} here, but {', '.join(keys)}")
+        settings.setdefault(name, {})[key] = value
+    return settings
+
+
 def refuse_beside_policy(**flags: object) -> None:
     """Raise if flags say how votes are made, where a policy says it."""
     if given := flags_given(**flags):
@@ -313,6 +362,15 @@ def told_ties(vote: dict[str, Any]) -> str:
 
 def _needs_facts(fields: demur.FieldChoice) -> bool:
     return fields.answer_field != "answer" or "." in (fields.score or "")
+
+
+def answer_sets_of(alpha: Any, share: float | None) -> demur.AnswerSets | None:
+    """The answer sets that the flags ask for."""
+    if alpha is None and share is not None:
+        raise InvalidValue("--set-share goes with --answer-sets: the share of problems that calibrates them")
+    if alpha is None:
+        return None
+    return demur.AnswerSets(alpha) if share is None else demur.AnswerSets(alpha, share)
 
 
 def guarantees_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from demur.cli import output
 
@@ -61,6 +61,18 @@ def plot_frontier(curve: Mapping[str, Sequence[float]], points: Sequence[tuple[f
     if drawn:
         output.say(drawn)
         output.say("        " + ", ".join(f"{letter}: alpha {alpha:g}" for letter, alpha in seen.items()))
+
+
+def plot_costs(curve: Sequence[Mapping[str, Any]], chosen: Mapping[str, float]) -> None:
+    """Yield against cost, over shares of the first stage, with an X where the cascade is."""
+    largest = max((point["cost"] for point in curve), default=0.0)
+    if largest <= 0:
+        return
+    titles = {"x_title": f"cost per question, of {largest:.4g}", "y_title": "answered"}
+    ordered = sorted((point["cost"] / largest, point["answered"]) for point in curve)
+    marks = {"X": (chosen["cost"] / largest, chosen["answered"])}
+    costs, yields = [x for x, _ in ordered], [y for _, y in ordered]
+    output.say(text_plot(costs, yields, marks, **titles), "        X: this cascade")
 
 
 def plot_yields(yields: Mapping[str, Sequence[tuple[int, float, float]]]) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from demur.errors import InvalidValue
 
-POLICY, POOLS, LINES, PARQUET, PAGE = "a policy", "pools", "JSON lines", "a Parquet file", "a web page"
+POLICY, CASCADE, POOLS, LINES, PARQUET = "a policy", "a cascade", "pools", "JSON lines", "a Parquet file"
+PAGE = "a web page"
 STORE, SHIFT, _OTHER = "a store of runs", "a fitted shift", "something else"
 _HEAD = 4096
 
@@ -37,7 +38,7 @@ def written_as(out: Path | None) -> str:
 def refuse_foreign(place: Path) -> None:
     """Raise where a table or figure would take the place of a store, a policy or pools."""
     there = kind_of(place) if place.is_file() else None
-    if there in (STORE, POLICY, SHIFT, POOLS, PARQUET):
+    if there in (STORE, POLICY, CASCADE, SHIFT, POOLS, PARQUET):
         raise InvalidValue(f"{place} holds {there}, which results would replace; choose another folder")
 
 
@@ -64,6 +65,8 @@ def kind_of(path: Path) -> str | None:
         return POLICY
     if text.startswith("{") and '"format": "demur-shift"' in text[:200]:
         return SHIFT
+    if text.startswith("{") and '"format": "demur-cascade"' in text[:200]:
+        return CASCADE
     if line.startswith('{"'):
         named = '"paths":', '"question":', '"format": "demur-pools"'
         return POOLS if any(name in line for name in named) else LINES

@@ -21,6 +21,8 @@ from numpy.typing import ArrayLike
 from demur.calibration import CLUSTER, QUESTION, Rule, forecast
 from demur.errors import CalibrationLeak, InvalidValue
 from demur.evaluation.outlook import Outlook, audit_outlook
+from demur.evaluation.set_audit import SetAudit, audit_sets
+from demur.evaluation.verdicts import NOT_CONSISTENT, UNUSUAL, verdict_of
 from demur.evidence.counts import Evidence
 from demur.evidence.frontier import Frontier
 from demur.evidence.laws import CountLaw
@@ -30,11 +32,6 @@ from demur.pools.voted_pools import VotedPools
 from demur.shown.frames import frame_of
 from demur.shown.html import html_of_columns
 from demur.voting.votes import Votes
-
-CONSISTENT, MORE_THAN_USUAL, NOT_CONSISTENT = "consistent", "more than usual", "not consistent"
-UNUSUAL = 0.05
-SUSPICIOUS = 0.01
-"""The p-value, shared among a policy's operating points, below which an audit speaks of inconsistency."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +117,8 @@ class Audit(Consistency):
     """Over all questions, where clusters are counted; else the rate itself. No promise is about it."""
     outlook: Outlook
     """What was to be expected of such an audit."""
+    sets: SetAudit | None = None
+    """What became of the answer sets of questions abstained from, where the policy has some and gold is there."""
 
     def __repr__(self) -> str:
         return f"Audit(alpha {self.rule.alpha:g}: {self.verdict})"
@@ -131,7 +130,8 @@ class Audit(Consistency):
         """What was promised, expected and found, by name."""
         found = ("n", "errors", "confident_error", "expected_confident_error", "usual_at_most", "p_value", "answered")
         known = {name: getattr(self, name) for name in (*found, "selective_accuracy", "false_abstention", "consistent")}
-        return {"alpha": self.rule.alpha, "guarantee": self.rule.guarantee.name, **known}
+        sets = {} if self.sets is None else {"set_coverage": self.sets.coverage, "mean_set_size": self.sets.mean_size}
+        return {"alpha": self.rule.alpha, "guarantee": self.rule.guarantee.name, **known, **sets}
 
     def document(self) -> dict[str, Any]:
         """As plain values."""
@@ -144,7 +144,8 @@ class Audit(Consistency):
             "unscored",
         )
         known = {name: getattr(self, name) for name in (*rates, "confident_error_per_question")}
-        return {**super().document(), **known, "outlook": self.outlook.document()}
+        sets = {} if self.sets is None else {"answer_sets": self.sets.document()}
+        return {**super().document(), **known, **sets, "outlook": self.outlook.document()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,14 +246,8 @@ def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: Rows
         unscored=int(decided.unscored[fresh].sum()),
         confident_error_per_question=float(every_error[new].mean()) if voted.clustered else errors / n,
         outlook=ahead if rule.among_answers else replace(ahead, unit=unit),
+        sets=audit_sets(decided, voted, fresh, len(policy.points)),
     )
-
-
-def verdict_of(p_value: float, points: int) -> str:
-    """What a p-value says, of one of so many operating points that are audited together."""
-    if p_value >= UNUSUAL:
-        return CONSISTENT
-    return MORE_THAN_USUAL if p_value >= SUSPICIOUS / points else NOT_CONSISTENT
 
 
 def _verdict(rule: Rule, counted: str, rate: float, errors: int, p_value: float, *, consistent: bool) -> str:

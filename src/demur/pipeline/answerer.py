@@ -146,7 +146,7 @@ class Answerer:
         scorer = self.pipeline.scorer
         if scorer is not None and self.policy.score is not None:
             here = replace(here, score={"scorer": full_identity(scorer)})
-        if self.pipeline.also:
+        if self.pipeline.also or "others" in calibrated.score:
             others = {other.name: full_identity(other) for other in self.pipeline.also}
             here = replace(here, score={**here.score, "others": others})
         known = Description(

@@ -10,11 +10,13 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from demur.calibration import CLUSTER, QUESTION, Guarantee, Level, Marginal, Shifted, settle_by_size
+from demur.calibration.answer_sets import AnswerSets, SetRule
 from demur.calibration.labelling import only_ranks
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
 from demur.evidence.strata import Strata
 from demur.policy.policy import Policy
 from demur.policy.seen import Seen
+from demur.pools.fitted_questions import refuse_fitted_questions, refuse_without_question
 from demur.pools.label_rule import LabelRule
 from demur.pools.splits import Texts
 from demur.pools.voted_pools import VotedPools
@@ -37,6 +39,7 @@ def calibrate(
     questions: Texts | None = None,
     sizes_by_chance: bool = False,
     partly_labelled: bool = False,
+    answer_sets: AnswerSets | None = None,
     hold_out: float = 0.0,
     seed: int = 0,
     strict: bool = False,
@@ -52,6 +55,8 @@ def calibrate(
     `partly_labelled` says that some labels may be missing (None, NaN): those votes count as wrong. The promise holds
     whichever were labelled and why, as long as all the votes that were to be labelled are given, and a `Smoothed`
     guarantee was made before the first label.
+    `answer_sets` keeps a share of the problems from the thresholds, drawn by the seed, to calibrate sets of answers for
+    the questions that the policy abstains from.
     """
     given = VotedPools.of(votes, correct, questions=questions, clusters=clusters, partly_labelled=partly_labelled)
     # Before anything else: without labels there is nothing to calibrate on, and none is left out silently.
@@ -68,15 +73,24 @@ def calibrate(
     if hold_out:
         _refuse_nameless(given)
         given = given.take(given.split(hold_out=hold_out, seed=seed).calibration)
-    voted = given.scored
-    voted.refuse_fitted()
-    voted.refuse_without_jitter()
-    if (gate := voted.votes.recipe.gate) is not None:
-        voted.refuse_without_question("the gate looks at")
-        voted.refuse_fitted_questions(gate.fitted_on, "the gate and its p-values")
+    every_vote, for_sets = given.scored, None
+    every_vote.refuse_fitted()
+    every_vote.refuse_without_jitter()
+    if (gate := every_vote.votes.recipe.gate) is not None:
+        refuse_without_question(every_vote, "the gate looks at")
+        refuse_fitted_questions(every_vote, gate.fitted_on, "the gate and its p-values")
     shift = _ratio_of(guarantees)
     if shift is not None:
-        voted.refuse_fitted_questions(shift.fitted_on, "the weights")
+        refuse_fitted_questions(every_vote, shift.fitted_on, "the weights")
+    voted = every_vote
+    if answer_sets is not None and any(isinstance(one, Shifted) for one in guarantees):
+        raise InvalidValue(
+            "answer sets are promised of questions that are exchangeable with the calibration ones, and a promise "
+            "under shift is about others",
+            "leave one of the two out",
+        )
+    if answer_sets is not None:
+        voted, for_sets = _without_those_for_sets(every_vote, answer_sets, seed)
     unit, every = QUESTION, None
     evidence = Strata.of(*voted.counted_cases, by_chance=sizes_by_chance)
     if voted.clustered:
@@ -90,8 +104,11 @@ def calibrate(
             warnings.warn(rule.too_few + "; the policy abstains always", InfeasibleWarning, stacklevel=2)
     calibrated = Problems.of(given.votes.ids or (), given.questions, given.clusters)
     seen = Seen.by(calibrated | given.votes.fitted_on, hold_out or None)
-    recipe, upstream, unscored = voted.votes.recipe, voted.votes.upstream, len(given) - len(voted)
-    return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored, labels, shift)
+    recipe, upstream, unscored = voted.votes.recipe, voted.votes.upstream, len(given) - len(every_vote)
+    sets: tuple[SetRule, ...] = ()
+    if answer_sets is not None and for_sets is not None:
+        sets = tuple(answer_sets.settle(for_sets, rule, by_chance=sizes_by_chance) for rule in points)
+    return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored, labels, sets, shift)
 
 
 def _ratio_of(guarantees: Iterable[Guarantee]) -> DensityRatio | None:
@@ -101,6 +118,20 @@ def _ratio_of(guarantees: Iterable[Guarantee]) -> DensityRatio | None:
     if len(kinds) > 1:
         raise InvalidValue("a policy weights questions in one way, and these guarantees have several")
     return shifted[0].ratio if shifted else None
+
+
+def _without_those_for_sets(voted: VotedPools, wanted: AnswerSets, seed: int) -> tuple[VotedPools, VotedPools]:
+    """The votes that set thresholds, and those that calibrate answer sets."""
+    if not isinstance(wanted, AnswerSets):
+        raise InvalidValue(f"answer_sets must be an AnswerSets object, got {wanted!r:.60}")
+    wanted.refuse_others(voted)
+    parts = voted.split(hold_out=wanted.share, seed=seed)
+    if not len(parts.test) or not len(parts.calibration):
+        raise InvalidValue(
+            f"a share of {wanted.share:g} of {len(voted.counted)} problems leaves none for thresholds or none for sets",
+            "keep another share for sets, or give more problems",
+        )
+    return voted.take(parts.calibration), voted.take(parts.test)
 
 
 def _refuse_nameless(voted: VotedPools) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from demur.calibration.answer_sets import SetRule
 from demur.calibration.guarantee import NOWHERE_FEW_ENOUGH, Rule
 from demur.evidence.counts import Floats
-from demur.records import Decision, Vote
+from demur.records import OTHER, Decision, Vote
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of_columns
 from demur.voting.gate import GATED
@@ -37,6 +38,8 @@ class Decisions:
     p_value: Floats
     sizes: Mapping[int, int]
     """How many of the calibration pools have how many paths."""
+    sets: SetRule | None = field(default=None, kw_only=True)
+    """Which answers to offer on abstaining, where the policy says that."""
 
     def __len__(self) -> int:
         return len(self.votes)
@@ -58,7 +61,23 @@ class Decisions:
         sizes, weights = self.votes.n_paths.tolist(), map(self._weight, range(len(self)))
         thresholds = [self.rule.threshold_of(size, (), weight)[0] for size, weight in zip(sizes, weights, strict=True)]
         own = {"answered": self.answered, "p_value": self.p_value, "threshold": np.array(thresholds, dtype=np.float64)}
-        return columns | own
+        return columns | own | self._set_columns()
+
+    @property
+    def answer_sets(self) -> list[tuple[Any, ...] | None]:
+        """The answer set of each pool that is abstained from; None for the others, and where none is promised."""
+        sets, answered = self.sets, self.answered.tolist()
+        return [None if sets is None or answered[row] else sets.of(self.votes[row]) for row in range(len(self))]
+
+    def _set_columns(self) -> dict[str, Any]:
+        """The answers of each set, and whether it holds OTHER too: libraries of tables want one type per column."""
+        if self.sets is None:
+            return {}
+        found = self.answer_sets
+        return {
+            "answer_set": [None if held is None else [one for one in held if one is not OTHER] for held in found],
+            "or_other": np.array([held is not None and OTHER in held for held in found], dtype=np.bool_),
+        }
 
     def to_frame(self, library: str | None = None) -> Any:
         """One row per pool, as a DataFrame of pandas, or of "polars" or "arrow"."""
@@ -67,7 +86,8 @@ class Decisions:
     def __getitem__(self, row: int) -> Decision:
         vote, p_value, answered = self.votes[row], float(self.p_value[row]), bool(self.answered[row])
         seen, names, weight = self.sizes.get(vote.n_paths, 0), self.votes.recipe.names, self._weight(row)
-        return decision_on(vote, self.rule, p_value, answered=answered, seen=seen, names=names, weight=weight)
+        how: dict[str, Any] = {"seen": seen, "names": names, "weight": weight, "sets": self.sets}
+        return decision_on(vote, self.rule, p_value, answered=answered, **how)
 
     def _weight(self, row: int) -> float | None:
         """How much a question counts, where that matters."""
@@ -112,6 +132,13 @@ class Decisions:
             notes.append(f"{int(self.unscored.sum())} pools have a path without a score: not answered")
         return notes
 
+    def set_note(self) -> str:
+        """How large the answer sets are, in words; blank where there are none."""
+        if self.sets is None:
+            return ""
+        found = [held for held in self.answer_sets if held is not None]
+        return self.sets.told(found, int((~self.answered).sum()))
+
 
 def decision_on(
     vote: Vote,
@@ -122,11 +149,16 @@ def decision_on(
     seen: int,
     names: Sequence[str],
     weight: float | None = None,
+    sets: SetRule | None = None,
 ) -> Decision:
     """The decision on one vote, as a record; `seen` is how many calibration pools have its size, `names` what the
-    numbers of its key are.
+    numbers of its key are, and `sets` says which answers to offer on abstaining, where the policy does.
     """
     threshold = rule.threshold_of(vote.n_paths, (), weight)
+    explanation = explain(vote, rule, p_value, answered=answered, seen=seen, names=names, weight=weight)
+    offered = None
+    if sets is not None and not answered and not vote.unscored:
+        explanation, offered = f"{explanation} {sets.promise(vote.n_paths)}", sets.of(vote)
     return Decision(
         answer=vote.answer if answered else None,
         confidence=vote.confidence,
@@ -135,11 +167,12 @@ def decision_on(
         alpha=rule.alpha,
         support=vote.support,
         shares={answer: round(tally / vote.total, 12) for answer, tally in vote.tally.items()},
-        explanation=explain(vote, rule, p_value, answered=answered, seen=seen, names=names, weight=weight),
+        explanation=explanation,
         threshold_key=threshold,
         key=vote.key,
         id=vote.id,
         n_paths=vote.n_paths,
+        answer_set=offered,
     )
 
 

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from demur.calibration import CLUSTER, GUARANTEES, QUESTION, Marginal, Rule, Shifted, settle_by_size
+from demur.calibration import CLUSTER, GUARANTEES, QUESTION, Guarantee, Marginal, Rule, Shifted, settle_by_size
+from demur.calibration.answer_sets import AnswerSets, SetEvidence, SetRule, is_place
+from demur.calibration.guarantee import stored as stored_level
 from demur.calibration.guarantee import without_infinity
 from demur.calibration.shifted import FITTED, GIVEN
 from demur.descriptions import Description
@@ -55,6 +59,8 @@ class PolicyParts:
     """Pools that were left out of calibration because a path of theirs has no score."""
     labels: LabelRule = field(default_factory=LabelRule)
     """What counted as right."""
+    sets: tuple[SetRule, ...] = ()
+    """One for each point, where the policy gives answer sets on abstaining."""
     shift: DensityRatio | None = None
     """What weights of questions are found by, where they were fitted."""
 
@@ -62,6 +68,10 @@ class PolicyParts:
     def evidence(self) -> Evidence:
         """The calibration votes as counts, pools of all sizes together."""
         return self.strata.pooled
+
+    def sets_of(self, rule: Rule) -> SetRule | None:
+        """Which answers to offer where one of its rules abstains; None where the policy has no answer sets."""
+        return self.sets[self.points.index(rule)] if self.sets else None
 
     @property
     def description(self) -> Description:
@@ -82,6 +92,7 @@ def to_document(parts: PolicyParts) -> Document:
         "sizes_by_chance": parts.strata.by_chance,
         "unscored": parts.unscored,
         **({} if parts.labels.is_plain else {"labels": parts.labels.describe()}),
+        **({} if not parts.sets else {"answer_sets": _set_document(parts.sets)}),
         **({} if parts.shift is None else {"shift": parts.shift.document()}),
         "pipeline": parts.description.document(),
         "fingerprint": parts.description.fingerprint,
@@ -91,18 +102,7 @@ def to_document(parts: PolicyParts) -> Document:
 
 def from_document(document: Document) -> PolicyParts:
     """The policy that a document describes; ValueError where it does not hold together."""
-    description = Description.of(_typed(document, "pipeline", dict))
-    if description.fingerprint != document.get("fingerprint"):
-        raise ValueError("its fingerprint does not match its pipeline")
-    if not isinstance(description.score.get("name"), (str, type(None))):
-        raise ValueError(f"score.name must be a string or null, got {description.score.get('name')!r}")
-    as_unscored(description.score.get("unscored"))
-    for name in ("task", "field", "relation", "extract", "read_as", "group_field", "weights"):
-        if not isinstance(description.answers.get(name), (str, type(None))):
-            raise ValueError(f"answers.{name} must be a string, got {description.answers[name]!r:.60}")
-    for name in ("missing", "labels", "markers"):
-        if not all(isinstance(spelling, str) for spelling in description.answers.get(name, ())):
-            raise ValueError(f"answers.{name} must hold strings")
+    description = description_of(document)
     recipe = Recipe.of(description.vote)
     by_chance, unit = document.get("sizes_by_chance"), document.get("unit")
     if not isinstance(by_chance, bool) or unit not in (QUESTION, CLUSTER):
@@ -120,13 +120,36 @@ def from_document(document: Document) -> PolicyParts:
     order = [(rule.alpha, rule.guarantee.name) for rule in points]
     if not points or order != sorted(set(order)):
         raise ValueError("it needs at least one operating point, each guarantee once per alpha and in order")
+    sets = _sets(document["answer_sets"], points, by_chance=by_chance) if "answer_sets" in document else ()
+    seen = seen_of(document)
+    return PolicyParts(points, evidence, recipe, description, seen, unit, every, unscored, labels, sets, shift)
+
+
+def description_of(document: Document) -> Description:
+    """How votes are made, by a document's pipeline; ValueError where it or its fingerprint is not right."""
+    description = Description.of(_typed(document, "pipeline", dict))
+    if description.fingerprint != document.get("fingerprint"):
+        raise ValueError("its fingerprint does not match its pipeline")
+    if not isinstance(description.score.get("name"), (str, type(None))):
+        raise ValueError(f"score.name must be a string or null, got {description.score.get('name')!r}")
+    as_unscored(description.score.get("unscored"))
+    for name in ("task", "field", "relation", "extract", "read_as", "group_field", "weights"):
+        if not isinstance(description.answers.get(name), (str, type(None))):
+            raise ValueError(f"answers.{name} must be a string, got {description.answers[name]!r:.60}")
+    for name in ("missing", "labels", "markers"):
+        if not all(isinstance(spelling, str) for spelling in description.answers.get(name, ())):
+            raise ValueError(f"answers.{name} must hold strings")
+    return description
+
+
+def seen_of(document: Document) -> Seen:
+    """Which problems calibrated a document's policy."""
     calibration = _typed(document, "calibration", dict)
     hold_out = calibration.get("hold_out")
     if not (hold_out is None or (_is_number(hold_out) and 0 < hold_out < 1)):
         raise ValueError(f"hold_out must be a share, got {hold_out!r}")
     ids, questions, clusters = (frozenset(_strings(calibration, name)) for name in _SEEN)
-    seen = Seen(ids, questions, clusters, hold_out)
-    return PolicyParts(points, evidence, recipe, description, seen, unit, every, unscored, labels, shift)
+    return Seen(ids, questions, clusters, hold_out)
 
 
 def upgraded(document: Document) -> Document:
@@ -251,6 +274,14 @@ def _evidence(rows: Any, *, width: int) -> Evidence:
 
 
 def _point(stored: Any, evidence: Strata, unit: str, labels: LabelRule, shift: DensityRatio | None) -> Rule:
+    rule = settle_by_size(guarantee_of(stored, shift), evidence, unit, labels.wrong)
+    if rule.document() != stored:
+        raise ValueError(f"the threshold of alpha = {rule.alpha:g} does not follow from its evidence")
+    return rule
+
+
+def guarantee_of(stored: Any, shift: DensityRatio | None = None) -> Guarantee:
+    """The guarantee of a stored operating point; `shift` is what fitted weights are found by."""
     if not isinstance(stored, dict) or str(stored.get("guarantee")) not in GUARANTEES:
         raise ValueError(f"an operating point must name one of {', '.join(GUARANTEES)}, got {stored!r:.60}")
     parameters = {name: value for name, value in stored.items() if name not in _SETTLED}
@@ -259,12 +290,39 @@ def _point(stored: Any, evidence: Strata, unit: str, labels: LabelRule, shift: D
         raise ValueError(f"the parameters of a guarantee must be numbers, got {parameters!r:.60}")
     try:
         kind = GUARANTEES[stored["guarantee"]]
-        guarantee = kind(**parameters) if weights is None else Shifted(Marginal(**parameters), weights)
-        rule = settle_by_size(guarantee, evidence, unit, labels.wrong)
+        return kind(**parameters) if weights is None else Shifted(Marginal(**parameters), weights)
     except TypeError:
         raise ValueError(f"a {stored['guarantee']} guarantee does not take {sorted(parameters)}") from None
-    if rule.document() != stored:
-        raise ValueError(f"the threshold of alpha = {rule.alpha:g} does not follow from its evidence")
+
+
+def _set_document(sets: tuple[SetRule, ...]) -> Document:
+    first = sets[0]
+    points = [rule.document() for rule in sets]
+    return {"alpha": stored_level(first.level), "questions": first.questions, "points": points}
+
+
+def _sets(stored: Any, points: Sequence[Rule], *, by_chance: bool) -> tuple[SetRule, ...]:
+    if not isinstance(stored, dict):
+        raise ValueError(f"`answer_sets` must be an object, got {stored!r:.60}")
+    alpha, questions, parts = stored.get("alpha"), stored.get("questions"), _typed(stored, "points", list)
+    if not _is_count(questions) or len(parts) != len(points):
+        raise ValueError("`answer_sets` needs how many questions were kept for them, and an entry per operating point")
+    if alpha is None or not (_is_number(alpha) or _is_fraction(alpha)):
+        raise ValueError(f"the alpha of `answer_sets` must be a number, got {alpha!r:.60}")
+    level, paired = AnswerSets(alpha).level, zip(parts, points, strict=True)
+    return tuple(_set_rule(part, level, int(questions or 0), rule.unit, by_chance) for part, rule in paired)
+
+
+def _set_rule(stored: Any, level: Fraction, questions: int, unit: str, by_chance: bool) -> SetRule:
+    parts = stored if isinstance(stored, dict) else {}
+    sizes = [int(size) for size in parts if size.isascii() and size.isdigit() and len(size) < 9]
+    lowest, highest = (0, 0) if by_chance else (1, _MOST_PATHS)
+    ascending = isinstance(stored, dict) and list(parts) == [str(size) for size in sorted(set(sizes))]
+    if not ascending or not all(lowest <= size <= highest for size in sizes):
+        raise ValueError(f"answer sets must be given by number of paths, ascending, got {stored!r:.60}")
+    rule = SetRule(level, {size: _set_evidence(parts[str(size)]) for size in sizes}, questions, unit, by_chance)
+    if rule.document() != stored or rule.n > questions:
+        raise ValueError("the cut of its answer sets does not follow from its evidence")
     return rule
 
 
@@ -276,6 +334,21 @@ def _weights_of(parameters: Document, shift: DensityRatio | None) -> DensityRati
     if kind != GIVEN or not isinstance(name, str):
         raise ValueError(f"weights must be given in a field, or fitted with a ratio in the file, got {kind!r:.40}")
     return name
+
+
+def _set_evidence(stored: Any) -> SetEvidence:
+    rows = stored.get("places") if isinstance(stored, dict) else None
+    if not isinstance(rows, list) or not rows:
+        raise ValueError(f"answer sets need the places of right answers, got {stored!r:.60}")
+    for row in rows:
+        if not (isinstance(row, list) and len(row) == 2 and _is_number(row[0]) and is_place(row[0])):
+            raise ValueError(f"each row of its answer sets must hold a place and a count, got {row!r:.60}")
+        if not _is_count(row[1]) or not row[1]:
+            raise ValueError(f"counts of its answer sets must be whole numbers > 0, got {row!r:.60}")
+    levels = [float(row[0]) for row in rows]
+    if any(low >= high for low, high in pairwise(levels)):
+        raise ValueError("the rows of its answer sets must hold each place once and in order")
+    return SetEvidence(np.array(levels, dtype=np.float64), np.array([row[1] for row in rows], dtype=np.int64))
 
 
 def _typed(document: Document, name: str, kind: type) -> Any:

@@ -22,19 +22,24 @@ from demur.files.atomic import atomic_file
 from demur.files.inputs import text_of
 from demur.policy.signature import Key, check_signature, checked_key, signature_of
 
-FORMAT = "demur-policy"
-SCHEMA = 3
+FORMAT, CASCADE = "demur-policy", "demur-cascade"
+SCHEMAS = {FORMAT: 3, CASCADE: 1}
+_MADE_BY = {
+    FORMAT: "not a demur policy file; `demur calibrate … -o policy.json` writes one",
+    CASCADE: "not a file of a demur cascade; `demur cascade … -o cascade.json` writes one",
+}
+_OTHER = {FORMAT: ". This one is a policy", CASCADE: ". This one is a cascade"}
 INLINE_LIMIT = 100_000
 
 Document = dict[str, Any]
 
 
-def write(document: Document, path: str | os.PathLike[str], key: Key | None = None) -> None:
+def write(document: Document, path: str | os.PathLike[str], key: Key | None = None, kind: str = FORMAT) -> None:
     """Seal, sign where there is a key, and write; an interrupted write leaves the old file as it was."""
     target = Path(path)
     if key is not None:
         checked_key(key)  # before a sidecar is written
-    sealed: Document = {"format": FORMAT, "schema": SCHEMA, **document}
+    sealed: Document = {"format": kind, "schema": SCHEMAS[kind], **document}
     if len(sealed["calibration"]["ids"]) > INLINE_LIMIT:
         text = json.dumps(sealed["calibration"])
         sha256 = hashlib.sha256(text.encode()).hexdigest()
@@ -48,26 +53,26 @@ def write(document: Document, path: str | os.PathLike[str], key: Key | None = No
     _remove_others(target, sealed["calibration"].get("file"))
 
 
-def read(path: str | os.PathLike[str], key: Key | None = None) -> Document:
+def read(path: str | os.PathLike[str], key: Key | None = None, kind: str = FORMAT) -> Document:
     """Read and verify the seal and, with a key, the signature; nothing in the file is ever executed."""
     source = Path(path)
     if key is not None:
         checked_key(key)
     document: Document = _parse(source, _read_text(source))
-    kind = document.get("format") if isinstance(document, dict) else None
-    if isinstance(kind, str) and kind != FORMAT and kind.endswith("-policy") and "evidence" in document:
+    found = document.get("format") if isinstance(document, dict) else None
+    if isinstance(found, str) and found != FORMAT and found.endswith("-policy") and "evidence" in document:
         raise PolicyFileError(
-            f"{source} was written by {kind.removesuffix('-policy')}, which this program was called before",
+            f"{source} was written by {found.removesuffix('-policy')}, which this program was called before",
             "calibrate again, on the same pools",
         )
-    if kind != FORMAT:
-        raise PolicyFileError(f"{source} is not a demur policy file; `demur calibrate … -o policy.json` writes one")
-    schema = document.get("schema")
+    if found != kind:
+        raise PolicyFileError(f"{source} is {_MADE_BY[kind]}{_OTHER.get(str(found), '')}")
+    schema, newest = document.get("schema"), SCHEMAS[kind]
     if not isinstance(schema, int) or schema < 1:
-        raise PolicyFileError(f"{source} has schema {schema!r}, expected a whole number from 1 to {SCHEMA}")
-    if schema > SCHEMA:
+        raise PolicyFileError(f"{source} has schema {schema!r}, expected a whole number from 1 to {newest}")
+    if schema > newest:
         raise PolicyFileError(
-            f"{source} has schema {schema}, and this demur reads up to {SCHEMA}; upgrade demur to use it"
+            f"{source} has schema {schema}, and this demur reads up to {newest}; upgrade demur to use it"
         )
     try:
         signature = document.pop("signature", None)

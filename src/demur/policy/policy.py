@@ -20,6 +20,7 @@ from demur.policy.decisions import Decisions, decision_on
 from demur.policy.document import PolicyParts, from_document, to_document, upgraded
 from demur.policy.label_notes import label_notes
 from demur.policy.selection import Selection, select
+from demur.policy.set_notes import set_note
 from demur.policy.signature import Key
 from demur.policy.weighing import weight_asked, weight_notes
 from demur.pools.splits import Texts
@@ -187,8 +188,8 @@ class Policy(PolicyParts):
         weight = weight_asked(rule, question, weight)
         p_value = rule.p_value_of(self.strata, vote.key, size, (), weight)
         answered = vote.key > rule.threshold_of(size, (), weight)
-        how: dict[str, Any] = {"seen": self.sizes.get(size, 0), "names": self.recipe.names, "weight": weight}
-        decision = decision_on(vote, rule, p_value, answered=answered, **how)
+        how: dict[str, Any] = {"seen": self.sizes.get(size, 0), "names": self.recipe.names, "sets": self.sets_of(rule)}
+        decision = decision_on(vote, rule, p_value, answered=answered, weight=weight, **how)
         if self.recipe.jitter is not None and asked is None and id is None:
             return replace(decision, explanation=f"{decision.explanation} {_NO_JITTER}")
         return decision
@@ -214,14 +215,15 @@ class Policy(PolicyParts):
         rule = self.point(alpha, guarantee)
         self.check(votes)
         p_value = rule.p_value(self.strata, votes.cases)
-        return Decisions(votes, rule, rule.answers(votes.cases), p_value, self.sizes)
+        return Decisions(votes, rule, rule.answers(votes.cases), p_value, self.sizes, sets=self.sets_of(rule))
 
     def select(self, votes: Votes | VotedPools, *, fdr: Level) -> Selection:
         """Answer those votes of a whole batch among which the expected share of wrong ones is at most `fdr`.
 
         A promise about the answers given, in expectation and for this batch at once: what is answered depends on the
         other votes of the batch. One vote of each cluster or question counts. Problems that calibrated the policy are
-        refused, as are votes that were made another way.
+        refused, as are votes that were made another way. It gives no answer sets: those are calibrated on what the
+        policy itself abstains from.
         """
         return select(self, votes, fdr)
 
@@ -328,6 +330,8 @@ class Policy(PolicyParts):
                 every = forecast(self.every_question, rule)
                 questions = f"of all {self.every_question.n} questions in these clusters"
                 lines.append(f"  {questions}, {_show(every.confident_error)} are answered wrongly")
+            if self.sets:
+                lines.append(f"  on abstaining: {set_note(self, rule)}")
         ties = (self.tie_note(rule) for rule in self.points)
         lines += [note for note in (*ties, self.size_note(), *self.size_warnings()) if note]
         return "\n".join(lines)

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 _SHARED = "this problem shares a cluster or question with another of the batch, and one of each counts"
 
+_NO_SETS = (
+    "a batch gives no answer sets: they are calibrated on what the policy abstains from question by question, and a "
+    "batch abstains from others"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Selection(Decisions):
@@ -29,6 +34,8 @@ class Selection(Decisions):
 
     counted: NDArray[np.bool_]
     """Votes that were selected from: one of each cluster or question. Others are not answered."""
+    without_sets: bool = False
+    """Whether the policy has answer sets, which do not go with a batch."""
 
     @property
     def fdr(self) -> float:
@@ -51,7 +58,8 @@ class Selection(Decisions):
         return super().columns() | ({} if self.counted.all() else {"counted": self.counted})
 
     def __getitem__(self, row: int) -> Decision:
-        return replace(super().__getitem__(row), explanation=f"{self._why(row)} {self.promise}")
+        without = f" No answer set: {_NO_SETS}." if self.without_sets and not self.answered[row] else ""
+        return replace(super().__getitem__(row), explanation=f"{self._why(row)} {self.promise}{without}")
 
     def notes(self) -> list[str]:
         again, notes = int((~self.counted).sum()), super().notes()
@@ -59,6 +67,8 @@ class Selection(Decisions):
             notes.append(f"{self._too_few}: nothing is answered")
         if again:
             notes.append(f"{again} problems share a cluster or question with another of the batch: not answered")
+        if self.without_sets:
+            notes.append(_NO_SETS)
         return notes
 
     @property
@@ -123,4 +133,4 @@ def select(policy: Policy, votes: Votes | VotedPools, fdr: Level) -> Selection:
     guarantee = BatchSelection(level, cut, len(possible))  # type: ignore[arg-type]
     rule = settle_by_size(guarantee, policy.strata, policy.unit, policy.labels.wrong)
     answered = counted & rule.answers(votes.cases)
-    return Selection(votes, rule, answered, p_value, policy.sizes, counted)
+    return Selection(votes, rule, answered, p_value, policy.sizes, counted, without_sets=bool(policy.sets))

@@ -83,8 +83,7 @@ def split(
 
     Rows that share a cluster or a question text go together, and count as one.
     """
-    if not (tune >= 0 and test >= 0 and tune + test < 1):
-        raise InvalidValue(f"tune and test must be shares >= 0 that leave some for calibration, got {tune} and {test}")
+    _check_shares(tune, test)
     unit = units(ids, clusters, questions)
     # One member speaks for its unit. It is chosen without the seed: the smallest of several seeded digests would send
     # large units to the first side more often than small ones, and the sides would not be exchangeable.
@@ -94,6 +93,19 @@ def split(
     sides = np.split(order, [n_tune, n_tune + n_test])
     parts = [np.flatnonzero(np.isin(unit, side)) for side in sides]
     return Split(tune=parts[0], calibration=parts[2], test=parts[1])
+
+
+def split_rows(n: int, *, seed: int, test: float) -> Split:
+    """The same of n rows without names, each by itself: they are drawn by their places."""
+    _check_shares(0, test)
+    order = np.random.default_rng(seed).permutation(n)
+    n_test = round(n * test)
+    return Split(np.arange(0), np.sort(order[n_test:]), np.sort(order[:n_test]))
+
+
+def _check_shares(tune: float, test: float) -> None:
+    if not (tune >= 0 and test >= 0 and tune + test < 1):
+        raise InvalidValue(f"tune and test must be shares >= 0 that leave some for calibration, got {tune} and {test}")
 
 
 def repeated(n: int, n_cal: int, splits: int, seed: int) -> tuple[Rows, Rows]:

@@ -9,7 +9,7 @@ of the same text with other options, passages or messages are other questions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,13 +18,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from demur.errors import CalibrationLeak, InvalidValue
-from demur.pools.splits import Rows, Split, Texts, in_drawn_order, one_per_unit, split, units
+from demur.pools.accepted_keys import AcceptedKeys
+from demur.pools.splits import Rows, Split, Texts, in_drawn_order, one_per_unit, split, split_rows, units
 from demur.records import is_nothing, question_digest
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of_columns
 from demur.voting.baselines import best_of_m, oracle, single_path
 from demur.voting.cases import Cases
-from demur.voting.codes import taken
+from demur.voting.codes import CodedAnswers, taken
 from demur.voting.guards import refuse_mask
 from demur.voting.key import NO_JITTER, Column, Jitter, MeanScore, Share
 from demur.voting.score_health import ScoreHealth
@@ -62,6 +63,8 @@ class VotedPools:
     """How many values of the score are not quite what they should be, by flag."""
     known: NDArray[np.bool_] | None = None
     """Which votes have a label, where some have none; None where all have one."""
+    accepted: AcceptedKeys | None = field(default=None, repr=False)
+    """The right answers to each problem, where they were given beside votes on arrays."""
 
     def __post_init__(self) -> None:
         for name, column in (("clusters", self.clusters), ("questions", self.questions)):
@@ -89,21 +92,26 @@ class VotedPools:
         questions: Texts | None = None,
         clusters: Texts | None = None,
         partly_labelled: bool = False,
+        gold: Any = None,
     ) -> VotedPools:
         """From votes held on arrays: one label per vote and, where they are known, question texts and clusters.
 
-        With `partly_labelled`, some labels may be missing: None or NaN.
+        With `partly_labelled`, some labels may be missing: None or NaN. In place of labels, `gold` holds the right
+        answer to each problem, or a list of several: keys, as the votes have them. Answer sets need it.
         """
         if isinstance(votes, VotedPools):
-            if correct is not None or questions is not None or clusters is not None:
+            if any(given is not None for given in (correct, questions, clusters, gold)):
                 raise InvalidValue("voted pools have labels, questions and clusters of their own; give no others")
             return votes
-        known = None
+        known, accepted = None, None
+        if gold is not None:
+            accepted = AcceptedKeys.of(gold, len(votes))
+            correct = accepted.label(votes.winners, None if correct is None else as_labels(correct, len(votes)))
         if correct is not None and partly_labelled:
             correct, known = as_part_of_labels(correct, len(votes))
         labels = None if correct is None else as_labels(correct, len(votes))
         digests = votes.questions if questions is None else [question_digest(question) for question in questions]
-        return cls(votes, labels, digests, clusters, known=known)
+        return cls(votes, labels, digests, clusters, known=known, accepted=accepted)
 
     def __len__(self) -> int:
         return len(self.votes)
@@ -223,6 +231,7 @@ class VotedPools:
         )
         table = None if self.table is None else self.table.take(index.tolist())
         labels = None if self.labels is None else self.labels.take(index.tolist())
+        accepted = None if self.accepted is None else self.accepted.take(index)
         return replace(
             self,
             votes=self.votes.take(index),
@@ -232,14 +241,35 @@ class VotedPools:
             clusters=clusters,
             table=table,
             labels=labels,
+            accepted=accepted,
         )
 
     def with_labels(self, correct: NDArray[np.bool_], known: NDArray[np.bool_] | None = None) -> VotedPools:
         """The same votes with other labels; `known` says which of them are there, None that all are."""
-        return replace(self, correct=correct, known=known, labels=None)
+        return replace(self, correct=correct, known=known, labels=None, accepted=None)
+
+    @property
+    def knows_right_answers(self) -> bool:
+        """Whether labels say of every answer of a pool if it is right, rather than of the vote's alone."""
+        by_rule = self.labels is not None and self.table is not None and not self.labels.rule.people
+        return self.known is None and (by_rule or self.accepted is not None)
+
+    def right_paths(self, rows: Rows, answers: CodedAnswers) -> NDArray[np.bool_]:
+        """Which entries of the table of answers of some rows are right, where right answers are known."""
+        if self.accepted is not None:
+            return self.accepted.take(rows).among(answers)
+        assert self.labels is not None
+        assert self.table is not None
+        right = np.zeros(answers.codes.shape, dtype=np.bool_)
+        for place, row in enumerate(rows.tolist()):
+            pool = self.table.answers[row]
+            right[place, : len(pool)] = [self.labels.is_right(row, key) for key in pool]
+        return right
 
     def split(self, *, hold_out: float, seed: int) -> Split:
         """Rows to calibrate on, and a share of the units held out."""
+        if self._all_count and self.votes.ids is None:  # nothing is known that a draw could go by
+            return split_rows(len(self), seed=seed, test=hold_out)
         return split(self.ids, clusters=self.clusters, questions=self.questions, seed=seed, test=hold_out)
 
     def seen_by(self, seen: _Seen) -> NDArray[np.bool_]:
@@ -261,31 +291,6 @@ class VotedPools:
                 f"a score, normaliser or key was fitted on {len(shared)} of the calibration problems (the first is "
                 f"{self.ids[shared[0]]!r}); fit it on a tune split that calibration does not use"
             )
-
-    def refuse_without_question(self, why: str) -> None:
-        """Raise if some of these votes are on questions of which nothing is known, which something looks at."""
-        lacking = len(self) if self.questions is None else sum(digest is None for digest in self.questions)
-        if lacking:
-            raise InvalidValue(
-                f"{lacking} of {len(self)} calibration votes have no question text, which {why}",
-                "give {questions} when voting",
-            )
-
-    def refuse_fitted_questions(self, fitted_on: Set[str], what: str) -> None:
-        """Raise if some of these questions, known by their digests, shaped `what`: then they cannot calibrate."""
-        digests = [None] * len(self) if self.questions is None else list(self.questions)
-        if all(digest is None for digest in digests):
-            raise InvalidValue(
-                f"{what} need votes with questions, to check that calibration does not use those they were fitted on",
-                "give {questions} when voting",
-            )
-        texts = [None] * len(self) if self.table is None else self.table.questions
-        for row, (digest, text) in enumerate(zip(digests, texts, strict=True)):
-            if digest in fitted_on or (text is not None and question_digest(text) in fitted_on):
-                raise CalibrationLeak(
-                    f"{what} were fitted on calibration problems ({self.ids[row]!r})",
-                    "fit on questions that calibration does not use",
-                )
 
     def refuse_without_jitter(self) -> None:
         """Raise if jitter is to break ties and some of these votes have none: others would pass them for that alone."""

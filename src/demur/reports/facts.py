@@ -15,15 +15,16 @@ import numpy as np
 
 from demur.calibration import Rule, forecast, settle_by_size
 from demur.calibration.guarantee import without_infinity
-from demur.evaluation.audit import verdict_of
 from demur.evaluation.comparison import compare_scores, shared_rows
 from demur.evaluation.resampling import DRAWS
+from demur.evaluation.verdicts import verdict_of
 from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Separability, Strata
 from demur.policy.label_notes import label_notes
 from demur.policy.policy import Policy
 from demur.policy.weighing import refuse_weighted
 from demur.pools.source import PoolSource
 from demur.pools.voted_pools import VotedPools
+from demur.reports.answer_sets import set_facts
 from demur.reports.questions import path_facts, question_facts
 from demur.reports.verdicts import label_facts
 from demur.version import __version__
@@ -76,6 +77,7 @@ def report_facts(
             *policy.size_warnings(),
             *_per_question(policy),
         ],
+        "answer_sets": set_facts(policy, votes),
         "questions": question_facts(source.pools, voted, policy, seen),
         "paths": path_facts(source.pools, voted, texts=texts),
     }

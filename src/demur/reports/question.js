@@ -23,13 +23,25 @@ function decisionSentence(row) {
     why = `confidence ${fixed(confidence, 4)} ties with the threshold, and ${compared}`;
   }
   const scope = point.guarantee === "marginal" ? "" : " (it decides only for marginal promises)";
-  const part = questions.calibrated[row] ? " This question helped to set the threshold." : "";
+  const part = questions.calibrated[row] ? " This question helped to calibrate the policy." : "";
   const head = `${capital(decisionOf(row))} at ${atAlpha(point)}`;
   return `${head}: ${why}. p-value ${chance(questions.p_value[row])}${scope}.${part}`;
 }
+/* The answers that are offered where the policy abstains; nothing where it has no answer sets at this alpha. */
+function offeredOf(row) {
+  const { alpha, guarantee } = now();
+  const offered = facts.answer_sets.find((point) => point.alpha === alpha && point.guarantee === guarantee);
+  if (!offered || state.answered[row]) return [];
+  const set = offered.sets[row];
+  const held = set ? [...set.answers.map((answer) => answerOf(answer, "tag")), ...(set.other ? ["OTHER"] : [])] : [];
+  const listed = held.flatMap((one, at) => [at ? " · " : "", one]);
+  const none = set ? "none of the paths' answers" : "none is promised";
+  return [el("p", "offered", el("b", {}, "Answer set: "), ...(listed.length ? listed : [none]), `. ${offered.note}`)];
+}
+const decisionOn = (row) => [el("p", "decision", decisionSentence(row)), ...offeredOf(row)];
 function detailOf(row, beyond) {
   const paths = facts.paths[row];
-  const inner = el("div", "inner", el("p", "decision", decisionSentence(row)), askedOf(row));
+  const inner = el("div", "inner", el("div", "decided", decisionOn(row)), askedOf(row));
   if (paths.class.length) {
     const blocks = paths.class.map((_, index) => pathBlock(paths, index));
     const without = paths.class.filter((place) => place === null).length;

@@ -143,7 +143,7 @@ const signOf = (right) => (right ? el("span", "right", "✓ right") : el("span",
 function paintDecisions() {
   for (const line of byId("rows").children) {
     if (line.matches(".detail")) {
-      line.querySelector(".decision").textContent = decisionSentence(Number(line.dataset.detail));
+      line.querySelector(".decided").replaceChildren(...decisionOn(Number(line.dataset.detail)));
       continue;
     }
     const decision = decisionOf(Number(line.dataset.row));

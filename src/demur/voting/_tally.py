@@ -86,6 +86,21 @@ def first_paths(codes: Codes) -> NDArray[Any]:
     return first
 
 
+def tally_weights(first: NDArray[Any], whole: Floats) -> Floats:
+    """The tally of each answer at the first path that gives it, 0 at its later paths and where a path has none.
+
+    `first` is what `first_paths` gives.
+    """
+    width, pools = first.shape
+    slots = first.astype(np.intp)
+    slots *= pools
+    slots += np.arange(pools)
+    tally = np.bincount(slots.ravel(), weights=whole.ravel(), minlength=(width + 1) * pools)
+    return np.asarray(
+        tally[: first.size].reshape(first.shape), dtype=np.float64
+    )  # the last row holds the weight of paths without an answer
+
+
 def majority(codes: Codes) -> Outcome:
     """The uniform vote: whole counts, ties to the smaller key (paths and weights being equal)."""
     width, counts = len(codes), count_paths(codes)
@@ -98,15 +113,9 @@ def majority(codes: Codes) -> Outcome:
 
 def weighted(codes: Codes, weights: Floats) -> Outcome:
     """The score-weighted vote; `weights` (b × m, in [0, 1]) are rounded to the grid here."""
-    width, pools = codes.shape
     whole = np.ascontiguousarray(on_grid(weights).T)  # no copy where the weights already lie path by path
     answered = codes >= 0
-    slots = first_paths(codes).astype(np.intp)
-    slots *= pools
-    slots += np.arange(pools)
-    tally = np.bincount(slots.ravel(), weights=whole.ravel(), minlength=(width + 1) * pools)
-    tally = tally[: codes.size].reshape(codes.shape)  # the last row holds the weight of paths without an answer
-    total = whole.sum(axis=0)
+    tally, total = tally_weights(first_paths(codes), whole), whole.sum(axis=0)
     top = tally.max(axis=0)
     near = tally >= top - TIE_WIDTH * total
     near &= answered

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from demur.voting.codes import code_answers
+from demur.voting.path_scores import as_scores
 from demur.voting.recipe import Recipe
-from demur.voting.votes import as_scores
 from demur.voting.weights import Uniform
 
 _MOST = 0.5

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -34,13 +34,13 @@ from demur.voting._exact_sums import Floats, grid, on_grid
 from demur.voting._tally import Outcome, compact, majority, weighted
 from demur.voting.cases import Cases, GroupColumn, as_groups, as_importance
 from demur.voting.codes import CodedAnswers, Rows, code_answers, taken
-from demur.voting.guards import refuse_booleans, refuse_mask
 from demur.voting.key import Beside, Share, Sources, TieBreak, key_of, keys_of, sources_of
 from demur.voting.normalisers import Normaliser
 from demur.voting.one_pool import count, in_order
+from demur.voting.path_scores import as_scores, require_finite
 from demur.voting.problems import Problems
-from demur.voting.recipe import Recipe, where
-from demur.voting.rows import ScoreRows, pad
+from demur.voting.recipe import Recipe
+from demur.voting.standings import Standings, standings
 from demur.voting.weights import Exponential, Uniform, Weight
 
 _NO_JITTER = (
@@ -156,6 +156,10 @@ class Votes:
     def support(self) -> list[dict[Any, int]]:
         """How many paths gave each answer, for every pool; the winner first."""
         return [self._count(row)[0]["support"] for row in range(len(self))]
+
+    def standings(self, rows: NDArray[np.intp]) -> Standings:
+        """How answers stand to the winner in some pools."""
+        return standings(self._answers.take(rows), taken(self._scores, rows), self.recipe)
 
     @cached_property
     def cases(self) -> Cases:
@@ -370,43 +374,3 @@ def settle(table: CodedAnswers, rows: Rows, outcome: Outcome) -> NDArray[np.int6
         index = np.arange(len(table))[rows][outcome.tied]
         outcome.winner[outcome.tied] = table.smallest_keys(index, outcome.candidates.T)
     return outcome.winner
-
-
-def as_scores(scores: Any, table: CodedAnswers) -> Floats:
-    """One number per path, in the shape of the table."""
-    if isinstance(scores, ScoreRows) and np.array_equal(scores.sizes, table.n_paths):
-        return scores.padded(0.0)
-    refuse_mask(scores, "scores")
-    if not isinstance(scores, Sized) and hasattr(scores, "__iter__"):
-        scores = list(scores)
-    refuse_booleans(scores, "scores")
-    try:
-        if table.sizes is None or isinstance(scores, np.ndarray):
-            values = np.asarray(scores, dtype=np.float64)
-        else:
-            pools = [np.asarray(pool, dtype=np.float64) for pool in scores]
-            sizes = [pool.size for pool in pools]
-            if sizes != table.sizes.tolist():
-                raise InvalidValue(
-                    f"scores must have one number per path: {sizes[:3]}… paths, where answers have "
-                    f"{table.sizes[:3].tolist()}…"
-                )
-            return pad(np.concatenate(pools), table.sizes, 0.0)
-    except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, InvalidValue):
-            raise
-        raise InvalidValue(f"scores must be numbers, one per path, in the shape of answers: {error}") from None
-    if values.shape != table.codes.shape or table.sizes is not None:
-        raise InvalidValue(
-            f"scores must have the shape of answers, {table.codes.shape}"
-            f"{' with pools of different size' if table.sizes is not None else ''}, got {values.shape}"
-        )
-    return values
-
-
-def require_finite(scores: Floats, rows: Rows) -> None:
-    finite = np.isfinite(scores)
-    if not finite.all():
-        pool, path = where(~finite, rows)
-        value = scores.ravel()[int(np.argmin(finite))]
-        raise InvalidValue(f"scores must be finite; pool {pool} has {value} at path {path}")
