@@ -30,6 +30,7 @@ SCRIPTS = [
     "answer_set_speed.py",
     "judged_speed.py",
     "choosing_speed.py",
+    "shift_speed.py",
     "paper_table.py",
     "monitoring_speed.py",
     "cli_start.py",

@@ -21,6 +21,7 @@ from cascade_results import cascade_part
 from choosing_results import choosing_part
 from judge_results import judged_part
 from selective_rules import RULES, compare_rules
+from shift_results import shift_part
 
 from demur.calibration import Marginal
 from demur.calibration.labelling import LabelQueue
@@ -367,6 +368,7 @@ def page(results: Sequence[CellResult], folder: Path) -> str:
         *answer_sets(folder),
         *judged_part([result.cell for result in results]),
         *choosing_part(folder),
+        *shift_part(folder),
         "## The price of small n", "",
         prices(results), "",
         tables["ablation-n-cal"].markdown(),

@@ -24,7 +24,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 PACKAGES = sorted(entry.name for entry in SOURCE.iterdir() if (entry / "__init__.py").exists())
 
 MACHINE = ("engine", "scoring", "store", "backends", "datasets")
-METHOD = ("monitoring", "evaluation", "policy", "calibration", "evidence", "pools", "voting")
+METHOD = ("monitoring", "evaluation", "policy", "calibration", "evidence", "pools", "voting", "questions")
 ABOVE = {
     "answers": "tasks",
     "prompts": "tasks",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         JudgeMarginal,
         Marginal,
         Selective,
+        Shifted,
         Simultaneous,
         Smoothed,
     )
@@ -53,6 +54,10 @@ if TYPE_CHECKING:
     from demur.pools.splits import split
     from demur.pools.voted_pools import VotedPools
     from demur.prompts import Template
+    from demur.questions.density_ratio import DensityRatio
+    from demur.questions.fitting import fit_shift
+    from demur.questions.outliers import OutlierGate
+    from demur.questions.shift_file import read_shift, write_shift
     from demur.records import OTHER, Decision, Path, Pool, Problem, Vote
     from demur.reports.in_python import Report, report
     from demur.store import Store
@@ -72,14 +77,9 @@ if TYPE_CHECKING:
 # Where each public name is. It is imported when it is first used, so that `demur --help` does not wait for numpy.
 _HOME = {
     "calibration": (
-        "HighProbability",
-        "JudgeHighProbability",
-        "JudgeMarginal",
-        "Marginal",
-        "Selective",
-        "Simultaneous",
-        "Smoothed",
-    ),  # fmt: skip
+        *("HighProbability", "JudgeHighProbability", "JudgeMarginal", "Marginal", "Selective", "Shifted"),
+        *("Simultaneous", "Smoothed"),
+    ),
     "calibration.answer_sets": ("AnswerSets",),
     "calibration.labelling": ("LabelQueue",),
     "errors": ("DemurError",),
@@ -115,6 +115,10 @@ _HOME = {
     "pools.splits": ("split",),
     "pools.voted_pools": ("VotedPools",),
     "prompts": ("Template",),
+    "questions.density_ratio": ("DensityRatio",),
+    "questions.fitting": ("fit_shift",),
+    "questions.outliers": ("OutlierGate",),
+    "questions.shift_file": ("read_shift", "write_shift"),
     "records": ("OTHER", "Decision", "Path", "Pool", "Problem", "Vote"),
     "reports.in_python": ("Report", "report"),
     "store": ("Store",),
@@ -129,16 +133,16 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "OTHER", "AccuracyBand", "AnswerSets", "Answerer", "Audit", "Cascade", "CascadeAnswerer", "CascadeAudit", "Checks",
-    "Decision", "DemurError", "Evaluation", "Evidence", "FieldChoice", "Frontier", "Hazards", "HighProbability",
-    "Interval", "JudgeHighProbability", "JudgeMarginal", "LabelQueue", "LabelRule", "Learned", "LearnedKeyFit",
-    "Marginal", "Outlook", "Path", "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem",
-    "Report", "Selection", "Selective", "Separability", "Simultaneous", "Smoothed", "Stage", "Store", "Template",
-    "Tuned", "Vote", "VotedPools", "Votes", "__version__", "answers", "audit_cascade", "audit_outlook", "audit_policy",
-    "backends", "baselines", "calibrate", "calibrate_cascade", "checked_by", "common_auc", "compare_scores", "datasets",
-    "draw_checks", "errors", "evaluate", "evaluate_splits", "exponential", "fit_learned", "jitter", "labelled_by",
-    "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools",
-    "read_verdicts", "report", "scoring", "simulate_pools", "split", "tasks", "tune", "uniform", "vote", "vote_pools",
-    "write_pools",
+    "Decision", "DemurError", "DensityRatio", "Evaluation", "Evidence", "FieldChoice", "Frontier", "Hazards",
+    "HighProbability", "Interval", "JudgeHighProbability", "JudgeMarginal", "LabelQueue", "LabelRule", "Learned",
+    "LearnedKeyFit", "Marginal", "OutlierGate", "Outlook", "Path", "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool",
+    "PoolSource", "Problem", "Report", "Selection", "Selective", "Separability", "Shifted", "Simultaneous", "Smoothed",
+    "Stage", "Store", "Template", "Tuned", "Vote", "VotedPools", "Votes", "__version__", "answers", "audit_cascade",
+    "audit_outlook", "audit_policy", "backends", "baselines", "calibrate", "calibrate_cascade", "checked_by",
+    "common_auc", "compare_scores", "datasets", "draw_checks", "errors", "evaluate", "evaluate_splits", "exponential",
+    "fit_learned", "fit_shift", "jitter", "labelled_by", "linear", "mean_score", "monitoring", "normalisers",
+    "pipeline_of_policy", "plan", "plot", "read_key", "read_pools", "read_shift", "read_verdicts", "report", "scoring",
+    "simulate_pools", "split", "tasks", "tune", "uniform", "vote", "vote_pools", "write_pools", "write_shift",
 ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@
     ├── PolicyFileError                      a policy file is foreign, newer, damaged or edited
     ├── MonitorFileError                     a monitor's file is foreign, newer, damaged, or of another policy
     ├── TunedFileError                       a file of a tuned vote is foreign, newer, damaged or edited
+    ├── ShiftFileError                       a file of a fitted shift is foreign, newer, damaged or edited
     ├── PipelineMismatch                     a policy is used on votes made another way
     ├── LabelMismatch                        a policy is audited by labels made another way
     ├── CalibrationLeak                      problems used for calibration turn up where unseen ones are needed
@@ -110,6 +111,10 @@ class MonitorFileError(DemurError):
 
 class TunedFileError(DemurError):
     """A file that `tune` wrote cannot be trusted or understood."""
+
+
+class ShiftFileError(DemurError):
+    """A file of a fitted shift cannot be trusted or understood."""
 
 
 class PipelineMismatch(DemurError):

@@ -20,11 +20,12 @@ from demur.calibration.high_probability import HighProbability
 from demur.calibration.judged import JudgedGuarantee, JudgeHighProbability, JudgeMarginal
 from demur.calibration.marginal import Marginal
 from demur.calibration.selective import Selective
+from demur.calibration.shifted import Shifted
 from demur.calibration.simultaneous import Simultaneous
 from demur.calibration.smoothed import Smoothed
 
 _KINDS: tuple[Any, ...] = (
-    Marginal, Smoothed, HighProbability, Selective, Simultaneous, JudgeMarginal, JudgeHighProbability,
+    Marginal, Smoothed, HighProbability, Selective, Simultaneous, JudgeMarginal, JudgeHighProbability, Shifted,
 )  # fmt: skip
 GUARANTEES: dict[str, Callable[..., Guarantee]] = {kind.name: kind for kind in _KINDS}
 """What makes a guarantee again from its name and its parameters."""
@@ -44,6 +45,7 @@ __all__ = [
     "RankGuarantee",
     "Rule",
     "Selective",
+    "Shifted",
     "Simultaneous",
     "Smoothed",
     "exact_alpha",

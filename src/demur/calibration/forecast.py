@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from demur.calibration.guarantee import Rule
+from demur.calibration.shifted import ShiftedRule
 from demur.evidence.counts import Evidence
 from demur.evidence.laws import BoundLaw, ErrorLaw
 from demur.evidence.strata import Strata
@@ -47,6 +48,8 @@ class Forecast:
 
 def forecast(evidence: Evidence | Strata, rule: Rule, *, delta: float = 0.05) -> Forecast:
     """Predict the rates of a rule."""
+    if isinstance(rule, ShiftedRule):
+        return _weighted(evidence, rule)
     n, (right, wrong) = evidence.n, rule.answered(evidence)
     answered = right + wrong
     if isinstance(rule.law, BoundLaw):
@@ -93,6 +96,28 @@ def _judged(evidence: Evidence | Strata, rule: Rule, answered: float, seen: floa
         confident_error=wrong,
         expected_confident_error=expected,
         false_abstention=math.nan,
+    )
+
+
+def _weighted(evidence: Evidence | Strata, rule: ShiftedRule) -> Forecast:
+    """The rates of questions as they occur in use: calibration votes count by weight. No bound on accuracy is known."""
+    right, wrong = rule.answered_weight(evidence)
+    answered, unlabelled = right + wrong, rule.answered_unlabelled(evidence)
+    pooled = evidence if isinstance(evidence, Evidence) else evidence.pooled
+    expected = (wrong * pooled.total_weight + rule.usual_weight) / (pooled.total_weight + rule.usual_weight)
+    expected = wrong if rule.threshold == 0 or not answered else expected
+    every_right = 0.0 if pooled.right_weight is None else float(pooled.right_weight.sum()) / pooled.total_weight
+    return Forecast(
+        alpha=rule.alpha,
+        threshold=rule.threshold,
+        answered=answered,
+        selective_accuracy=right / answered if answered and not unlabelled else math.nan,
+        selective_accuracy_corrected=max(0.0, 1 - expected / answered) if answered else math.nan,
+        accuracy_at_least=math.nan,
+        confident_error=math.nan if unlabelled else wrong,
+        expected_confident_error=expected,
+        false_abstention=every_right - right if evidence.n_unlabelled == unlabelled else math.nan,
+        answered_unlabelled=unlabelled / evidence.n,
     )
 
 

@@ -132,6 +132,11 @@ class Rule:
         return " ".join(part for part in parts if part)
 
     @property
+    def law_note(self) -> str:
+        """What an audit compares errors with, where no exact law is known; blank where one is."""
+        return ""
+
+    @property
     def too_few(self) -> str:
         """Why it abstains always, where it does."""
         apart = " of each number of paths" if self.law.answers else ""
@@ -173,6 +178,14 @@ class Rule:
         """The rule for questions of these groups."""
         return self
 
+    def refused_weight(self, weight: float | None) -> str | None:
+        """Why no question of this weight is answered, whatever its confidence; None where some may be."""
+        return None
+
+    def weight_note(self, weight: float | None) -> str:
+        """What a question's weight has to do with its threshold; blank where it has nothing."""
+        return ""
+
     def answers(self, cases: Cases) -> NDArray[np.bool_]:
         """Which votes are answered."""
         answered = np.zeros(len(cases), dtype=np.bool_)
@@ -184,7 +197,9 @@ class Rule:
         """The conformal p-value of each vote among those that it is compared with."""
         return evidence.p_value(cases)
 
-    def p_value_of(self, evidence: Strata, key: ThresholdKey, size: int, groups: Groups = ()) -> float:
+    def p_value_of(
+        self, evidence: Strata, key: ThresholdKey, size: int, groups: Groups = (), weight: float | None = None
+    ) -> float:
         """The same of one vote, without arrays."""
         return evidence.p_value_of(key, size)
 

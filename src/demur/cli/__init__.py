@@ -34,6 +34,7 @@ _MAKING = (
     "tune",
     "label",
     "judge_labels",
+    "shift",
     "calibrate",
     "cascade",
     "evaluate",

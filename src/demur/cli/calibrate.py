@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import demur
 from demur.cli import options, output, replacing
+from demur.cli.shift_options import ShiftFlags
 from demur.cli.tuned_votes import tell_left_out, vote_as_tuned
 from demur.errors import InvalidValue
 
@@ -42,6 +43,8 @@ Examples:
 `demur calibrate pools.jsonl --tuned tuned.json --alpha 0.1 -o policy.json`
 
 `demur calibrate pools.jsonl --score judge --chosen-from 4 --alpha 0.1 -o policy.json`
+
+`demur calibrate pools.jsonl --shift shift.json --alpha 0.1 -o policy.json`
 """
 _OFFERED = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)
 """Alphas that are shown where each may be chosen."""
@@ -66,6 +69,7 @@ def run(
     partly_labelled: options.PartlyLabelled = False,
     checked: options.Checked = None,
     use_judge: options.UseJudge = False,
+    traffic: ShiftFlags = ShiftFlags(),
     run_name: options.RunName = None,
     partial: options.Partial = False,
     config: options.Config = None,
@@ -90,13 +94,16 @@ def run(
         raise InvalidValue("--checked and --label-file are two places of people's labels; choose one")
     if header is not None and not is_check and (partly_labelled or not rule.is_plain):
         raise InvalidValue("--label-file holds the labels; leave the other options about labels out")
-    wanted = {"labelled": header is None or is_check, "partly_labelled": partly_labelled, "checked": is_check}
+    weights, gate = traffic.weights(), traffic.outlier_gate()
+    wanted: dict[str, Any] = {"labelled": header is None or is_check, "partly_labelled": partly_labelled}
     tuned = None if tuned_file is None else demur.Tuned.load(tuned_file)
     if tuned is None:
+        wanted |= {"checked": is_check, "weights": weights, "gate": gate}
         source, voted = flags.vote(file, run_name, config, rule, partial=partial, **wanted)
-    else:
-        wanted.pop("checked")
+    elif weights is None and gate is None:
         source, voted = vote_as_tuned(tuned, file, run_name, flags, partial=partial, correct=rule, **wanted)
+    else:
+        raise InvalidValue("--tuned says how votes are made, without weights or a gate: leave one of the two out")
     if header is not None and label_file is not None:
         guarantees = guarantees_for(header, label_file, guarantees if alpha or delta or smoothed else None)
         sizes_by_chance |= header.sizes_by_chance
@@ -105,7 +112,7 @@ def run(
     voted = voted if tuned is None else tuned.rest(voted)
     policy = demur.calibrate(
         voted,
-        guarantee=_judged(guarantees, is_check=is_check) if use_judge else guarantees,
+        guarantee=traffic.guarantees(_judged(guarantees, is_check=is_check) if use_judge else guarantees, weights),
         tuned=tuned,
         partly_labelled=partly_labelled or (header is not None and not is_check),
         checked=_checks(source, voted, checked, label_file) if is_check else None,
@@ -205,6 +212,7 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
     from demur.policy.label_notes import label_notes
     from demur.policy.points import held_at_once
     from demur.policy.prices import price_of
+    from demur.policy.weighing import weight_notes
 
     evidence = policy.evidence
     gaps, top = demur.Separability.of(evidence), evidence.by_confidence
@@ -237,6 +245,8 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
         "unscored": policy.unscored,
         "labelled": policy.n - evidence.n_unlabelled,
         "label_notes": label_notes(policy),
+        "effective_size": evidence.effective_size,
+        "weight_notes": weight_notes(policy),
         "key": list(policy.recipe.names),
         **({} if policy.judge is None else {"judge": policy.judge.facts()}),
         "pipeline": policy.pipeline,
@@ -321,7 +331,7 @@ def _show(facts: dict[str, Any]) -> None:
     if "bounds" in facts:
         _show_bounds(facts["bounds"])
     output.say(*(point["price_note"] for point in facts["points"] if "price_note" in point))
-    output.say(*(f"{note}." for note in facts["label_notes"]))
+    output.say(*(f"{note}." for note in (*facts["label_notes"], *facts["weight_notes"])))
     if facts["labelled"] == facts["n"] and not math.isnan(facts["vote_accuracy"]):
         _show_vote(facts)
     for point in facts["points"]:

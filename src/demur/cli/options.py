@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -222,6 +222,8 @@ class VoteFlags:
         labelled: bool = True,
         partly_labelled: bool = False,
         checked: bool = False,
+        weights: demur.DensityRatio | str | None = None,
+        gate: demur.OutlierGate | None = None,
     ) -> tuple[demur.PoolSource, demur.VotedPools]:
         """Votes, made as the flags say and else as the configuration does; labelled, unless that is not asked for.
 
@@ -229,12 +231,12 @@ class VoteFlags:
         """
         said = _vote_section(config)
         score = self.score or said.get("score")
-        fields = self.fields(score)
+        fields = replace(self.fields(score), weights=weights)
         normaliser = self.normaliser or (said.get("normaliser") if score is not None else None)
         facts = texts or needs_facts(fields) or correct.label_field is not None or checked
         source = demur.read_pools(place, run, facts=facts, texts=texts, partial=partial, say=mention)
         weight, tie_break = self.weight or said.get("weight"), self.tie_break or said.get("tie_break")
-        recipe = source.recipe(score, normaliser, weight, tie_break)
+        recipe = source.recipe(score, normaliser, weight, tie_break).gated(gate)
         fitted_on = [] if self.fitted_on is None else read_ids(self.fitted_on)
         known = {pool.problem.id for pool in source.pools}
         if self.fitted_on is not None and known.isdisjoint(fitted_on):

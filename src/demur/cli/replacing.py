@@ -10,7 +10,7 @@ from pathlib import Path
 from demur.errors import InvalidValue
 
 POLICY, CASCADE, POOLS, LINES, PARQUET = "a policy", "a cascade", "pools", "JSON lines", "a Parquet file"
-PAGE, TUNED = "a web page", "a tuned vote"
+PAGE, TUNED, SHIFT = "a web page", "a tuned vote", "a fitted shift"
 STORE, _OTHER = "a store of runs", "something else"
 _HEAD = 4096
 
@@ -38,7 +38,7 @@ def written_as(out: Path | None) -> str:
 def refuse_foreign(place: Path) -> None:
     """Raise where a table or figure would take the place of a store, a policy or pools."""
     there = kind_of(place) if place.is_file() else None
-    if there in (STORE, POLICY, CASCADE, TUNED, POOLS, PARQUET):
+    if there in (STORE, POLICY, CASCADE, TUNED, SHIFT, POOLS, PARQUET):
         raise InvalidValue(f"{place} holds {there}, which results would replace; choose another folder")
 
 
@@ -63,6 +63,8 @@ def kind_of(path: Path) -> str | None:
     line = text.split("\n", 1)[0]
     if text.startswith("{") and '"format": "demur-policy"' in text[:200]:
         return POLICY
+    if text.startswith("{") and '"format": "demur-shift"' in text[:200]:
+        return SHIFT
     if text.startswith("{") and '"format": "demur-cascade"' in text[:200]:
         return CASCADE
     if text.startswith("{") and '"format": "demur-tuned"' in text[:200]:

@@ -87,6 +87,7 @@ class Consistency:
         consistent = verdict_of(p_value, points) != NOT_CONSISTENT
         counted = f"{judged} answers" if rule.among_answers else f"{n} {unit or rule.unit}s"
         verdict = _verdict(rule, counted, errors / max(judged, 1), errors, p_value, consistent=consistent)
+        verdict = f"{verdict} {rule.law_note}".rstrip()
         limits = limit / n, (low / n, high / n)
         return Consistency(rule, n, errors, errors / n, *limits, p_value, consistent, verdict)
 

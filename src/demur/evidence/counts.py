@@ -26,7 +26,7 @@ from demur.voting.cases import refuse_bad_weights
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 ThresholdKey = tuple[float, ...]
-_WEIGHTS = ("right_weight", "not_right_weight")
+_WEIGHTS = ("right_weight", "not_right_weight", "squared_weight")
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,8 @@ class Evidence:
     """The sum of the importance weights of the right votes of each level; None where all count alike."""
     not_right_weight: Floats | None = None
     """The same of the others, which are wrong or may be."""
+    squared_weight: Floats | None = None
+    """The sum of the squares of all weights of each level: how unequal they are."""
     missed: Evidence | None = field(default=None, kw_only=True)
     """Of labels by a judge: the votes that people checked, `wrong` being those that it calls right and they wrong. None
     where labels are what they say."""
@@ -131,6 +133,13 @@ class Evidence:
         return float(self.right_weight.sum() + self.not_right_weight.sum())
 
     @property
+    def effective_size(self) -> float:
+        """(Σω)² / Σω²: about so many votes that all count alike would say as much; n where they do."""
+        if self.squared_weight is None or not (squares := float(self.squared_weight.sum())):
+            return 0.0 if self.weighted else float(self.n)
+        return self.total_weight**2 / squares
+
+    @property
     def not_right(self) -> Counts:
         """What thresholds are made of: wrong votes, and those that may be."""
         return self.wrong if self.unlabelled is None else self.wrong + self.unlabelled
@@ -157,7 +166,7 @@ class Evidence:
         right, wrong = (np.add.reduceat(counts, starts) for counts in (self.right, self.wrong))
         unlabelled, *sums = (
             None if column is None else np.add.reduceat(column, starts)
-            for column in (self.unlabelled, self.right_weight, self.not_right_weight)
+            for column in (self.unlabelled, *(getattr(self, name) for name in _WEIGHTS))
         )
         return Evidence(self.levels[starts, :1], right, wrong, unlabelled, *sums)
 
@@ -218,15 +227,15 @@ class Evidence:
 
 def _weight_sums(
     weights: Floats | None, right: NDArray[np.bool_], order: NDArray[np.intp], starts: NDArray[np.intp]
-) -> tuple[Floats | None, Floats | None]:
-    """The weights of right and of other votes, summed by level."""
+) -> tuple[Floats, ...]:
+    """The weights of right and of other votes, and their squares, summed by level; nothing where there are none."""
     if weights is None:
-        return None, None
+        return ()
     if weights.shape != right.shape:
         raise InvalidValue(f"weights must hold one number per vote, {len(right)} of them, got shape {weights.shape}")
     refuse_bad_weights(weights)
-    sums = (np.add.reduceat(np.where(some, weights, 0.0)[order], starts) for some in (right, ~right))
-    return next(sums), next(sums)
+    columns = (np.where(right, weights, 0.0), np.where(right, 0.0, weights), weights**2)
+    return tuple(np.add.reduceat(column[order], starts) for column in columns)
 
 
 def _merged_weights(

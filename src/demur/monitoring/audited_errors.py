@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
-from demur.calibration import Level, Rule
+from demur.calibration import Level, Rule, Shifted
 from demur.calibration.guarantee import RankGuarantee
 from demur.errors import InvalidValue
 from demur.evidence.laws import ErrorLaw
@@ -122,6 +122,11 @@ def calibrated_level(policy: Policy, rule: Rule, delta: float) -> float:
     """
     if not rule.feasible:
         raise InvalidValue(f"this policy never answers, so that there is no error to audit: {rule.too_few}")
+    if isinstance(rule.guarantee, Shifted):
+        raise InvalidValue(
+            "no exact law of errors is known for a promise by the weights of questions, and a monitor needs one",
+            "audit instead, or name another as {guarantee}",
+        )
     if not isinstance(rule.law, ErrorLaw) or not isinstance(rule.guarantee, RankGuarantee):
         raise InvalidValue(
             f"the guarantee {rule.guarantee.name} is about the answers given, and this monitors errors among all "

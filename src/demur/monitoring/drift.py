@@ -30,6 +30,7 @@ from demur.monitoring.monitor import BettingMonitor, as_level, take
 from demur.monitoring.ranks import Key, OnlineRanks, ordered_bytes
 from demur.monitoring.uniforms import Uniforms
 from demur.policy.policy import Policy
+from demur.policy.weighing import refuse_weighted
 from demur.voting.votes import Votes
 
 _BETS = ("lower", "higher", "lower", "higher", "lower", "higher", "spread out", "drawn together")
@@ -48,6 +49,11 @@ class DriftMonitor(BettingMonitor):
     kind = "drift"
 
     def __init__(self, policy: Policy, *, delta: float = 0.01, seed: int = 0) -> None:
+        refuse_weighted(
+            policy,
+            "keys in use are compared with those of calibration, which must be alike",
+            "watch with a policy that was calibrated without the shift",
+        )
         self.policy, self.delta = policy, as_level(delta)
         self.stakes = Stakes(len(_BETS), 1 / self.delta)
         self._uniforms = Uniforms(seed)

@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from demur.calibration import CLUSTER, QUESTION, Guarantee, Level, Marginal, settle_by_size
+from demur.calibration import CLUSTER, QUESTION, Guarantee, Level, Marginal, Shifted, settle_by_size
 from demur.calibration.answer_sets import AnswerSets, SetRule
 from demur.calibration.labelling import only_ranks
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
@@ -20,9 +20,11 @@ from demur.policy.policy import Policy
 from demur.policy.seen import Seen
 from demur.policy.tuned import Tuned
 from demur.pools.checks import Checks
+from demur.pools.fitted_questions import refuse_fitted_questions, refuse_without_question
 from demur.pools.label_rule import LabelRule
 from demur.pools.splits import Texts
 from demur.pools.voted_pools import VotedPools
+from demur.questions.density_ratio import DensityRatio
 from demur.records import is_nothing
 from demur.voting.problems import Problems
 from demur.voting.votes import Votes
@@ -93,7 +95,8 @@ def calibrate(
         judged = judged_votes(given, checks, guarantees)
         given, judge, labels, missed = judged.voted, judged.check, judged.rule, judged.missed
     if given.known is not None and missed is None:
-        only_ranks(guarantees)
+        # Weighted errors fall with the threshold too, so that votes without a label may count as wrong.
+        only_ranks(one for one in guarantees if not isinstance(one, Shifted))
     if given.known is not None:
         _refuse_hold_out(hold_out, "the labels")
     if hold_out:
@@ -102,7 +105,19 @@ def calibrate(
     every_vote, for_sets = given.scored, None
     every_vote.refuse_fitted()
     every_vote.refuse_without_jitter()
+    if (gate := every_vote.votes.recipe.gate) is not None:
+        refuse_without_question(every_vote, "the gate looks at")
+        refuse_fitted_questions(every_vote, gate.fitted_on, "the gate and its p-values")
+    shift = _ratio_of(guarantees)
+    if shift is not None:
+        refuse_fitted_questions(every_vote, shift.fitted_on, "the weights")
     voted = every_vote
+    if answer_sets is not None and any(isinstance(one, Shifted) for one in guarantees):
+        raise InvalidValue(
+            "answer sets are promised of questions that are exchangeable with the calibration ones, and a promise "
+            "under shift is about others",
+            "leave one of the two out",
+        )
     if answer_sets is not None:
         voted, for_sets = _without_those_for_sets(every_vote, answer_sets, seed)
     unit, every = QUESTION, None
@@ -121,7 +136,16 @@ def calibrate(
     sets: tuple[SetRule, ...] = ()
     if answer_sets is not None and for_sets is not None:
         sets = tuple(answer_sets.settle(for_sets, rule, by_chance=sizes_by_chance) for rule in points)
-    return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored, labels, sets, judge)
+    return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored, labels, sets, judge, shift)
+
+
+def _ratio_of(guarantees: Iterable[Guarantee]) -> DensityRatio | None:
+    """What weights were fitted by; one ratio in a policy."""
+    shifted = [one for one in guarantees if isinstance(one, Shifted)]
+    kinds = {one.weights if isinstance(one.weights, str) else one.weights.fingerprint for one in shifted}
+    if len(kinds) > 1:
+        raise InvalidValue("a policy weights questions in one way, and these guarantees have several")
+    return shifted[0].ratio if shifted else None
 
 
 def _without_those_for_sets(voted: VotedPools, wanted: AnswerSets, seed: int) -> tuple[VotedPools, VotedPools]:
@@ -164,7 +188,7 @@ def as_guarantees(alpha: Alphas | None, guarantee: Guarantees | None) -> list[Gu
         wanted = list(guarantee) if isinstance(guarantee, Sequence) else [guarantee]
         if not all(isinstance(one, Guarantee) for one in wanted):
             raise InvalidValue(
-                "guarantee must be Marginal, HighProbability, Selective, Simultaneous or another such object, got "
+                "guarantee must be Marginal, HighProbability, Selective, Shifted or another such object, got "
                 f"{guarantee!r:.60}"
             )
     else:

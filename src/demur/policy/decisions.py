@@ -16,6 +16,7 @@ from demur.evidence.counts import Floats
 from demur.records import OTHER, Decision, Vote
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of_columns
+from demur.voting.gate import GATED
 from demur.voting.votes import Votes
 
 NOT_PROMISED = (
@@ -25,6 +26,7 @@ NOT_PROMISED = (
 NOT_PROMISED_OF_ANSWERS = (
     "This is not a promise about this one answer, nor about any few of them, nor about questions of another kind."
 )
+UNLIKE = "this question is unlike the reference questions of the policy's gate, or has no text to tell by"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +59,8 @@ class Decisions:
         given, columns = self.votes.answer.astype(object), self.votes.columns()
         given[~self.answered] = None
         columns["answer"] = given
-        thresholds = [self.rule.threshold_of(size)[0] for size in self.votes.n_paths.tolist()]
+        sizes, weights = self.votes.n_paths.tolist(), map(self._weight, range(len(self)))
+        thresholds = [self.rule.threshold_of(size, (), weight)[0] for size, weight in zip(sizes, weights, strict=True)]
         own = {"answered": self.answered, "p_value": self.p_value, "threshold": np.array(thresholds, dtype=np.float64)}
         return columns | own | self._set_columns()
 
@@ -83,8 +86,13 @@ class Decisions:
 
     def __getitem__(self, row: int) -> Decision:
         vote, p_value, answered = self.votes[row], float(self.p_value[row]), bool(self.answered[row])
-        seen, names = self.sizes.get(vote.n_paths, 0), self.votes.recipe.names
-        return decision_on(vote, self.rule, p_value, answered=answered, seen=seen, names=names, sets=self.sets)
+        seen, names, weight = self.sizes.get(vote.n_paths, 0), self.votes.recipe.names, self._weight(row)
+        how: dict[str, Any] = {"seen": seen, "names": names, "weight": weight, "sets": self.sets}
+        return decision_on(vote, self.rule, p_value, answered=answered, **how)
+
+    def _weight(self, row: int) -> float | None:
+        """How much a question counts, where that matters."""
+        return None if self.votes.importance is None else float(self.votes.importance[row])
 
     def __iter__(self) -> Iterator[Decision]:
         return (self[row] for row in range(len(self)))
@@ -100,6 +108,13 @@ class Decisions:
         """Pools that are not answered because a path of theirs has no score."""
         return np.zeros(len(self), dtype=np.bool_) if self.votes.unscored is None else self.votes.unscored
 
+    @property
+    def gated(self) -> NDArray[np.bool_]:
+        """Pools that are not answered because their question is unlike the reference questions of a gate."""
+        if self.votes.recipe.gate is None:
+            return np.zeros(len(self), dtype=np.bool_)
+        return np.asarray((self.votes.key[:, 0] == 0) & (self.votes.confidence > 0))
+
     def notes(self) -> list[str]:
         """What was not answered for another reason than its confidence, in words."""
         notes, rare = [], self.of_rare_size
@@ -109,6 +124,10 @@ class Decisions:
                 f"{int(rare.sum())} pools have {sizes} paths, which too few calibration pools have for "
                 f"alpha = {self.rule.alpha:g}: not answered; if paths are missing because sampling failed, sample "
                 "again to draw the rest"
+            )
+        if self.gated.any():
+            notes.append(
+                f"{int(self.gated.sum())} questions are unlike the reference questions of the gate: not answered"
             )
         if self.unscored.any():
             notes.append(f"{int(self.unscored.sum())} pools have a path without a score: not answered")
@@ -130,13 +149,15 @@ def decision_on(
     answered: bool,
     seen: int,
     names: Sequence[str],
+    weight: float | None = None,
     sets: SetRule | None = None,
 ) -> Decision:
     """The decision on one vote, as a record; `seen` is how many calibration pools have its size, `names` what the
     numbers of its key are, and `sets` says which answers to offer on abstaining, where the policy does.
     """
-    threshold = rule.threshold_of(vote.n_paths)
-    explanation, offered = explain(vote, rule, p_value, answered=answered, seen=seen, names=names), None
+    threshold = rule.threshold_of(vote.n_paths, (), weight)
+    explanation = explain(vote, rule, p_value, answered=answered, seen=seen, names=names, weight=weight)
+    offered = None
     if sets is not None and not answered and not vote.unscored:
         explanation, offered = f"{explanation} {sets.promise(vote.n_paths)}", sets.of(vote)
     return Decision(
@@ -164,7 +185,7 @@ def _holds(rule: Rule) -> str:
 
 def _confidence(vote: Vote, names: Sequence[str]) -> str:
     """What leads its key: the confidence, or one that is not the winner's share."""
-    if names[0] == "share":
+    if names[0].removeprefix(GATED) == "share":
         return f"confidence {vote.confidence:.4g}"
     return f"{names[0].replace('_', ' ')} confidence {vote.key[0]:.4g} (share of the vote {vote.confidence:.4g})"
 
@@ -178,7 +199,21 @@ def without_vote(vote: Vote) -> str | None:
     return "the paths that have an answer have no weight" if vote.confidence == 0 else None
 
 
-def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int, names: Sequence[str]) -> str:
+def is_gated(vote: Vote, names: Sequence[str]) -> bool:
+    """Whether a vote has lost its confidence to a gate."""
+    return names[0].startswith(GATED) and vote.key[0] == 0 < vote.confidence
+
+
+def explain(
+    vote: Vote,
+    rule: Rule,
+    p_value: float,
+    *,
+    answered: bool,
+    seen: int,
+    names: Sequence[str],
+    weight: float | None = None,
+) -> str:
     """What was decided, what is promised and what is not."""
     if not rule.feasible:
         return f"Abstained: {rule.too_few}; until then the policy abstains always."
@@ -186,7 +221,11 @@ def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int
         return f"Abstained: {NOWHERE_FEW_ENOUGH} {rule.promise}"
     if (nothing := without_vote(vote)) is not None:
         return f"Abstained: {nothing}. {rule.promise}"
-    threshold = rule.threshold_of(vote.n_paths)
+    if is_gated(vote, names):
+        return f"Abstained: {UNLIKE}. {rule.promise}"
+    if (refusal := rule.refused_weight(weight)) is not None:
+        return f"Abstained: {refusal}. {rule.promise}"
+    threshold = rule.threshold_of(vote.n_paths, (), weight)
     if not rule.takes(vote.n_paths):
         return (
             f"Abstained: this pool has {vote.n_paths} paths, and {seen} calibration pools had as many, where "
@@ -203,9 +242,9 @@ def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int
         at = next((at for at, bound in enumerate(threshold) if vote.key[at] != bound), len(threshold) - 1)
         tie = f"its {names[at].replace('_', ' ')} {vote.key[at]:.4g} is {beyond} {threshold[at]:.4g}"
         compared = f"{first} ties with the threshold, and {tie}"
-    aside = ""
+    aside = rule.weight_note(weight)
     if answered != (p_value <= rule.alpha):
-        aside = (
+        aside += (
             f" The p-value {p_value:.4g} alone would say otherwise: it belongs to the marginal guarantee, "
             f"and this policy {_holds(rule)}."
         )

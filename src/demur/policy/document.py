@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from demur.calibration import CLUSTER, GUARANTEES, QUESTION, Guarantee, Rule, settle_by_size
+from demur.calibration import CLUSTER, GUARANTEES, QUESTION, Guarantee, Marginal, Rule, Shifted, settle_by_size
 from demur.calibration.answer_sets import AnswerSets, SetEvidence, SetRule, is_place
 from demur.calibration.guarantee import stored as stored_level
 from demur.calibration.guarantee import without_infinity
+from demur.calibration.shifted import FITTED, GIVEN
 from demur.descriptions import Description
 from demur.evidence.counts import Evidence
 from demur.evidence.judge_check import JudgeCheck
@@ -28,11 +29,13 @@ from demur.policy.file import Document
 from demur.policy.seen import Seen
 from demur.pools.label_rule import LabelRule
 from demur.pools.scores import as_unscored
+from demur.questions.density_ratio import DensityRatio
 from demur.version import __version__
 from demur.voting.recipe import Recipe
 
 _MOST_VOTES = 10**15
 _MOST_PATHS = 1 << 20
+_ROUNDING = 1e-9
 _SETTLED = ("guarantee", "k", "threshold", "by_size")
 _FRACTION = re.compile(r"[0-9]{1,41}/[0-9]{1,41}")
 _SEEN = ("ids", "questions", "clusters")
@@ -61,6 +64,8 @@ class PolicyParts:
     """One for each point, where the policy gives answer sets on abstaining."""
     judge: JudgeCheck | None = None
     """Where a judge labelled the votes and people checked a random part: what they found."""
+    shift: DensityRatio | None = None
+    """What weights of questions are found by, where they were fitted."""
 
     @property
     def evidence(self) -> Evidence:
@@ -93,6 +98,7 @@ def to_document(parts: PolicyParts) -> Document:
         **({} if not parts.sets else {"answer_sets": _set_document(parts.sets)}),
         **({} if parts.judge is None else {"judge": parts.judge.describe()}),
         **({} if parts.strata.missed is None else {"missed": _rows(parts.strata.missed)}),
+        **({} if parts.shift is None else {"shift": parts.shift.document()}),
         "pipeline": parts.description.document(),
         "fingerprint": parts.description.fingerprint,
         "calibration": {**{name: sorted(getattr(seen, name)) for name in _SEEN}, "hold_out": seen.hold_out},
@@ -115,13 +121,15 @@ def from_document(document: Document) -> PolicyParts:
     every = _strata(document, "every_question", width=width, by_chance=by_chance) if unit == CLUSTER else None
     labels = LabelRule.of(document.get("labels"))
     judge, evidence = _judge(document, evidence, width=width)
-    points = tuple(_point(stored, evidence, unit, labels) for stored in _typed(document, "points", list))
+    shift = DensityRatio.of(document["shift"]) if "shift" in document else None
+    points = tuple(_point(stored, evidence, unit, labels, shift) for stored in _typed(document, "points", list))
     order = [(rule.alpha, rule.guarantee.name) for rule in points]
     if not points or order != sorted(set(order)):
         raise ValueError("it needs at least one operating point, each guarantee once per alpha and in order")
     sets = _sets(document["answer_sets"], points, by_chance=by_chance) if "answer_sets" in document else ()
     seen = seen_of(document)
-    return PolicyParts(points, evidence, recipe, description, seen, unit, every, unscored, labels, sets, judge)
+    parts = (points, evidence, recipe, description, seen, unit, every, unscored, labels)
+    return PolicyParts(*parts, sets, judge, shift)
 
 
 def description_of(document: Document) -> Description:
@@ -132,7 +140,7 @@ def description_of(document: Document) -> Description:
     if not isinstance(description.score.get("name"), (str, type(None))):
         raise ValueError(f"score.name must be a string or null, got {description.score.get('name')!r}")
     as_unscored(description.score.get("unscored"))
-    for name in ("task", "field", "relation", "extract", "read_as", "group_field"):
+    for name in ("task", "field", "relation", "extract", "read_as", "group_field", "weights"):
         if not isinstance(description.answers.get(name), (str, type(None))):
             raise ValueError(f"answers.{name} must be a string, got {description.answers[name]!r:.60}")
     for name in ("missing", "labels", "markers"):
@@ -212,10 +220,9 @@ def _rows(evidence: Evidence) -> list[list[Any]]:
 
 
 def _weights(evidence: Evidence) -> list[list[float]]:
-    """For each row, the summed weights of its right votes and of the others."""
-    assert evidence.right_weight is not None
-    assert evidence.not_right_weight is not None
-    return np.stack([evidence.right_weight, evidence.not_right_weight], axis=1).tolist()  # type: ignore[no-any-return]
+    """For each row, the summed weights of its right votes and of the others, and the sum of their squares."""
+    columns = (evidence.right_weight, evidence.not_right_weight, evidence.squared_weight)
+    return np.stack([column for column in columns if column is not None], axis=1).tolist()  # type: ignore[no-any-return]
 
 
 def _strata(document: Document, name: str, *, width: int, by_chance: bool) -> Strata:
@@ -255,15 +262,18 @@ def _strata_of_list(parts: list[Any], name: str, *, width: int, by_chance: bool)
 
 def _weighted(evidence: Evidence, rows: Any) -> Evidence:
     """Evidence with the weights of its rows, which must be there where votes are and nowhere else."""
-    pairs = isinstance(rows, list) and all(isinstance(row, list) and len(row) == 2 for row in rows)
-    if not pairs or len(rows) != len(evidence.levels):
-        raise ValueError(f"weights must hold two numbers for each row of evidence, got {rows!r:.60}")
+    triples = isinstance(rows, list) and all(isinstance(row, list) and len(row) == 3 for row in rows)
+    if not triples or len(rows) != len(evidence.levels):
+        raise ValueError(f"weights must hold three numbers for each row of evidence, got {rows!r:.60}")
     if not all(_is_number(value) and value >= 0 for row in rows for value in row):
         raise ValueError("weights must be numbers, none of them negative")
-    right, not_right = np.array(rows, dtype=np.float64).T
+    right, not_right, squared = np.array(rows, dtype=np.float64).T
     if (right[evidence.right == 0] > 0).any() or (not_right[evidence.not_right == 0] > 0).any():
         raise ValueError("weights must be 0 where no vote is")
-    return replace(evidence, right_weight=right, not_right_weight=not_right)
+    whole, votes = (right + not_right) ** 2, evidence.right + evidence.not_right
+    if (squared > whole * (1 + _ROUNDING)).any() or (squared < whole / votes * (1 - _ROUNDING)).any():
+        raise ValueError("the squares of weights do not fit their sums")
+    return replace(evidence, right_weight=right, not_right_weight=not_right, squared_weight=squared)
 
 
 def _evidence(rows: Any, *, width: int) -> Evidence:
@@ -288,22 +298,24 @@ def _evidence(rows: Any, *, width: int) -> Evidence:
     return Evidence(np.array(levels, dtype=np.float64), right, wrong, unlabelled[0] if unlabelled else None)
 
 
-def _point(stored: Any, evidence: Strata, unit: str, labels: LabelRule) -> Rule:
-    rule = settle_by_size(guarantee_of(stored), evidence, unit, labels.wrong)
+def _point(stored: Any, evidence: Strata, unit: str, labels: LabelRule, shift: DensityRatio | None) -> Rule:
+    rule = settle_by_size(guarantee_of(stored, shift), evidence, unit, labels.wrong)
     if rule.document() != stored:
         raise ValueError(f"the threshold of alpha = {rule.alpha:g} does not follow from its evidence")
     return rule
 
 
-def guarantee_of(stored: Any) -> Guarantee:
-    """The guarantee of a stored operating point."""
+def guarantee_of(stored: Any, shift: DensityRatio | None = None) -> Guarantee:
+    """The guarantee of a stored operating point; `shift` is what fitted weights are found by."""
     if not isinstance(stored, dict) or str(stored.get("guarantee")) not in GUARANTEES:
         raise ValueError(f"an operating point must name one of {', '.join(GUARANTEES)}, got {stored!r:.60}")
     parameters = {name: value for name, value in stored.items() if name not in _SETTLED}
+    weights = _weights_of(parameters, shift) if stored["guarantee"] == Shifted.name else None
     if not all(_is_number(value) or _is_fraction(value) for value in parameters.values()):
         raise ValueError(f"the parameters of a guarantee must be numbers, got {parameters!r:.60}")
     try:
-        return GUARANTEES[stored["guarantee"]](**parameters)
+        kind = GUARANTEES[stored["guarantee"]]
+        return kind(**parameters) if weights is None else Shifted(Marginal(**parameters), weights)
     except TypeError:
         raise ValueError(f"a {stored['guarantee']} guarantee does not take {sorted(parameters)}") from None
 
@@ -337,6 +349,16 @@ def _set_rule(stored: Any, level: Fraction, questions: int, unit: str, by_chance
     if rule.document() != stored or rule.n > questions:
         raise ValueError("the cut of its answer sets does not follow from its evidence")
     return rule
+
+
+def _weights_of(parameters: Document, shift: DensityRatio | None) -> DensityRatio | str:
+    """What a shifted guarantee is weighted by, taken out of its parameters."""
+    kind, name = parameters.pop("weights", None), parameters.pop("field", None)
+    if kind == FITTED and name is None and shift is not None:
+        return shift
+    if kind != GIVEN or not isinstance(name, str):
+        raise ValueError(f"weights must be given in a field, or fitted with a ratio in the file, got {kind!r:.40}")
+    return name
 
 
 def _set_evidence(stored: Any) -> SetEvidence:

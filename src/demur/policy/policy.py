@@ -24,6 +24,7 @@ from demur.policy.points import point_of
 from demur.policy.selection import Selection, select
 from demur.policy.set_notes import set_note
 from demur.policy.signature import Key
+from demur.policy.weighing import weight_asked, weight_notes
 from demur.pools.splits import Texts
 from demur.records import Decision, Problem, question_digest
 from demur.shown.frames import frame_of
@@ -147,6 +148,7 @@ class Policy(PolicyParts):
         origins: Sequence[str | None] | None = None,
         id: str | None = None,  # noqa: A002 - the record's own word
         question: str | Problem | None = None,
+        weight: float | None = None,
     ) -> Decision:
         """Vote on one pool the way the policy was calibrated, and answer or abstain.
 
@@ -155,10 +157,11 @@ class Policy(PolicyParts):
 
         Jitter is drawn from the question, or where none is given from the id, which must be the problem's own. Where
         the policy comes from a file or a run, answers are read and compared as they were there: as they are written,
-        and by the task that a `Problem` names, if there were several.
+        and by the task that a `Problem` names, if there were several. Under shift, the question's `weight` decides with
+        its vote; where weights were fitted, it is found by the question.
         """
         known: dict[str, Any] = {"alpha": alpha, "guarantee": guarantee, "tie_break": tie_break}
-        known |= {"columns": columns, "origins": origins, "id": id, "question": question}
+        known |= {"columns": columns, "origins": origins, "id": id, "question": question, "weight": weight}
         if "relation" not in self.upstream.answers:
             return self.decide_keys(answers, scores, **known)
         from demur.pools.fields import FieldChoice  # arrays do without what reads and compares answers
@@ -178,6 +181,7 @@ class Policy(PolicyParts):
         origins: Sequence[str | None] | None = None,
         id: str | None = None,  # noqa: A002
         question: str | Problem | None = None,
+        weight: float | None = None,
     ) -> Decision:
         """`decide`, of answers that are keys already: equal where they are the same answer."""
         rule = self.point(alpha, guarantee)
@@ -192,9 +196,11 @@ class Policy(PolicyParts):
         size = vote.n_paths
         if not self.strata.knows(size):
             raise PipelineMismatch([f"n_paths is {self.told_sizes} in the policy, {size} in this pool"])
-        p_value, answered = self.strata.p_value_of(vote.key, size), vote.key > rule.threshold_of(size)
-        seen, names, sets = self.sizes.get(size, 0), self.recipe.names, self.sets_of(rule)
-        decision = decision_on(vote, rule, p_value, answered=answered, seen=seen, names=names, sets=sets)
+        weight = weight_asked(rule, question, weight)
+        p_value = rule.p_value_of(self.strata, vote.key, size, (), weight)
+        answered = vote.key > rule.threshold_of(size, (), weight)
+        how: dict[str, Any] = {"seen": self.sizes.get(size, 0), "names": self.recipe.names, "sets": self.sets_of(rule)}
+        decision = decision_on(vote, rule, p_value, answered=answered, weight=weight, **how)
         if self.recipe.jitter is not None and asked is None and id is None:
             return replace(decision, explanation=f"{decision.explanation} {_NO_JITTER}")
         return decision
@@ -211,7 +217,8 @@ class Policy(PolicyParts):
         from demur.pools.fields import FieldChoice
         from demur.pools.source import vote_pools
 
-        how = FieldChoice.of(self.description), self.recipe
+        fields = FieldChoice.of(self.description)
+        how = replace(fields, weights=self.shift) if self.shift is not None else fields, self.recipe
         return vote_pools(source, *how, labelled=labelled, correct=correct, assumed=self.upstream, say=say)
 
     def decide_votes(self, votes: Votes, *, alpha: Level | None = None, guarantee: str | None = None) -> Decisions:
@@ -316,7 +323,7 @@ class Policy(PolicyParts):
         """The promise and the forecast of each operating point, in words."""
         lines = [f"{self.n} calibration {self.unit}s, vote accuracy {_show(self.evidence.vote_accuracy)}"]
         lines += [] if self.labels.is_plain else [f"right: {self.labels.told}"]
-        lines += label_notes(self)
+        lines += [*label_notes(self), *weight_notes(self)]
         for rule in self.points:
             expected = forecast(self.strata, rule)
             lines.append(f"alpha {rule.alpha:g} ({rule.guarantee.name.replace('_', ' ')}): {rule.promise}")

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from demur.calibration import Level, exact_alpha, settle_by_size
 from demur.calibration.batch import BatchSelection, cut_off
 from demur.calibration.choices import choices_of
+from demur.calibration.shifted import ShiftedRule
 from demur.errors import CalibrationLeak, InvalidValue
-from demur.policy.decisions import Decisions, without_vote
+from demur.policy.decisions import UNLIKE, Decisions, is_gated, without_vote
 from demur.pools.voted_pools import VotedPools
 from demur.records import Decision
 from demur.voting.votes import Votes
@@ -89,6 +90,8 @@ class Selection(Decisions):
         vote, p_value = self.votes[row], f"{self.p_value[row]:.4g}"
         if (nothing := without_vote(vote)) is not None:
             return f"Abstained: {nothing}."
+        if is_gated(vote, self.votes.recipe.names):
+            return f"Abstained: {UNLIKE}."
         if not self.counted[row]:
             return f"Abstained: {_SHARED}."
         if self._too_few:
@@ -120,6 +123,12 @@ def select(policy: Policy, votes: Votes | VotedPools, fdr: Level) -> Selection:
             "a batch knows no correction for that",
             "choose it on other problems, and calibrate again",
         )
+    if all(isinstance(rule, ShiftedRule) for rule in policy.points):
+        raise InvalidValue(
+            "this policy promises about questions by their weights, and a batch needs questions that are exchangeable "
+            "with the calibration ones",
+            "calibrate without the shift",
+        )
     if not len(voted):
         raise InvalidValue("a batch needs at least one vote, got none")
     p_value, votes = policy.p_value(voted.votes), voted.votes
@@ -132,7 +141,7 @@ def select(policy: Policy, votes: Votes | VotedPools, fdr: Level) -> Selection:
     counted = np.zeros(len(votes), dtype=np.bool_)
     counted[voted.counted] = True
     # A vote without confidence is never answered, however few the wrong ones are.
-    possible = np.where(votes.confidence > 0, p_value, 1.0)[counted]
+    possible = np.where(votes.key[:, 0] > 0, p_value, 1.0)[counted]
     cut = cut_off(possible, level, policy.n)
     guarantee = BatchSelection(level, cut, len(possible))  # type: ignore[arg-type]
     rule = settle_by_size(guarantee, policy.strata, policy.unit, policy.labels.wrong)

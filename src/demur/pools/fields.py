@@ -20,6 +20,7 @@ from demur.pools.frame_table import Spellings, digests_of, keys_of, scores_of, s
 from demur.pools.frames import FramePools
 from demur.pools.groups import GROUP, read_groups
 from demur.pools.scores import ABSENT, as_unscored, field_of, refuse_label_name, scores_or_dropped
+from demur.pools.weights import Weighing, describe_weights, weight_field
 from demur.records import Pool, Problem
 from demur.tasks import asked_by, by_task, chosen, is_known_relation, known_relations, relations_of, task_named, task_of
 from demur.voting.cases import GroupColumn
@@ -53,6 +54,8 @@ class FieldChoice:
     """The choice is a policy's: pools that lack the score are read as it says, be they all."""
     group_field: str = GROUP
     """The field of problems that holds their groups."""
+    weights: Weighing | None = None
+    """How much each question counts: by a fitted ratio, or by the field of problems that is named."""
 
     def __post_init__(self) -> None:
         as_unscored(self.unscored)
@@ -118,6 +121,7 @@ class FieldChoice:
         known = {"field": self.answer_field, "missing": sorted(self.missing), "relation": relation}
         said = {"read_as": self.task, "labels": list(self.labels), "markers": list(self.markers)}
         said |= {} if self.group_field == GROUP else {"group_field": self.group_field}
+        said |= {} if self.weights is None else {"weights": describe_weights(self.weights)}
         return known | {name: value for name, value in said.items() if value}
 
     def describe_score(self) -> dict[str, Any]:
@@ -144,7 +148,8 @@ class FieldChoice:
         among = compared if alone is None else ()
         labels, markers = (tuple(stage.get(name, ())) for name in ("labels", "markers"))
         how = (stage["field"], score, tuple(stage["missing"]), alone, unscored, stage.get("read_as"))
-        return cls(*how, labels, markers, among, in_use=True, group_field=stage.get("group_field", GROUP))
+        kind = {"group_field": stage.get("group_field", GROUP), "weights": weight_field(stage.get("weights"))}
+        return cls(*how, labels, markers, among, in_use=True, **kind)
 
 
 @dataclass(frozen=True)

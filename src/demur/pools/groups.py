@@ -25,13 +25,13 @@ def read_groups(pools: Sequence[Pool], name: str = GROUP, *, in_use: bool = Fals
         return GroupColumn.of(pool.problem.group for pool in pools)
     if names_labels(name):
         raise InvalidValue(f"{name!r} names labels, and groups must not be made of labels", "name another field")
-    values = [_field(pool, name) for pool in pools]
+    values = [field_of_problem(pool, name) for pool in pools]
     if not in_use and all(value is None for value in values):
         raise PoolFileError(f"no problem of the file has a field {name!r}", f"{there_is(name, _fields(pools))}")
     return GroupColumn.of(group_of_cell(value, pool.problem.id) for value, pool in zip(values, pools, strict=True))
 
 
-def _field(pool: Pool, name: str) -> Any:
+def field_of_problem(pool: Pool, name: str) -> Any:
     """A field of a problem; of its paths where those have it, as rows of a table do, and agree."""
     if name in pool.problem.extra:
         return pool.problem.extra[name]

@@ -19,6 +19,7 @@ from demur.pools.labels import read_labels, refuse_labels_as_score
 from demur.pools.path_fields import beside_of
 from demur.pools.scores import count_gaps, read_column
 from demur.pools.voted_pools import VotedPools
+from demur.pools.weights import read_weights
 from demur.records import Pool
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of, shown
@@ -181,7 +182,16 @@ def vote_table(
         written=table.written,
         beside=beside_of(pools, table.questions),
         groups=table.groups if any(table.groups.kinds) else None,
+        importance=_weights_of(pools, table),
     )
+
+
+def _weights_of(pools: Sequence[Pool], table: PoolTable) -> Any:
+    """How much each question counts, where the choice of fields says what tells it."""
+    fields = table.fields
+    if fields.weights is None:
+        return None
+    return read_weights(pools, table.questions, fields.weights, in_use=fields.in_use)
 
 
 def _answers_of(pool: Pool) -> str:

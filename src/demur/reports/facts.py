@@ -21,6 +21,7 @@ from demur.evaluation.verdicts import verdict_of
 from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Separability, Strata
 from demur.policy.label_notes import label_notes
 from demur.policy.policy import Policy
+from demur.policy.weighing import refuse_weighted
 from demur.pools.source import PoolSource
 from demur.pools.voted_pools import VotedPools
 from demur.reports.answer_sets import set_facts
@@ -37,6 +38,7 @@ def report_facts(
     source: PoolSource, voted: VotedPools, policy: Policy, *, title: str, texts: bool = True
 ) -> dict[str, Any]:
     """The facts of one set of pools under one policy. Labels may be absent; then nothing is said of what happened."""
+    refuse_weighted(policy, "a report shows one threshold for all questions", "use `demur decide` and `demur audit`")
     policy.refuse_other_labels(voted)
     seen, counted = voted.seen_by(policy.seen), voted.counted
     fresh = counted[~seen[counted]] if voted.correct is not None else counted[:0]

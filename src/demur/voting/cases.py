@@ -19,6 +19,8 @@ from demur.voting._exact_sums import Floats
 from demur.voting.guards import refuse_mask
 
 Sizes = NDArray[np.intp]
+LARGEST_WEIGHT = 1e100
+"""Weights beyond this are no ratio of anything, and their squares would overflow."""
 
 
 class GroupColumn(Sequence[Groups]):
@@ -101,7 +103,7 @@ def as_importance(values: Any, rows: int) -> Floats | None:
 
 def refuse_bad_weights(weights: Floats) -> None:
     """Raise unless weights are finite and none is negative."""
-    bad = ~(np.isfinite(weights) & (weights >= 0))
+    bad = ~((weights >= 0) & (weights <= LARGEST_WEIGHT))
     if bad.any():
         at = int(bad.argmax())
         raise InvalidValue(f"weights must be finite and not negative, got {weights[at]} for vote {at}")

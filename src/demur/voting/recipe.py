@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.errors import InvalidValue
+from demur.questions.outliers import OutlierGate
 from demur.voting import normalisers
 from demur.voting._exact_sums import Floats
 from demur.voting._tally import TIE_RULE
 from demur.voting.codes import Rows
+from demur.voting.gate import Gated
 from demur.voting.key import LENGTH, NONE, Column, Component, Jitter, Key, Share, parse_component
 from demur.voting.normalisers import Normaliser, parse_normaliser
 from demur.voting.weights import Uniform, Weight, parse_weight
@@ -73,6 +75,19 @@ class Recipe:
     def led_by(self, first: Component) -> Recipe:
         """The same with another confidence, in place of the winner's share or what led the key so far."""
         return replace(self, key=(first, *self.ties))
+
+    @property
+    def gate(self) -> OutlierGate | None:
+        """What closes the key to outliers, where it has one."""
+        return self.key[0].gate if isinstance(self.key[0], Gated) else None
+
+    def gated(self, gate: OutlierGate | None) -> Recipe:
+        """The same behind a gate: votes on questions that are unlike its reference have no confidence."""
+        if gate is None:
+            return self
+        if self.gate is not None:
+            raise InvalidValue("a key has one gate")
+        return replace(self, key=(Gated(self.key[0], gate), *self.ties))
 
     @property
     def keeps_scores(self) -> bool:

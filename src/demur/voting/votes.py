@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from demur.descriptions import Description
 from demur.errors import InvalidValue, NoJitterWarning
+from demur.questions.outliers import OutlierGate
 from demur.records import Vote, question_digest
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of_columns
@@ -254,6 +255,7 @@ def vote(
     upstream: Description = Description(),  # noqa: B008 - frozen
     groups: Iterable[Any] | None = None,
     importance: ArrayLike | None = None,
+    gate: OutlierGate | None = None,
 ) -> Votes:
     """Hold the vote of every pool of a table.
 
@@ -273,7 +275,8 @@ def vote(
     refuses.
 
     `groups` names the kind of each question, or several kinds that overlap, for promises per group; `importance` says
-    how much each question counts, for promises under shift. Neither may be made of labels.
+    how much each question counts, for promises under shift. Neither may be made of labels. A `gate` takes their
+    confidence from votes on questions that are unlike its reference.
     """
     table = code_answers(answers)
     if weight is None:
@@ -298,6 +301,7 @@ def vote(
     recipe = Recipe(weight, normaliser, key, table.pools is None)
     if confidence is not None:
         recipe = recipe.led_by(confidence)
+    recipe = recipe.gated(gate)
     if score is not None:
         upstream = replace(upstream, score={**upstream.score, "name": score})
     named = {} if origins is None else {recipe.origin or "origin": origins}

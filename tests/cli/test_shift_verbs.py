@@ -1,0 +1,119 @@
+"""`demur shift`, `calibrate --shift`, `--shift-weights` and `--gate`, and what the verbs behind them say."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+PLACES = ["France", "Peru", "Kenya", "Norway", "Japan"]
+
+
+def write(path, seed, share, n, *, labelled=True):
+    """Pools of which this share is about capitals, where the model is often wrong; with known weights."""
+    rng, lines = np.random.default_rng(seed), []
+    for row in range(n):
+        hard = bool(rng.random() < share)
+        text = (
+            f"What is the capital of {rng.choice(PLACES)} number {rng.integers(10**9)}?"
+            if hard
+            else f"Ann has {rng.integers(10**9)} apples and buys {rng.integers(99)} more. How many has she?"
+        )
+        good = (0.5 if hard else 0.9) * rng.uniform(0.6, 1)
+        paths = [{"answer": "7" if rng.random() < good else str(rng.integers(3))} for _ in range(8)]
+        known = {"gold": "7", "paths": paths, "weight": 3.5 if hard else 0.375} if labelled else {}
+        lines.append(json.dumps({"id": f"{path.stem}-{row}", "task": "math", "question": text, **known}))
+    path.write_text("\n".join(lines) + "\n")
+    return path.name
+
+
+@pytest.fixture
+def files(demur, tmp_path):
+    """Traffic and reference without labels; pools to calibrate on, and pools of the traffic."""
+    sides = {"traffic": (1, 0.7, 200), "reference": (2, 0.2, 200)}
+    texts = {name: write(tmp_path / f"{name}.jsonl", *how, labelled=False) for name, how in sides.items()}
+    pools = {"pools": (3, 0.2, 300), "new": (4, 0.7, 200)}
+    return texts | {name: write(tmp_path / f"{name}.jsonl", *how) for name, how in pools.items()}
+
+
+def test_from_questions_to_a_policy_for_the_traffic_and_its_audit(demur, files):
+    ran = demur("shift", files["traffic"], "--reference", files["reference"], "-o", "shift.json")
+    assert (ran.code, ran.err) == (0, "")
+    assert "AUROC of 0.7" in ran.out
+    assert "weights above 10 are cut" in ran.out.lower()
+    assert "do not cover a model that answers the same question otherwise" in ran.out
+    ran = demur("calibrate", files["pools"], "--shift", "shift.json", "--alpha", "0.1", "-o", "policy.json")
+    assert ran.code == 0, ran.err
+    assert "approximately at most 0.1" in ran.out
+    assert "effective sample size" in ran.out
+    decided = demur("decide", files["new"], "--policy", "policy.json", "--json")
+    assert 0 < decided.json["answered"] < 1
+    audit = demur("audit", files["new"], "--policy", "policy.json")
+    assert "No exact law is known under weights" in audit.out
+    report = demur("report", files["new"], "--policy", "policy.json", "-o", "report.html")
+    assert "one threshold for all questions" in report.err
+    plain = demur("calibrate", files["pools"], "--alpha", "0.1", "-o", "plain.json")
+    assert plain.code == 0
+    wrong = [
+        demur("audit", files["new"], "--policy", policy, "--json").json["points"][0]["confident_error"]
+        for policy in ("plain.json", "policy.json")
+    ]
+    assert wrong[1] < wrong[0]
+
+
+def test_a_shift_that_is_none_is_told(demur, files, tmp_path):
+    like = write(tmp_path / "like.jsonl", 9, 0.2, 200, labelled=False)
+    ran = demur("shift", like, "--reference", files["reference"])
+    assert "No shift to see" in ran.out
+    facts = demur("shift", like, "--reference", files["reference"], "--json").json
+    assert facts["shift_seen"] is False
+    assert {"auroc", "auroc_error", "effective_share", "clipped_traffic", "traffic", "reference"} <= set(facts)
+
+
+def test_known_weights_stand_in_a_field_and_bad_ones_are_named(demur, files, tmp_path):
+    ran = demur("calibrate", files["pools"], "--shift-weights", "weight", "--alpha", "0.1", "-o", "policy.json")
+    assert ran.code == 0, ran.err
+    assert "as much more often in use" in ran.out
+    assert "approximately" not in ran.out
+    assert demur("decide", files["new"], "--policy", "policy.json").code == 0
+    for value, told in ((-1, "got -1"), (None, "got none"), ("much", "got 'much'")):
+        lines = [json.loads(line) for line in (tmp_path / "pools.jsonl").read_text().splitlines()]
+        lines[5]["weight"] = value
+        (tmp_path / "bad.jsonl").write_text("\n".join(map(json.dumps, lines)))
+        ran = demur("calibrate", "bad.jsonl", "--shift-weights", "weight")
+        assert (ran.code, ran.err.count("\n")) == (2, 1)
+        assert "problem 'pools-5': its weight must be a number" in ran.err
+        assert told in ran.err
+
+
+def test_what_does_not_go_together_is_refused_in_one_line(demur, files):
+    assert demur("shift", files["traffic"], "--reference", files["reference"], "-o", "shift.json").code == 0
+    for arguments, told in (
+        (("--shift", "shift.json", "--shift-weights", "weight"), "choose one"),
+        (("--shift-weights", "weight", "--delta", "0.1"), "a high_probability guarantee cannot be weighted"),
+        (("--shift-weights", "correct"), "names labels"),
+        (("--shift", "pools.jsonl"), "is not"),
+        (("--gate-level", "0.1"), "--gate"),
+        (("--gate", "pools.jsonl"), "were fitted on calibration problems"),
+    ):
+        ran = demur("calibrate", files["pools"], *arguments)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), ran.err
+        assert told in ran.err
+    ran = demur("calibrate", files["traffic"].replace("traffic", "pools"), "--shift", "shift.json", "-o", "shift.json")
+    assert "holds a fitted shift" in ran.err
+    ran = demur("shift", files["traffic"], "--reference", files["traffic"])
+    assert "in the traffic and in the reference too" in ran.err
+
+
+def test_a_gate_abstains_on_questions_unlike_its_reference(demur, files, tmp_path):
+    sums = write(tmp_path / "sums.jsonl", 11, 0.0, 100, labelled=False)
+    ran = demur("calibrate", files["pools"], "--gate", sums, "--alpha", "0.2", "-o", "policy.json")
+    assert ran.code == 0, ran.err
+    ran = demur("decide", files["new"], "--policy", "policy.json", "-o", "decisions.jsonl")
+    assert "unlike the reference questions of the gate" in ran.out + ran.err
+    decisions = [json.loads(line) for line in (tmp_path / "decisions.jsonl").read_text().splitlines()]
+    asked = [json.loads(line)["question"] for line in (tmp_path / "new.jsonl").read_text().splitlines()]
+    odd = [decision for decision, text in zip(decisions, asked, strict=True) if "capital" in text]
+    assert all(decision["answer"] is None and "unlike" in decision["explanation"] for decision in odd)
+    assert any(decision["answer"] is not None for decision in decisions)
