@@ -219,6 +219,8 @@ class Decision:
     secondary: float | None = None
     id: str | None = None
     n_paths: int = 0
+    groups: Groups = ()
+    """The groups of the question, where the promise is per group."""
 
     @property
     def without_answer(self) -> int:

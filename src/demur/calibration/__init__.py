@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from demur.calibration.forecast import Forecast, forecast
+from collections.abc import Callable
+from functools import partial
+
+from demur.calibration.forecast import Forecast, forecast, forecast_of_group
+from demur.calibration.grouped import PREFIX, Grouped, GroupedRule, grouped_of
 from demur.calibration.guarantee import (
     CLUSTER,
     QUESTION,
@@ -14,19 +18,30 @@ from demur.calibration.guarantee import (
     settle_by_size,
 )
 from demur.calibration.high_probability import HighProbability
+from demur.calibration.laws_on import law_on, laws_by_group
 from demur.calibration.marginal import Marginal
 from demur.calibration.selective import Selective
 from demur.calibration.smoothed import Smoothed
 
-GUARANTEES: dict[str, type[Marginal] | type[Smoothed] | type[HighProbability] | type[Selective]] = {
-    kind.name: kind for kind in (Marginal, Smoothed, HighProbability, Selective)
+_KINDS: tuple[type[Marginal] | type[Smoothed] | type[HighProbability] | type[Selective], ...] = (
+    Marginal,
+    Smoothed,
+    HighProbability,
+    Selective,
+)
+GUARANTEES: dict[str, Callable[..., Guarantee]] = {
+    **{kind.name: kind for kind in _KINDS},
+    **{PREFIX + kind.name: partial(grouped_of, kind) for kind in _KINDS},
 }
+"""What makes a guarantee again from its name and its parameters."""
 
 __all__ = [
     "CLUSTER",
     "GUARANTEES",
     "QUESTION",
     "Forecast",
+    "Grouped",
+    "GroupedRule",
     "Guarantee",
     "HighProbability",
     "Level",
@@ -37,5 +52,8 @@ __all__ = [
     "Smoothed",
     "exact_alpha",
     "forecast",
+    "forecast_of_group",
+    "law_on",
+    "laws_by_group",
     "settle_by_size",
 ]

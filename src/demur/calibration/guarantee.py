@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, Floats, ThresholdKey, above_all, exceeds
-from demur.evidence.laws import AnswerLaw, ErrorLaw
+from demur.evidence.laws import AnswerLaw, ErrorLaw, LawPerGroup
 from demur.evidence.split_law import SplitLaw
 from demur.evidence.strata import Strata
 from demur.records import Groups
@@ -87,7 +87,7 @@ class Rule:
 
     guarantee: Guarantee
     n: int
-    law: ErrorLaw | AnswerLaw
+    law: ErrorLaw | AnswerLaw | LawPerGroup
     threshold_key: ThresholdKey
     sizes: Collection[int] | None = None
     """The pool sizes that calibration saw often enough; others are not answered. None: any size."""
@@ -100,6 +100,8 @@ class Rule:
     """What "wrong" means, in a sentence; blank where it is "not the same as gold"."""
     unlabelled: int = 0
     """How many of the n have no label, and count as wrong."""
+    needs_groups: ClassVar[bool] = False
+    """Whether it cannot decide without knowing the groups of a question."""
 
     @property
     def alpha(self) -> float:
@@ -152,6 +154,18 @@ class Rule:
         return not self.feasible or all(key >= above_all(len(key)) for key in keys)
 
     @property
+    def lowest(self) -> ThresholdKey:
+        """The key that a pool of any size must exceed."""
+        if self.sizes is None:
+            return self.threshold_key
+        return min((self.threshold_of(size) for size in self.sizes), default=above_all(len(self.threshold_key)))
+
+    @property
+    def n_thresholds(self) -> int:
+        """How many keys calibration data has set."""
+        return 1 + len(self.by_size)
+
+    @property
     def told(self) -> str:
         """What is answered, in words."""
         if self.never_answers:
@@ -171,6 +185,14 @@ class Rule:
     def of_kind(self, groups: Groups) -> Rule:
         """The rule for questions of these groups."""
         return self
+
+    def refusal(self, groups: Groups) -> str | None:
+        """Why no question of these groups is answered, whatever its confidence; None where some may be."""
+        return None
+
+    def stand_in(self, groups: Groups) -> str:
+        """That another threshold than that of their groups decides on such questions, in a sentence; blank if not."""
+        return ""
 
     def answers(self, cases: Cases) -> NDArray[np.bool_]:
         """Which votes are answered."""

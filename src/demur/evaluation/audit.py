@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from demur.calibration import CLUSTER, QUESTION, Rule, forecast
@@ -229,11 +228,12 @@ def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: Rows
     """One rule on the rows that count, `fresh`, and on all questions that are `new`, where clusters have several."""
     decided = policy.decide_votes(voted.votes, alpha=rule.alpha, guarantee=rule.guarantee.name)
     every_error = decided.answered & ~voted.labelled
-    is_answered, labels, sizes = decided.answered[fresh], voted.labelled[fresh], voted.votes.n_paths[fresh]
+    is_answered, labels = decided.answered[fresh], voted.labelled[fresh]
     n, given, errors = len(fresh), int(is_answered.sum()), int(every_error[fresh].sum())
-    fresh_sizes = dict(zip(*(part.tolist() for part in np.unique(sizes, return_counts=True)), strict=True))
-    law = policy.law_on(rule, fresh_sizes)
-    ahead = audit_outlook(policy, fresh_sizes, alpha=rule.alpha, guarantee=rule.guarantee.name, answered=given)
+    cases = voted.votes.cases.take(fresh)
+    strata = (cases if rule.needs_groups else cases.without_groups()).counts()
+    law = policy.law_on(rule, strata)
+    ahead = audit_outlook(policy, strata, alpha=rule.alpha, guarantee=rule.guarantee.name, answered=given)
     return Audit(
         **vars(Consistency.of(rule, errors, n, answered=given, points=len(policy.points), law=law, unit=unit)),
         expected_confident_error=forecast(policy.strata, rule).expected_confident_error,

@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from demur.calibration import CLUSTER, QUESTION, Guarantee, Level, Marginal, settle_by_size
+from demur.calibration import CLUSTER, QUESTION, Grouped, Guarantee, Level, Marginal, settle_by_size
 from demur.calibration.labelling import only_ranks
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
 from demur.evidence.strata import Strata
@@ -17,7 +17,7 @@ from demur.policy.policy import Policy
 from demur.policy.seen import Seen
 from demur.pools.label_rule import LabelRule
 from demur.pools.splits import Texts
-from demur.pools.voted_pools import VotedPools
+from demur.pools.voted_pools import LabelledCases, VotedPools
 from demur.records import is_nothing
 from demur.voting.votes import Votes
 
@@ -69,9 +69,13 @@ def calibrate(
     voted.refuse_fitted()
     voted.refuse_without_jitter()
     unit, every = QUESTION, None
-    evidence = Strata.of(*voted.counted_cases, by_chance=sizes_by_chance)
+    by_group = any(isinstance(one, Grouped) for one in guarantees)
+    if by_group:
+        _require_groups(voted)
+    evidence = _strata(voted.counted_cases, by_group=by_group, by_chance=sizes_by_chance)
     if voted.clustered:
-        unit, every = CLUSTER, Strata.of(*voted.cases_of(voted.distinct), by_chance=sizes_by_chance)
+        distinct = voted.cases_of(voted.distinct)
+        unit, every = CLUSTER, _strata(distinct, by_group=by_group, by_chance=sizes_by_chance)
     labels = LabelRule() if given.labels is None else given.labels.rule
     points = tuple(settle_by_size(one, evidence, unit, labels.wrong) for one in guarantees)
     for rule in points:
@@ -83,6 +87,22 @@ def calibrate(
     seen = Seen.of(known, given.questions, given.clusters, hold_out or None)
     recipe, upstream, unscored = voted.votes.recipe, voted.votes.upstream, len(given) - len(voted)
     return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored, labels)
+
+
+def _strata(labelled: LabelledCases, *, by_group: bool, by_chance: bool) -> Strata:
+    """Votes as counts: by group only where a promise is, for whatever else a file may hold under that name."""
+    cases, correct, known = labelled
+    return Strata.of(cases if by_group else cases.without_groups(), correct, known, by_chance=by_chance)
+
+
+def _require_groups(voted: VotedPools) -> None:
+    """Raise where a promise per group is asked for, and no question is of any."""
+    groups = voted.votes.groups
+    if groups is None or not any(groups.kinds):
+        raise InvalidValue(
+            "a promise per group needs the groups of the questions, and none has one",
+            "vote with {groups}, or name the field that holds them as {group_field}",
+        )
 
 
 def _refuse_nameless(voted: VotedPools) -> None:
@@ -103,7 +123,8 @@ def as_guarantees(alpha: Alphas | None, guarantee: Guarantees | None) -> list[Gu
         wanted = list(guarantee) if isinstance(guarantee, Sequence) else [guarantee]
         if not all(isinstance(one, Guarantee) for one in wanted):
             raise InvalidValue(
-                f"guarantee must be Marginal, Smoothed, HighProbability or Selective objects, got {guarantee!r:.60}"
+                "guarantee must be Marginal, Smoothed, HighProbability, Selective or Grouped objects, got "
+                f"{guarantee!r:.60}"
             )
     else:
         levels: list[Any] = [alpha] if isinstance(alpha, str) or not isinstance(alpha, Iterable) else list(alpha)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from demur.calibration.guarantee import NOWHERE_FEW_ENOUGH, Rule
 from demur.evidence.counts import Floats
-from demur.records import Decision, Vote
+from demur.evidence.strata import Strata
+from demur.records import Decision, Groups, Vote
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of_columns
 from demur.voting.votes import Votes
@@ -33,8 +34,8 @@ class Decisions:
     rule: Rule
     answered: NDArray[np.bool_]
     p_value: Floats
-    sizes: Mapping[int, int]
-    """How many of the calibration pools have how many paths."""
+    strata: Strata
+    """The calibration votes as counts."""
 
     def __len__(self) -> int:
         return len(self.votes)
@@ -53,7 +54,8 @@ class Decisions:
         given, columns = self.votes.answer.astype(object), self.votes.columns()
         given[~self.answered] = None
         columns["answer"] = given
-        thresholds = [self.rule.threshold_of(size)[0] for size in self.votes.n_paths.tolist()]
+        sizes, groups = self.votes.n_paths.tolist(), self.votes.groups or [()] * len(self)
+        thresholds = [self.rule.threshold_of(size, own)[0] for size, own in zip(sizes, groups, strict=True)]
         own = {"answered": self.answered, "p_value": self.p_value, "threshold": np.array(thresholds, dtype=np.float64)}
         return columns | own
 
@@ -63,7 +65,8 @@ class Decisions:
 
     def __getitem__(self, row: int) -> Decision:
         vote, p_value, answered = self.votes[row], float(self.p_value[row]), bool(self.answered[row])
-        return decision_on(vote, self.rule, p_value, answered=answered, seen=self.sizes.get(vote.n_paths, 0))
+        groups = () if self.votes.groups is None else self.votes.groups[row]
+        return decision_on(vote, self.rule, p_value, answered=answered, groups=groups, seen=self.strata)
 
     def __iter__(self) -> Iterator[Decision]:
         return (self[row] for row in range(len(self)))
@@ -71,8 +74,24 @@ class Decisions:
     @property
     def of_rare_size(self) -> NDArray[np.bool_]:
         """Pools that are not answered because calibration saw too few of their size."""
-        rare = [size for size in np.unique(self.votes.n_paths).tolist() if not self.rule.takes(size)]
-        return np.isin(self.votes.n_paths, rare)
+        is_rare, cases = np.zeros(len(self), dtype=np.bool_), self.votes.cases
+        for groups, rows in self._kinds().items():
+            if self.rule.refusal(groups) is None:
+                sizes = cases.n_paths[rows]
+                rare = [size for size in np.unique(sizes).tolist() if not self.rule.takes(size, groups)]
+                is_rare[rows] = np.isin(sizes, rare)
+        return is_rare
+
+    @property
+    def of_small_group(self) -> NDArray[np.bool_]:
+        """Pools that are not answered because no promise is about a group of theirs."""
+        is_small = np.zeros(len(self), dtype=np.bool_)
+        for groups, rows in self._kinds().items():
+            is_small[rows] = self.rule.refusal(groups) is not None
+        return is_small
+
+    def _kinds(self) -> dict[Groups, Any]:
+        return self.votes.cases.rows_by_groups() if self.rule.needs_groups else {(): slice(None)}
 
     @property
     def unscored(self) -> NDArray[np.bool_]:
@@ -89,14 +108,21 @@ class Decisions:
                 f"alpha = {self.rule.alpha:g}: not answered; if paths are missing because sampling failed, sample "
                 "again to draw the rest"
             )
+        if self.of_small_group.any() and self.rule.feasible:
+            notes.append(
+                f"{int(self.of_small_group.sum())} questions are of no group that enough calibration questions are of "
+                f"for alpha = {self.rule.alpha:g}: not answered"
+            )
         if self.unscored.any():
             notes.append(f"{int(self.unscored.sum())} pools have a path without a score: not answered")
         return notes
 
 
-def decision_on(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int) -> Decision:
-    """The decision on one vote, as a record; `seen` is how many calibration pools have its size."""
-    threshold = rule.threshold_of(vote.n_paths)
+def decision_on(
+    vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: Strata, groups: Groups = ()
+) -> Decision:
+    """The decision on one vote, as a record; `seen` are the calibration votes."""
+    threshold = rule.threshold_of(vote.n_paths, groups)
     return Decision(
         answer=vote.answer if answered else None,
         confidence=vote.confidence,
@@ -105,11 +131,12 @@ def decision_on(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen:
         alpha=rule.alpha,
         support=vote.support,
         shares={answer: round(tally / vote.total, 12) for answer, tally in vote.tally.items()},
-        explanation=explain(vote, rule, p_value, answered=answered, seen=seen),
+        explanation=explain(vote, rule, p_value, answered=answered, seen=seen, groups=groups),
         threshold_key=threshold,
         secondary=vote.secondary,
         id=vote.id,
         n_paths=vote.n_paths,
+        groups=groups if rule.needs_groups else (),
     )
 
 
@@ -122,7 +149,7 @@ def without_vote(vote: Vote) -> str | None:
     return "the paths that have an answer have no weight" if vote.confidence == 0 else None
 
 
-def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int) -> str:
+def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: Strata, groups: Groups = ()) -> str:
     """What was decided, what is promised and what is not."""
     if not rule.feasible:
         return f"Abstained: {rule.too_few}; until then the policy abstains always."
@@ -130,12 +157,16 @@ def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int
         return f"Abstained: {NOWHERE_FEW_ENOUGH} {rule.promise}"
     if (nothing := without_vote(vote)) is not None:
         return f"Abstained: {nothing}. {rule.promise}"
-    threshold = rule.threshold_of(vote.n_paths)
-    if not rule.takes(vote.n_paths):
+    if (refusal := rule.refusal(groups)) is not None:
+        return f"Abstained: {refusal}. {rule.promise}"
+    threshold = rule.threshold_of(vote.n_paths, groups)
+    if not rule.takes(vote.n_paths, groups):
+        alike = seen.of_group(groups[0]) if rule.needs_groups and groups else seen
+        of_group = f" of the group {groups[0]!r:.60}" if rule.needs_groups and groups else ""
         return (
-            f"Abstained: this pool has {vote.n_paths} paths, and {seen} calibration pools had as many, where "
-            f"alpha = {rule.alpha:g} needs {rule.needed_per_size}; if paths are missing because sampling "
-            f"failed, sample again to draw the rest. {rule.promise}"
+            f"Abstained: this pool has {vote.n_paths} paths, and {alike.sizes.get(vote.n_paths, 0)} calibration pools"
+            f"{of_group} had as many, where alpha = {rule.alpha:g} needs {rule.needed_per_size}; if paths are missing "
+            f"because sampling failed, sample again to draw the rest. {rule.promise}"
         )
     beyond = "above" if answered else "not above"
     head = "Answered" if answered else "Abstained"
@@ -147,9 +178,9 @@ def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: int
             f"confidence {vote.confidence:.4g} ties with the threshold, and the secondary key {vote.secondary:.4g} "
             f"is {beyond} {threshold[1]:.4g}"
         )
-    aside = ""
+    aside = f" {told}" if (told := rule.stand_in(groups)) else ""
     if answered != (p_value <= rule.alpha):
-        aside = (
+        aside += (
             f" The p-value {p_value:.4g} alone would say otherwise: it belongs to the marginal guarantee, "
             f"and this policy holds the {rule.guarantee.name.replace('_', '-')} one."
         )

@@ -28,7 +28,7 @@ from demur.voting.recipe import Recipe
 
 _MOST_VOTES = 10**15
 _MOST_PATHS = 1 << 20
-_SETTLED = ("guarantee", "k", "threshold", "by_size")
+_SETTLED = ("guarantee", "k", "threshold", "by_size", "by_group", "pooled")
 _FRACTION = re.compile(r"[0-9]{1,41}/[0-9]{1,41}")
 _SEEN = ("ids", "questions", "clusters")
 
@@ -245,7 +245,8 @@ def _point(stored: Any, evidence: Strata, unit: str, labels: LabelRule) -> Rule:
     if not isinstance(stored, dict) or str(stored.get("guarantee")) not in GUARANTEES:
         raise ValueError(f"an operating point must name one of {', '.join(GUARANTEES)}, got {stored!r:.60}")
     parameters = {name: value for name, value in stored.items() if name not in _SETTLED}
-    if not all(_is_number(value) or _is_fraction(value) for value in parameters.values()):
+    numbers = [value for name, value in parameters.items() if name != "fallback"]  # a word, which Grouped checks
+    if not all(_is_number(value) or _is_fraction(value) for value in numbers):
         raise ValueError(f"the parameters of a guarantee must be numbers, got {parameters!r:.60}")
     try:
         rule = settle_by_size(GUARANTEES[stored["guarantee"]](**parameters), evidence, unit, labels.wrong)

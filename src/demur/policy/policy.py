@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from demur.calibration import Forecast, Level, RankGuarantee, Rule, exact_alpha, forecast
+from demur.calibration import Forecast, Level, Rule, exact_alpha, forecast, forecast_of_group
+from demur.calibration.laws_on import NewVotes, by_stratum, law_on
 from demur.errors import CalibrationLeak, InvalidValue, LabelMismatch, PipelineMismatch, PolicyFileError
 from demur.evidence.counts import Floats
-from demur.evidence.laws import CountLaw, ErrorLaw, SumLaw
+from demur.evidence.laws import CountLaw
 from demur.policy import file
 from demur.policy.decisions import Decisions, decision_on
 from demur.policy.document import PolicyParts, from_document, to_document, upgraded
+from demur.policy.groups import group_warnings, groups_asked
 from demur.policy.label_notes import label_notes
 from demur.policy.selection import Selection, select
 from demur.policy.signature import Key
@@ -135,15 +137,17 @@ class Policy(PolicyParts):
         tie_break: float | None = None,
         id: str | None = None,  # noqa: A002 - the record's own word
         question: str | Problem | None = None,
+        group: str | Iterable[str] | None = None,
     ) -> Decision:
         """Vote on one pool the way the policy was calibrated, and answer or abstain.
 
         Jitter is drawn from the question, or where none is given from the id, which must be the problem's own. Where
         the policy comes from a file or a run, answers are read and compared as they were there: as they are written,
-        and by the task that a `Problem` names, if there were several.
+        and by the task that a `Problem` names, if there were several. `group` names the kind of question, or several
+        that overlap, for a promise per group; without it, the groups are those of the `Problem`.
         """
         known: dict[str, Any] = {"alpha": alpha, "guarantee": guarantee, "tie_break": tie_break}
-        known |= {"id": id, "question": question}
+        known |= {"id": id, "question": question, "group": group}
         if "relation" not in self.upstream.answers:
             return self.decide_keys(answers, scores, **known)
         from demur.pools.fields import FieldChoice  # arrays do without what reads and compares answers
@@ -161,6 +165,7 @@ class Policy(PolicyParts):
         tie_break: float | None = None,
         id: str | None = None,  # noqa: A002
         question: str | Problem | None = None,
+        group: str | Iterable[str] | None = None,
     ) -> Decision:
         """`decide`, of answers that are keys already: equal where they are the same answer."""
         rule = self.point(alpha, guarantee)
@@ -173,8 +178,9 @@ class Policy(PolicyParts):
         if not self.strata.knows(size):
             raise PipelineMismatch([f"n_paths is {self.told_sizes} in the policy, {size} in this pool"])
         key = (vote.confidence,) if vote.secondary is None else (vote.confidence, vote.secondary)
-        p_value, answered = self.strata.p_value_of(key, size), key > rule.threshold_of(size)
-        decision = decision_on(vote, rule, p_value, answered=answered, seen=self.sizes.get(size, 0))
+        groups = groups_asked(self, rule, question, group)
+        p_value, answered = rule.p_value_of(self.strata, key, size, groups), key > rule.threshold_of(size, groups)
+        decision = decision_on(vote, rule, p_value, answered=answered, groups=groups, seen=self.strata)
         if isinstance(self.recipe.tie_break, Jitter) and asked is None and id is None:
             return replace(decision, explanation=f"{decision.explanation} {_NO_JITTER}")
         return decision
@@ -199,7 +205,7 @@ class Policy(PolicyParts):
         rule = self.point(alpha, guarantee)
         self.check(votes)
         p_value = rule.p_value(self.strata, votes.cases)
-        return Decisions(votes, rule, rule.answers(votes.cases), p_value, self.sizes)
+        return Decisions(votes, rule, rule.answers(votes.cases), p_value, self.strata)
 
     def select(self, votes: Votes | VotedPools, *, fdr: Level) -> Selection:
         """Answer those votes of a whole batch among which the expected share of wrong ones is at most `fdr`.
@@ -245,14 +251,14 @@ class Policy(PolicyParts):
         rule = self.point(alpha, guarantee)
         return None if self.every_question is None else forecast(self.every_question, rule)
 
-    def law_on(self, rule: Rule, sizes: Mapping[int, int]) -> CountLaw:
-        """The law of a rule's errors on new votes, so many of each size: of each apart where each has to pass apart."""
-        guarantee = rule.guarantee
-        if not isinstance(guarantee, RankGuarantee) or self.strata.by_chance or len(self.sizes) == 1:
-            return rule.law
-        never = ErrorLaw(0, 0)
-        laws = {size: guarantee.law(self.sizes[size]) if rule.takes(size) else never for size in sizes}
-        return SumLaw(tuple((law, sizes[size]) for size, law in laws.items()))
+    def law_on(self, rule: Rule, fresh: NewVotes) -> CountLaw:
+        """The law of a rule's errors on new votes, so many of each size, or of each stratum."""
+        return law_on(rule, self.strata, by_stratum(fresh))
+
+    def forecast_by_group(self, alpha: Level | None = None, guarantee: str | None = None) -> dict[str, Forecast]:
+        """What to expect in each group at an alpha; questions of several groups are counted in each."""
+        rule = self.point(alpha, guarantee)
+        return {name: forecast_of_group(self.strata, rule, name) for name in self.strata.groups}
 
     def refuse_seen(self, ids: Sequence[str], questions: Texts | None = None, clusters: Texts | None = None) -> None:
         """Raise CalibrationLeak if any of these problems calibrated this policy: by id, question text or cluster."""
@@ -310,7 +316,7 @@ class Policy(PolicyParts):
                 questions = f"of all {self.every_question.n} questions in these clusters"
                 lines.append(f"  {questions}, {_show(every.confident_error)} are answered wrongly")
         ties = (self.tie_note(rule) for rule in self.points)
-        lines += [note for note in (*ties, self.size_note(), *self.size_warnings()) if note]
+        lines += [note for note in (*ties, self.size_note(), *self.size_warnings(), *group_warnings(self)) if note]
         return "\n".join(lines)
 
     def tie_note(self, rule: Rule) -> str:
@@ -318,6 +324,11 @@ class Policy(PolicyParts):
         unspent = forecast(self.strata, rule).unspent_by_ties
         if unspent < _MUCH_UNSPENT * rule.alpha:
             return ""
+        if rule.needs_groups:
+            return (
+                f"Ties leave {_show(unspent)} of the {_show(rule.alpha)} that alpha = {rule.alpha:g} allows unspent: "
+                "in some groups votes share the confidence of the threshold; a tie-break would tell them apart."
+            )
         pooled, key = self.strata.pooled, rule.threshold_key
         tied = int((pooled.levels == key).all(axis=1) @ (pooled.right + pooled.not_right))
         shared = f"{tied} calibration votes share the confidence {rule.threshold:.4g}"
@@ -342,7 +353,7 @@ class Policy(PolicyParts):
         notes = []
         for rule in self.points:
             needed, rare = rule.needed_per_size, [str(size) for size in self.sizes if not rule.takes(size)]
-            if rare and rule.feasible:
+            if rare and rule.feasible and not rule.needs_groups:
                 notes.append(
                     f"pools of {', '.join(rare)} paths are not answered at alpha = {rule.alpha:g}: fewer than {needed} "
                     "calibrated each; where paths are missing because sampling failed, sample again to draw the rest"

@@ -114,4 +114,4 @@ def select(policy: Policy, votes: Votes | VotedPools, fdr: Level) -> Selection:
     guarantee = BatchSelection(level, cut, len(possible))  # type: ignore[arg-type]
     rule = settle_by_size(guarantee, policy.strata, policy.unit, policy.labels.wrong)
     answered = counted & rule.answers(votes.cases)
-    return Selection(votes, rule, answered, p_value, policy.sizes, counted)
+    return Selection(votes, rule, answered, p_value, policy.strata, counted)

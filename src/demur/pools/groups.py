@@ -43,7 +43,7 @@ def _field(pool: Pool, name: str) -> Any:
 
 def _fields(pools: Sequence[Pool]) -> list[str]:
     """Fields that may hold groups: texts, and lists."""
-    names = {}
+    names: dict[str, None] = {}
     for pool in pools[:_LOOKED_AT]:
         for fields in (pool.problem.extra, pool.paths[0].extra):
             names |= {name: None for name, value in fields.items() if isinstance(value, (str, list))}

@@ -129,7 +129,7 @@ def _by_size(rule: Rule, sizes: Sequence[int]) -> dict[str, Any] | None:
 
 def _observed(test: Strata, rule: Rule, policy: Policy, *, chosen: bool) -> dict[str, Any]:
     right, wrong = rule.answered(test)
-    law = policy.law_on(rule, test.sizes)
+    law = policy.law_on(rule, {stratum: part.n for stratum, part in test.parts.items()})
     given = right + wrong
     judged = rule.judged(given, test.n)
     p_value = law.upper_tail(wrong, judged)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from demur.errors import InvalidValue
 from demur.voting._tally import compact, majority
 from demur.voting.codes import code_answers
-from demur.voting.votes import as_scores, require_finite, settle
+from demur.voting.score_table import as_scores, require_finite
+from demur.voting.votes import settle
 
 
 def best_of_m(answers: Any, scores: Any) -> NDArray[Any]:

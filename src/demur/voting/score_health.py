@@ -13,7 +13,7 @@ import numpy as np
 
 from demur.voting.codes import code_answers
 from demur.voting.recipe import Recipe
-from demur.voting.votes import as_scores
+from demur.voting.score_table import as_scores
 from demur.voting.weights import Uniform
 
 _MOST = 0.5

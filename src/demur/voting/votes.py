@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -31,13 +31,13 @@ from demur.shown.html import MOST_ROWS, html_of_columns
 from demur.voting import normalisers
 from demur.voting._exact_sums import Floats, grid, on_grid
 from demur.voting._tally import Outcome, compact, majority, weighted
-from demur.voting.cases import Cases, GroupColumn, as_groups, as_importance
+from demur.voting.cases import Cases, GroupColumn, questions_known
 from demur.voting.codes import CodedAnswers, Rows, code_answers, taken
-from demur.voting.guards import refuse_booleans, refuse_mask
+from demur.voting.guards import refuse_booleans
 from demur.voting.normalisers import Normaliser
 from demur.voting.one_pool import count, in_order
-from demur.voting.recipe import Recipe, where
-from demur.voting.rows import ScoreRows, pad
+from demur.voting.recipe import Recipe
+from demur.voting.score_table import as_scores, require_finite
 from demur.voting.tie_breaks import Column, Jitter, MeanScore, Sources, TieBreak, sources_of
 from demur.voting.weights import Exponential, Uniform, Weight
 
@@ -279,7 +279,7 @@ def vote(
     if score is not None:
         upstream = replace(upstream, score={**upstream.score, "name": score})
     votes = _hold(table, values, names, recipe, upstream, asked)
-    return replace(votes, _fitted_on=_as_ids(fitted_on), **_kinds(groups, importance, len(table)))
+    return replace(votes, _fitted_on=_as_ids(fitted_on), **questions_known(groups, importance, len(table)))
 
 
 def vote_again(
@@ -309,13 +309,8 @@ def vote_again(
         recipe = replace(recipe, coded=table.pools is None)
     votes = _hold(table, None if scores is None else as_scores(scores, table), ids, recipe, upstream, questions)
     mask = np.isin(np.arange(len(votes)), unscored) if len(unscored) else None
-    known = _kinds(groups, importance, len(votes))
+    known = questions_known(groups, importance, len(votes))
     return replace(votes, _fitted_on=_as_ids(fitted_on), unscored=mask, written=written, **known)
-
-
-def _kinds(groups: Any, importance: Any, rows: int) -> dict[str, Any]:
-    """What is known of questions besides their vote."""
-    return {"groups": as_groups(groups, rows), "importance": as_importance(importance, rows)}
 
 
 def _as_ids(names: Iterable[Any]) -> frozenset[str]:
@@ -374,43 +369,3 @@ def settle(table: CodedAnswers, rows: Rows, outcome: Outcome) -> NDArray[np.int6
         index = np.arange(len(table))[rows][outcome.tied]
         outcome.winner[outcome.tied] = table.smallest_keys(index, outcome.candidates.T)
     return outcome.winner
-
-
-def as_scores(scores: Any, table: CodedAnswers) -> Floats:
-    """One number per path, in the shape of the table."""
-    if isinstance(scores, ScoreRows) and np.array_equal(scores.sizes, table.n_paths):
-        return scores.padded(0.0)
-    refuse_mask(scores, "scores")
-    if not isinstance(scores, Sized) and hasattr(scores, "__iter__"):
-        scores = list(scores)
-    refuse_booleans(scores, "scores")
-    try:
-        if table.sizes is None or isinstance(scores, np.ndarray):
-            values = np.asarray(scores, dtype=np.float64)
-        else:
-            pools = [np.asarray(pool, dtype=np.float64) for pool in scores]
-            sizes = [pool.size for pool in pools]
-            if sizes != table.sizes.tolist():
-                raise InvalidValue(
-                    f"scores must have one number per path: {sizes[:3]}… paths, where answers have "
-                    f"{table.sizes[:3].tolist()}…"
-                )
-            return pad(np.concatenate(pools), table.sizes, 0.0)
-    except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, InvalidValue):
-            raise
-        raise InvalidValue(f"scores must be numbers, one per path, in the shape of answers: {error}") from None
-    if values.shape != table.codes.shape or table.sizes is not None:
-        raise InvalidValue(
-            f"scores must have the shape of answers, {table.codes.shape}"
-            f"{' with pools of different size' if table.sizes is not None else ''}, got {values.shape}"
-        )
-    return values
-
-
-def require_finite(scores: Floats, rows: Rows) -> None:
-    finite = np.isfinite(scores)
-    if not finite.all():
-        pool, path = where(~finite, rows)
-        value = scores.ravel()[int(np.argmin(finite))]
-        raise InvalidValue(f"scores must be finite; pool {pool} has {value} at path {path}")
