@@ -9,7 +9,7 @@ from demur.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from demur import answers, backends, datasets, errors, monitoring, plot, scoring, tasks
-    from demur.calibration import HighProbability, Marginal, Selective, Smoothed
+    from demur.calibration import Grouped, HighProbability, Marginal, Selective, Smoothed
     from demur.calibration.labelling import LabelQueue
     from demur.errors import DemurError
     from demur.evaluation.audit import Audit, PolicyAudit, audit_policy
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 # Where each public name is. It is imported when it is first used, so that `demur --help` does not wait for numpy.
 _HOME = {
-    "calibration": ("HighProbability", "Marginal", "Selective", "Smoothed"),
+    "calibration": ("Grouped", "HighProbability", "Marginal", "Selective", "Smoothed"),
     "calibration.labelling": ("LabelQueue",),
     "errors": ("DemurError",),
     "evaluation.audit": ("Audit", "PolicyAudit", "audit_policy"),
@@ -84,8 +84,8 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "AccuracyBand", "Answerer", "Audit", "Decision", "DemurError", "Evaluation", "Evidence", "FieldChoice", "Frontier",
-    "Hazards", "HighProbability", "Interval", "LabelQueue", "LabelRule", "Marginal", "Outlook", "Path", "Pipeline",
-    "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection", "Selective",
+    "Grouped", "Hazards", "HighProbability", "Interval", "LabelQueue", "LabelRule", "Marginal", "Outlook", "Path",
+    "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection", "Selective",
     "Separability", "Smoothed", "Store", "Template", "Vote", "VotedPools", "Votes", "__version__", "answers",
     "audit_outlook", "audit_policy", "backends", "baselines", "calibrate", "common_auc", "compare_scores", "datasets",
     "errors", "evaluate", "evaluate_splits", "exponential", "jitter", "labelled_by", "linear", "mean_score",

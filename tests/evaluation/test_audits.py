@@ -8,7 +8,8 @@ from scipy import stats
 
 import demur as dm
 from demur.errors import CalibrationLeak, InfeasibleWarning, InvalidValue
-from demur.evaluation.audit import CONSISTENT, MORE_THAN_USUAL, NOT_CONSISTENT, Consistency, verdict_of
+from demur.evaluation.audit import Consistency
+from demur.evaluation.verdicts import CONSISTENT, MORE_THAN_USUAL, NOT_CONSISTENT, verdict_of
 
 
 def binary_votes(confident, ids=None):

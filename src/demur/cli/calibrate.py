@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +15,7 @@ from demur.cli import options, output, replacing
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from demur.calibration import Guarantee
+    from demur.calibration import Guarantee, Rule
     from demur.pipeline.label_file import LabelHeader
 
 NAME = "calibrate"
@@ -33,6 +32,8 @@ Examples:
 `demur calibrate pools.jsonl --score simulated --normaliser pool_z --tie-break mean_score --delta 0.1`
 
 `demur calibrate pools.jsonl --selective --alpha 0.1 --delta 0.1 -o policy.json`
+
+`demur calibrate pools.jsonl --by-group --group-field category --alpha 0.1 -o policy.json`
 """
 
 
@@ -44,6 +45,8 @@ def run(
     delta: options.Delta = None,
     smoothed: options.Smoothed = False,
     selective: options.Selective = False,
+    by_group: options.ByGroup = False,
+    small_groups: options.SmallGroups = None,
     flags: options.VoteFlags = options.VoteFlags(),
     labels: options.LabelFlags = options.LabelFlags(),
     label_file: options.LabelFile = None,
@@ -64,6 +67,7 @@ def run(
         raise InvalidValue("--key-file signs the policy that -o writes; name it")
     key = None if key_file is None else demur.read_key(key_file)  # before the work, not behind it
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed, selective=selective)
+    guarantees = options.grouped(guarantees, small_groups, by_group=by_group)
     rule = labels.rule()
     if label_file is not None and (partly_labelled or not rule.is_plain):
         raise InvalidValue("--label-file holds the labels; leave the other options about labels out")
@@ -71,7 +75,7 @@ def run(
     source, voted = flags.vote(file, run_name, config, rule, partial=partial, **wanted)
     if label_file is not None:
         header = label_header(label_file)
-        guarantees = guarantees_for(header, label_file, guarantees if alpha or delta or smoothed else None)
+        guarantees = guarantees_for(header, label_file, guarantees if alpha or delta or smoothed or by_group else None)
         voted, sizes_by_chance = demur.labelled_by(voted, label_file), sizes_by_chance or header.sizes_by_chance
     policy = demur.calibrate(
         voted,
@@ -84,6 +88,8 @@ def run(
     )
     if out is not None:
         policy.save(out, key=key)
+    from demur.policy.groups import group_warnings
+
     kept_back = voted.take(voted.split(hold_out=hold_out, seed=seed or 0).test) if hold_out else None
     held_out = 0 if kept_back is None else len(kept_back)
     facts = {
@@ -93,7 +99,7 @@ def run(
         "left_out": source.left_out,
         **policy_facts(policy),
         "audits": [] if kept_back is None else _audits_ahead(policy, kept_back),
-        "warnings": [*voted.score_warnings(), *policy.size_warnings()],
+        "warnings": [*voted.score_warnings(), *policy.size_warnings(), *group_warnings(policy)],
     }
     if json:
         output.emit(facts)
@@ -115,23 +121,26 @@ def guarantees_for(header: LabelHeader, file: Path, asked: list[Guarantee] | Non
     """What was asked for, or else what labels were begun for: a rank that is drawn was drawn before the first label."""
     if asked is None:
         return list(header.guarantees)
-    drawn = {one.alpha: one for one in header.guarantees if one.name == "smoothed"}
-    lacking = [one.alpha for one in asked if one.name == "smoothed" and one.alpha not in drawn]
+    drawn = {(one.name, one.alpha): one for one in header.guarantees if one.name.endswith("smoothed")}
+    draws = [one for one in asked if one.name.endswith("smoothed")]
+    lacking = [one.alpha for one in draws if (one.name, one.alpha) not in drawn]
     if lacking:
         raise InvalidValue(
             f"--smoothed draws a rank, and must before the first label; {file} was begun without one for alpha = "
             f"{lacking[0]:g}: leave --smoothed out, or label with it from the start"
         )
-    return [drawn[one.alpha] if one.name == "smoothed" else one for one in asked]
+    return [drawn.get((one.name, one.alpha), one) for one in asked]
 
 
 def _audits_ahead(policy: demur.Policy, kept_back: demur.VotedPools) -> list[dict[str, Any]]:
     """What an audit of the problems that were kept back may find."""
-    sizes = Counter(kept_back.votes.n_paths[kept_back.counted].tolist())
-    rules = [rule for rule in policy.points if rule.feasible]
-    return [
-        demur.audit_outlook(policy, sizes, alpha=rule.alpha, guarantee=rule.guarantee.name).document() for rule in rules
-    ]
+    cases = kept_back.votes.cases.take(kept_back.counted)
+    audits = []
+    for rule in policy.points:
+        if rule.feasible:
+            counts = (cases if rule.needs_groups else cases.without_groups()).counts()
+            audits.append(demur.audit_outlook(policy, counts, alpha=rule.alpha, guarantee=rule.guarantee.name))
+    return [audit.document() for audit in audits]
 
 
 def policy_facts(policy: demur.Policy) -> dict[str, Any]:
@@ -155,6 +164,8 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
             promised["per_question"] = {"answered": every.answered, "confident_error": every.confident_error}
         promised |= {"told": rule.told, "tie_note": policy.tie_note(rule)}
         known |= {"among_answers": rule.among_answers}
+        if rule.needs_groups:
+            promised["groups"] = _group_facts(policy, rule)
         points.append(rule.document() | {"alpha": rule.alpha} | known | promised)
     return {
         "n": policy.n,
@@ -177,6 +188,28 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
     }
 
 
+def _group_facts(policy: demur.Policy, rule: Rule) -> list[dict[str, Any]]:
+    """What to expect in each group, small ones too."""
+    rows = []
+    for name, told in policy.forecast_by_group(rule.alpha, rule.guarantee.name).items():
+        own, part = rule.of_kind((name,)), policy.strata.of_group(name)
+        right, wrong = rule.answered(part)
+        rows.append(
+            {
+                "group": name,
+                "n": part.n,
+                "threshold": own.threshold,
+                "threshold_key": list(own.threshold_key),
+                "told": own.told,
+                "stand_in": bool(rule.stand_in((name,))),
+                "n_answered": right + wrong,
+                "n_wrong": wrong,
+                "forecast": {key: value for key, value in asdict(told).items() if key not in ("alpha", "threshold")},
+            }
+        )
+    return rows
+
+
 def _by(score: dict[str, Any]) -> str:
     """Which model a score comes from, where it comes from one."""
     model = (score.get("scorer") or {}).get("model")
@@ -188,6 +221,8 @@ def _bound(point: dict[str, Any]) -> str:
     if not point["told"].startswith("answers above"):
         return str(point["told"])
     bound = " / ".join(f"{bound:.4f}" for bound in point["threshold_key"] if math.isfinite(bound))
+    if "by_group" in point:
+        return f"{bound} or more, by group"
     return f"{bound} or more, by paths" if "by_size" in point else bound
 
 
@@ -221,7 +256,12 @@ def _show(facts: dict[str, Any]) -> None:
             "of clusters, in calibration": forecast("confident_error"),
             "of all questions there": lambda point: output.percent(point["per_question"]["confident_error"]),
         }
+    if len({point["alpha"] for point in facts["points"]}) < len(facts["points"]):
+        columns = {"guarantee": lambda point: point["guarantee"].replace("_", " "), **columns}
     output.table_of("What to expect", facts["points"], columns)
+    for point in facts["points"]:
+        if "groups" in point:
+            _show_groups(point)
     output.say(*(f"{note}." for note in facts["label_notes"]))
     if facts["labelled"] == facts["n"]:
         _show_vote(facts)
@@ -231,7 +271,7 @@ def _show(facts: dict[str, Any]) -> None:
                 f"At no threshold are errors few enough to promise alpha = {point['alpha']:g} of the answers: more "
                 "calibration questions, a larger alpha or a better score would be needed, or `demur decide --fdr`."
             )
-        elif point["feasible"] and vote["tie_break"] is None and point["threshold"] == 1:
+        elif point["feasible"] and vote["tie_break"] is None and point["threshold"] == 1 and "groups" not in point:
             remedy = "--tie-break mean_score" if score["name"] else "a score, with --score NAME --tie-break mean_score"
             wrong = "wrong" if facts["labelled"] == facts["n"] else "wrong, or not known to be right"
             output.say(
@@ -254,6 +294,20 @@ def _show(facts: dict[str, Any]) -> None:
         )
     output.say(*(f"Before you audit: {ahead['sentence']}" for ahead in facts["audits"]))
     output.wrote(facts["policy"])
+
+
+def _show_groups(point: dict[str, Any]) -> None:
+    """A row per group."""
+    columns: output.Columns = {
+        "group": lambda row: output.visible(row["group"], 60),
+        "questions": lambda row: str(row["n"]),
+        "answers above": lambda row: _bound(row) + (" (of all)" if row["stand_in"] else ""),
+        "answered": lambda row: str(row["n_answered"]),
+        "of those wrong": lambda row: str(row["n_wrong"]),
+        "expect answered": lambda row: output.percent(row["forecast"]["answered"]),
+        "expect answered wrongly": lambda row: output.percent(row["forecast"]["expected_confident_error"]),
+    }
+    output.table_of(f"By group, alpha {point['alpha']:g}", point["groups"], columns)
 
 
 def _show_vote(facts: dict[str, Any]) -> None:

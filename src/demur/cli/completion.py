@@ -16,7 +16,11 @@ SCORES = ("perplexity", "perplexity-std", "perplexity-std-negated", "self-consis
 NORMALISERS = ("none", "pool_z", "pool_minmax", "rank", "fixed_affine:", "fixed_sigmoid:")
 WEIGHTS = ("uniform", "linear", "exponential:1", "exponential:5")
 TIE_BREAKS = ("mean_score", "jitter:0", "column:")
-GUARANTEES = ("marginal", "smoothed", "high_probability", "selective")
+GUARANTEES = (
+    "marginal", "smoothed", "high_probability", "selective",
+    "grouped_marginal", "grouped_smoothed", "grouped_high_probability", "grouped_selective",
+)  # fmt: skip
+FALLBACKS = ("abstain", "pooled")
 FIGURES = ("svg", "png", "pdf")
 _MOST_LETTERS = 4_000_000
 

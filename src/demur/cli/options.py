@@ -15,6 +15,7 @@ import typer
 
 import demur
 from demur.cli.completion import (
+    FALLBACKS,
     GUARANTEES,
     NORMALISERS,
     RELATIONS,
@@ -128,6 +129,15 @@ _SMOOTHED = "Spend alpha exactly, with one random draw of the rank (fresh, or fr
 Smoothed = Annotated[bool, typer.Option("--smoothed", help=_SMOOTHED)]
 _SELECTIVE = "Promise alpha of the answers given, rather than of all questions; needs --delta."
 Selective = Annotated[bool, typer.Option("--selective", help=_SELECTIVE)]
+_BY_GROUP = "Promise alpha in each group of questions by itself, with a threshold for each."
+ByGroup = Annotated[bool, typer.Option("--by-group", help=_BY_GROUP)]
+_SMALL = (
+    "Questions of groups that are too small for the promise, or new: abstain, or pooled, the threshold of all "
+    "together, which promises nothing of them by themselves.  [default: abstain]"
+)
+SmallGroups = Annotated[Text, option("--small-groups", "WHAT", _SMALL, offers=among(FALLBACKS))]
+_GROUP_FIELD = "Problem field that holds the group, or a list of groups.  [default: group]"
+GroupField = Annotated[Text, option("--group-field", "NAME", _GROUP_FIELD)]
 _POLICY = "A file that `calibrate` wrote."
 PolicyFile = Annotated[Path, option("--policy", "POLICY", _POLICY)]
 MaybePolicyFile = Annotated[Path | None, option("--policy", "POLICY", _POLICY)]
@@ -163,6 +173,7 @@ class VoteFlags:
     drop_unscored: DropUnscored = False
     fill_unscored: FillUnscored = None
     fitted_on: FittedOn = None
+    group_field: GroupField = None
 
     def fields(self, score: str | None) -> demur.FieldChoice:
         if self.drop_unscored and self.fill_unscored is not None:
@@ -171,7 +182,7 @@ class VoteFlags:
         missing = tuple(self.missing or ())
         task = "mc" if self.labels and self.task is None and self.relation is None else self.task
         how = (score, missing, self.relation, unscored, task, label_names(self.labels))
-        return demur.FieldChoice(self.answer_field or "answer", *how)
+        return demur.FieldChoice(self.answer_field or "answer", *how, group_field=self.group_field or "group")
 
     def vote(
         self,
@@ -305,6 +316,18 @@ def tie_breaks(score: str | None, tie_break: str | None) -> str:
 
 def _needs_facts(fields: demur.FieldChoice) -> bool:
     return fields.answer_field != "answer" or "." in (fields.score or "")
+
+
+def grouped(guarantees: Sequence[Guarantee], small_groups: str | None, *, by_group: bool) -> list[Guarantee]:
+    """The guarantees, for each group by itself where the flags say so."""
+    if small_groups is not None and not by_group:
+        raise InvalidValue("--small-groups says what becomes of small groups: give --by-group with it")
+    if not by_group:
+        return list(guarantees)
+    if small_groups not in (None, *FALLBACKS):
+        raise InvalidValue(f"--small-groups is one of {', '.join(FALLBACKS)}, got {small_groups!r}")
+    fallback = small_groups or FALLBACKS[0]
+    return [demur.Grouped(one, fallback=fallback) for one in guarantees]  # type: ignore[arg-type]
 
 
 def guarantees_of(

@@ -12,14 +12,16 @@ most binomial at alpha, unless calibration was one of the share delta in which t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from demur.calibration import CLUSTER, QUESTION, Rule, forecast
+from demur.calibration import CLUSTER, QUESTION, GroupedRule, Rule, forecast
 from demur.errors import CalibrationLeak, InvalidValue
+from demur.evaluation.group_audit import GroupAudit, audit_groups
 from demur.evaluation.outlook import Outlook, audit_outlook
+from demur.evaluation.verdicts import NOT_CONSISTENT, UNUSUAL, verdict_of
 from demur.evidence.counts import Evidence
 from demur.evidence.frontier import Frontier
 from demur.evidence.laws import CountLaw
@@ -29,11 +31,6 @@ from demur.pools.voted_pools import VotedPools
 from demur.shown.frames import frame_of
 from demur.shown.html import html_of_columns
 from demur.voting.votes import Votes
-
-CONSISTENT, MORE_THAN_USUAL, NOT_CONSISTENT = "consistent", "more than usual", "not consistent"
-UNUSUAL = 0.05
-SUSPICIOUS = 0.01
-"""The p-value, shared among a policy's operating points, below which an audit speaks of inconsistency."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +115,8 @@ class Audit(Consistency):
     """Over all questions, where clusters are counted; else the rate itself. No promise is about it."""
     outlook: Outlook
     """What was to be expected of such an audit."""
+    groups: list[GroupAudit] = field(default_factory=list)
+    """Each group by its own law, where the promise is per group; then a group that fails fails the audit."""
 
     def __repr__(self) -> str:
         return f"Audit(alpha {self.rule.alpha:g}: {self.verdict})"
@@ -142,7 +141,8 @@ class Audit(Consistency):
             "unscored",
         )
         known = {name: getattr(self, name) for name in (*rates, "confident_error_per_question")}
-        return {**super().document(), **known, "outlook": self.outlook.document()}
+        groups = {"groups": [group.document() for group in self.groups]} if self.groups else {}
+        return {**super().document(), **known, "outlook": self.outlook.document(), **groups}
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,8 +234,14 @@ def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: Rows
     strata = (cases if rule.needs_groups else cases.without_groups()).counts()
     law = policy.law_on(rule, strata)
     ahead = audit_outlook(policy, strata, alpha=rule.alpha, guarantee=rule.guarantee.name, answered=given)
+    found = Consistency.of(rule, errors, n, answered=given, points=len(policy.points), law=law, unit=unit)
+    groups = []
+    if isinstance(rule, GroupedRule):
+        groups = audit_groups(rule, policy.strata, cases, is_answered, labels, len(policy.points))
+        found = _with_groups(found, groups)
     return Audit(
-        **vars(Consistency.of(rule, errors, n, answered=given, points=len(policy.points), law=law, unit=unit)),
+        **vars(found),
+        groups=groups,
         expected_confident_error=forecast(policy.strata, rule).expected_confident_error,
         answered=given / n,
         selective_accuracy=(given - errors) / given if given else float("nan"),
@@ -247,11 +253,18 @@ def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: Rows
     )
 
 
-def verdict_of(p_value: float, points: int) -> str:
-    """What a p-value says, of one of so many operating points that are audited together."""
-    if p_value >= UNUSUAL:
-        return CONSISTENT
-    return MORE_THAN_USUAL if p_value >= SUSPICIOUS / points else NOT_CONSISTENT
+def _with_groups(found: Consistency, groups: list[GroupAudit]) -> Consistency:
+    """The verdict on all groups together, unless one of them fails by itself."""
+    failed = [group for group in groups if not group.consistent]
+    if not failed:
+        return found
+    told = ", ".join(f"{group.group} ({group.errors} of {group.n}, p = {group.p_value:.3g})" for group in failed)
+    verdict = (
+        f"Not consistent with the promise in {len(failed)} of {len(groups)} groups, wrong answers among questions: "
+        f"{told}. These questions are probably not exchangeable with the calibration ones of their group, or something "
+        "before the vote has changed; calibrate again on questions like these."
+    )
+    return replace(found, consistent=False, verdict=verdict)
 
 
 def _verdict(rule: Rule, counted: str, rate: float, errors: int, p_value: float, *, consistent: bool) -> str:

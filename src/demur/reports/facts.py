@@ -15,9 +15,9 @@ import numpy as np
 
 from demur.calibration import Rule, forecast, settle_by_size
 from demur.calibration.guarantee import without_infinity
-from demur.evaluation.audit import verdict_of
 from demur.evaluation.comparison import compare_scores, shared_rows
 from demur.evaluation.resampling import DRAWS
+from demur.evaluation.verdicts import verdict_of
 from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Separability, Strata
 from demur.policy.label_notes import label_notes
 from demur.policy.policy import Policy
