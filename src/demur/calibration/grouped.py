@@ -58,7 +58,7 @@ class Grouped:
         if self.fallback == POOLED and isinstance(self.guarantee, Selective):
             raise InvalidValue(
                 "a promise about the answers given to all questions says nothing of those given to some of them",
-                "leave {fallback} out",
+                "let other questions abstain",
             )
 
     @property
@@ -252,7 +252,7 @@ class GroupedRule(Rule):
         if cases.groups is None:
             raise InvalidValue(
                 f"the guarantee {self.guarantee.name} is for groups of questions, and these votes have none",
-                "vote with {groups}, or name a guarantee that needs none as {guarantee}",
+                "give the questions with their groups, or name a guarantee that needs none as {guarantee}",
             )
 
     def p_value(self, evidence: Strata, cases: Cases) -> Floats:

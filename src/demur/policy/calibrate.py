@@ -101,7 +101,7 @@ def _require_groups(voted: VotedPools) -> None:
     if groups is None or not any(groups.kinds):
         raise InvalidValue(
             "a promise per group needs the groups of the questions, and none has one",
-            "vote with {groups}, or name the field that holds them as {group_field}",
+            "name the field that holds them as {group_field}, or vote with groups",
         )
 
 
