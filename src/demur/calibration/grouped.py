@@ -131,6 +131,15 @@ class Grouped:
         )
 
 
+def refuse_without_groups(cases: Cases) -> None:
+    """Raise where a promise per group is asked for, and no question is of any."""
+    if cases.groups is None or not any(cases.groups.kinds):
+        raise InvalidValue(
+            "a promise per group needs the groups of the questions, and none has one",
+            "name the field that holds them as {group_field}, or vote with groups",
+        )
+
+
 def grouped_of(
     kind: Callable[..., RankGuarantee | Selective], *, smallest: int, fallback: str, **parameters: Any
 ) -> Grouped:

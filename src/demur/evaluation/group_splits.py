@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.calibration import Grouped, Guarantee, RankGuarantee, settle_by_size
-from demur.errors import InvalidValue
+from demur.calibration.grouped import refuse_without_groups
 from demur.evaluation.summaries import Summary
 from demur.evidence.counts import Evidence
 from demur.evidence.strata import Strata
@@ -68,11 +68,7 @@ def evaluate_groups(
     """Repeat calibration and test, and measure in each group. Where pools differ in size, splits vary it by chance."""
     rows = voted.in_order
     cases, labels = voted.votes.cases.take(rows), voted.labelled[rows]
-    if cases.groups is None:
-        raise InvalidValue(
-            "results by group need the groups of the questions, and none has one",
-            "name the field that holds them as {group_field}, or vote with groups",
-        )
+    refuse_without_groups(cases)
     member = _members(cases)
     calibration, test = repeated(len(rows), n_cal, splits, seed)
     results = []

@@ -10,7 +10,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from demur.calibration import CLUSTER, QUESTION, Grouped, Guarantee, Level, Marginal, settle_by_size
-from demur.calibration.labelling import only_ranks
+from demur.calibration.grouped import refuse_without_groups
+from demur.calibration.labelling import refuse_all_labels_needed
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
 from demur.evidence.strata import Strata
 from demur.policy.policy import Policy
@@ -56,7 +57,7 @@ def calibrate(
     given.labels_so_far if partly_labelled else given.labelled  # noqa: B018
     guarantees = as_guarantees(alpha, guarantee)
     if given.known is not None:
-        only_ranks(guarantees)
+        refuse_all_labels_needed(guarantees)
     if hold_out and given.known is not None:
         raise InvalidValue(
             f"hold_out = {hold_out:g} keeps problems back for an audit, which needs the labels of all of them",
@@ -71,7 +72,7 @@ def calibrate(
     unit, every = QUESTION, None
     by_group = any(isinstance(one, Grouped) for one in guarantees)
     if by_group:
-        _require_groups(voted)
+        refuse_without_groups(voted.votes.cases)
     evidence = _strata(voted.counted_cases, by_group=by_group, by_chance=sizes_by_chance)
     if voted.clustered:
         distinct = voted.cases_of(voted.distinct)
@@ -93,16 +94,6 @@ def _strata(labelled: LabelledCases, *, by_group: bool, by_chance: bool) -> Stra
     """Votes as counts: by group only where a promise is, for whatever else a file may hold under that name."""
     cases, correct, known = labelled
     return Strata.of(cases if by_group else cases.without_groups(), correct, known, by_chance=by_chance)
-
-
-def _require_groups(voted: VotedPools) -> None:
-    """Raise where a promise per group is asked for, and no question is of any."""
-    groups = voted.votes.groups
-    if groups is None or not any(groups.kinds):
-        raise InvalidValue(
-            "a promise per group needs the groups of the questions, and none has one",
-            "name the field that holds them as {group_field}, or vote with groups",
-        )
 
 
 def _refuse_nameless(voted: VotedPools) -> None:
