@@ -10,6 +10,8 @@ function decisionSentence(row) {
     why = needs(point);
   } else if (questions.answer[row] === null) {
     why = "no path has an answer";
+  } else if (point.by_kind && point.refusals[questions.kind[row]] !== null) {
+    why = point.refusals[questions.kind[row]];
   } else if (point.rare_sizes.includes(questions.n_paths[row])) {
     why = `it has ${questions.n_paths[row]} paths, and too few calibration questions have as many`;
   } else if (first === 0 && confidence > 0) {
@@ -18,7 +20,8 @@ function decisionSentence(row) {
     const key = `the tie key ${number(questions.secondary[row])} ${verb} ${number(second)}`;
     why = `confidence ${fixed(confidence, 4)} ties with the threshold, and ${key}`;
   }
-  const scope = point.guarantee === "marginal" ? "" : " (it decides only for marginal promises)";
+  const decides = point.guarantee === "marginal" || point.guarantee === "grouped_marginal";
+  const scope = decides ? "" : " (it decides only for marginal promises)";
   const part = questions.calibrated[row] ? " This question helped to set the threshold." : "";
   const head = `${capital(decisionOf(row))} at ${atAlpha(point)}`;
   return `${head}: ${why}. p-value ${chance(questions.p_value[row])}${scope}.${part}`;
