@@ -59,6 +59,9 @@ def run(
     alpha: OneAlpha = None,
     guarantee: GuaranteeName = None,
     options: Annotated[list[str] | None, typer.Option("--option", help="An option to choose from; repeatable.")] = None,
+    group: Annotated[
+        list[str] | None, typer.Option("--group", help="A group of the question, where the promise is per group.")
+    ] = None,
     passage: Annotated[list[str] | None, typer.Option("--passage", help="A passage to read; repeatable.")] = None,
     model: Model = None,
     base_url: BaseUrl = None,
@@ -107,7 +110,11 @@ def run(
         loaded, chosen.backend(mention), seed=seed or 0, scorers=scorers, score=score, extract=extract, say=mention
     )
     extra = {"task": loaded.upstream.answers.get("task"), "options": options or [], "passages": passage or []}
-    problem = demur.Problem("question", question, extra={name: value for name, value in extra.items() if value})
+    extra |= {loaded.upstream.answers.get("group_field", "group"): group or []}
+    if loaded.point(alpha, guarantee).needs_groups and not group:
+        raise InvalidValue("this promise is for groups of questions: say with --group of which this one is")
+    known = {name: value for name, value in extra.items() if value}
+    problem = demur.Problem("question", question, group=tuple(known.pop("group", ())) or None, extra=known)
     asked = pipeline.ask(problem, loaded, alpha=alpha, guarantee=guarantee)
     line = decision_line(asked.decision)
     if json:

@@ -26,7 +26,7 @@ from demur.calibration.guarantee import RankGuarantee
 from demur.errors import InvalidValue
 from demur.evidence.laws import ErrorLaw
 from demur.monitoring.betting import LARGEST_LOG_FACTOR, Stakes, as_count
-from demur.monitoring.monitor import BettingMonitor, as_level, take
+from demur.monitoring.monitor import BettingMonitor, as_level, refuse_groups, take
 from demur.policy.policy import Policy
 
 _ODDS = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -122,6 +122,7 @@ def calibrated_level(policy: Policy, rule: Rule, delta: float) -> float:
     """
     if not rule.feasible:
         raise InvalidValue(f"this policy never answers, so that there is no error to audit: {rule.too_few}")
+    refuse_groups(rule)
     if not isinstance(rule.law, ErrorLaw) or not isinstance(rule.guarantee, RankGuarantee):
         raise InvalidValue(
             f"the guarantee {rule.guarantee.name} is about the answers given, and this monitors errors among all "
