@@ -25,6 +25,7 @@ SCRIPTS = [
     "plan_speed.py",
     "label_speed.py",
     "selective_speed.py",
+    "groups_speed.py",
     "paper_table.py",
     "monitoring_speed.py",
     "cli_start.py",

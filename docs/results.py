@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from groups_results import groups_part
 from selective_rules import RULES, compare_rules
 
 from demur.calibration import Marginal
@@ -296,7 +297,7 @@ def into_page(page: Path, name: str, table: Table) -> None:
     page.write_text(f"{before}<!-- {name} -->\n{body}\n<!-- end -->{after}", encoding="utf-8")
 
 
-def page(results: Sequence[CellResult]) -> str:
+def page(results: Sequence[CellResult], folder: Path) -> str:
     tables = {table.name: table for table in tables_of(results, STUDY)}
     odd, count = inconsistent(results), comparisons(results)
     held = (
@@ -330,6 +331,7 @@ def page(results: Sequence[CellResult]) -> str:
         "majority vote at the same yields. The promise holds for each of them: a bad score abstains more.", "",
         separating(results).markdown(),
         *few_wrong_part([(result.cell, result.cell.description.n_cal or STUDY.n_cal) for result in results]),
+        *groups_part(folder),
         "## The price of small n", "",
         prices(results), "",
         tables["ablation-n-cal"].markdown(),
@@ -348,7 +350,7 @@ def main() -> None:
         print(f"{recorded.file} …", file=sys.stderr, flush=True)
         results.append(cell_of(Path(sys.argv[1]), recorded))
     target = Path(__file__).with_name("results.md")
-    target.write_text(page(results), encoding="utf-8")
+    target.write_text(page(results, Path(sys.argv[1])), encoding="utf-8")
     best = how_good([r for r in results if "answers only" not in r.name], fewest=200)
     into_page(Path(__file__).parents[1] / "README.md", "how good", best)
     into_page(Path(__file__).with_name("labelling.md"), "labels needed", labels_needed(Path(sys.argv[1])))
