@@ -288,8 +288,9 @@ def _show(facts: dict[str, Any]) -> None:
             "paid for with answers; `demur decide --fdr` promises an average over batches instead, and answers more."
         )
     else:
+        whole = "all questions of a group" if any("groups" in point for point in facts["points"]) else "all questions"
         output.say(
-            "The promise is about all questions together: it is not that any one answer is right, nor that a share "
+            f"The promise is about {whole} together: it is not that any one answer is right, nor that a share "
             "1 − alpha of the answers given are."
         )
     output.say(*(f"Before you audit: {ahead['sentence']}" for ahead in facts["audits"]))
