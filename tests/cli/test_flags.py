@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from typer.main import get_command
 
-import demur
 from demur.cli import app
 
 COMMANDS = get_command(app).commands
@@ -99,6 +98,8 @@ def test_a_shell_can_be_told_to_complete():
 
 def test_what_tab_offers_is_taken():
     from demur.answers.relations import relation_named
+    from demur.calibration import GUARANTEES
+    from demur.calibration.grouped import FALLBACKS
     from demur.cli import completion
     from demur.tasks import task_named
     from demur.voting.normalisers import parse_normaliser
@@ -115,6 +116,6 @@ def test_what_tab_offers_is_taken():
     for parse, values in parsers.items():
         for value in values:
             assert parse(value) is not None
-    kinds = (demur.Marginal, demur.Smoothed, demur.HighProbability, demur.Selective)
-    assert {kind.name for kind in kinds} == set(completion.GUARANTEES)
+    assert set(GUARANTEES) == set(completion.GUARANTEES)
+    assert set(FALLBACKS) == set(completion.FALLBACKS)
     assert all(name in COMMANDS["sample"].params[0].help for name in completion.DATASETS)
