@@ -31,6 +31,7 @@ SCRIPTS = [
     "judged_speed.py",
     "choosing_speed.py",
     "shift_speed.py",
+    "groups_speed.py",
     "paper_table.py",
     "monitoring_speed.py",
     "cli_start.py",

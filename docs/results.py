@@ -19,6 +19,7 @@ import numpy as np
 from answer_set_results import answer_set_part
 from cascade_results import cascade_part
 from choosing_results import choosing_part
+from groups_results import groups_part
 from judge_results import judged_part
 from selective_rules import RULES, compare_rules
 from shift_results import shift_part
@@ -369,6 +370,7 @@ def page(results: Sequence[CellResult], folder: Path) -> str:
         *judged_part([result.cell for result in results]),
         *choosing_part(folder),
         *shift_part(folder),
+        *groups_part(folder),
         "## The price of small n", "",
         prices(results), "",
         tables["ablation-n-cal"].markdown(),

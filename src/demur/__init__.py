@@ -10,6 +10,7 @@ from demur.version import __version__ as __version__
 if TYPE_CHECKING:
     from demur import answers, backends, datasets, errors, monitoring, plot, scoring, tasks
     from demur.calibration import (
+        Grouped,
         HighProbability,
         JudgeHighProbability,
         JudgeMarginal,
@@ -77,7 +78,7 @@ if TYPE_CHECKING:
 # Where each public name is. It is imported when it is first used, so that `demur --help` does not wait for numpy.
 _HOME = {
     "calibration": (
-        *("HighProbability", "JudgeHighProbability", "JudgeMarginal", "Marginal", "Selective", "Shifted"),
+        *("Grouped", "HighProbability", "JudgeHighProbability", "JudgeMarginal", "Marginal", "Selective", "Shifted"),
         *("Simultaneous", "Smoothed"),
     ),
     "calibration.answer_sets": ("AnswerSets",),
@@ -133,7 +134,7 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "OTHER", "AccuracyBand", "AnswerSets", "Answerer", "Audit", "Cascade", "CascadeAnswerer", "CascadeAudit", "Checks",
-    "Decision", "DemurError", "DensityRatio", "Evaluation", "Evidence", "FieldChoice", "Frontier", "Hazards",
+    "Decision", "DemurError", "DensityRatio", "Evaluation", "Evidence", "FieldChoice", "Frontier", "Grouped", "Hazards",
     "HighProbability", "Interval", "JudgeHighProbability", "JudgeMarginal", "LabelQueue", "LabelRule", "Learned",
     "LearnedKeyFit", "Marginal", "OutlierGate", "Outlook", "Path", "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool",
     "PoolSource", "Problem", "Report", "Selection", "Selective", "Separability", "Shifted", "Simultaneous", "Smoothed",

@@ -239,6 +239,8 @@ class Decision:
     answer_set: tuple[Any, ...] | None = None
     """On abstaining, answers among which a right one is with the probability that the policy's answer sets promise, the
     most likely first, and OTHER behind them where the paths cannot cover; None where nothing is promised."""
+    groups: Groups = ()
+    """The groups of the question, where the promise is per group."""
 
     @property
     def without_answer(self) -> int:

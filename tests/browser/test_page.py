@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from browser.chromium import find
-from demur.calibration import Marginal
+from demur.calibration import Grouped, HighProbability, Marginal
 from demur.calibration.labelling import LabelQueue
 from demur.policy.calibrate import calibrate
 from demur.pools.fields import FieldChoice
@@ -464,3 +464,61 @@ def test_a_question_that_is_abstained_from_shows_its_answer_set(show):
         assert not page.locator(f"[data-detail='{answered}'] .offered").count()
     set_alpha(page, facts, 0.2)  # not calibrated, so nothing is promised of sets there
     assert not page.locator(".offered").count()
+
+
+PER_GROUP = Grouped(Marginal(0.1))
+
+
+def in_groups(n=400, guarantees=(PER_GROUP,)):
+    """Pools of an easy and a hard group, some of both, a rare one, and its policy."""
+    names = [["easy"], ["hard"], ["easy", "spoken"], ["hard", "spoken"]]
+    some = [
+        replace(pool, problem=replace(pool.problem, group=tuple(names[row % 4]) if row % 100 else (f"rare {NASTY}",)))
+        for row, pool in enumerate(pools(n=n))
+    ]
+    source = PoolSource(some)
+    voted = vote_pools(source, FieldChoice(score="s"), source.recipe("s", tie_break="jitter:0"))
+    return source, voted, calibrate(voted, guarantee=list(guarantees), hold_out=0.5)
+
+
+def test_each_group_has_its_row_and_its_threshold_decides(show):
+    source, voted, policy = in_groups()
+    facts = report_facts(source, voted, policy, title="In groups")
+    page = show(facts)
+    rule = policy.points[0]
+    assert "in each group by itself" in page.inner_text("#promise")
+    assert "For each group of at least 9 calibration questions by itself" in page.inner_text("#print")
+    rows = page.locator("#groups-rows tr")
+    names = [rows.nth(row).locator("th").inner_text() for row in range(rows.count())]
+    assert names[:2] == ["easy", "hard"]
+    assert names[-1] == "spoken"
+    assert "too few" in rows.nth(2).inner_text()
+    hard = rows.nth(1).inner_text()
+    assert f"{rule.threshold_of(6, ('hard',))[0]:.3f}" in hard
+    assert "consistent" in hard
+    decided = policy.decide_votes(voted.votes)
+    page.select_option("#filter-decision", "answered")
+    assert f"{int(decided.answered.sum())} of 400" in page.inner_text("#row-count")
+    page.select_option("#filter-decision", index=0)
+    page.fill("#filter-text", "Question 100?")
+    page.wait_for_function("document.querySelectorAll('#rows tr[data-row]').length === 1")
+    page.query_selector("#rows tr[data-row]").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.body.innerText.includes('where alpha = 0.1 needs 9')")
+    assert page.evaluate("window.hacked") is None
+
+
+def test_the_slider_moves_the_groups_and_pages_without_groups_have_no_such_table(show, case):
+    source, voted, policy = in_groups(guarantees=[Marginal(0.1), Grouped(HighProbability(0.1, 0.2))])
+    facts = report_facts(source, voted, policy, title="In groups")
+    page = show(facts)
+    assert "The policy holds further guarantees, which this page does not show: marginal at alpha = 0.1." in (
+        page.inner_text("#warnings")
+    )
+    assert "in each group by itself, for all but a share 0.2 of calibration sets" in page.inner_text("#promise")
+    before = page.inner_text("#groups-rows")
+    point = set_alpha(page, facts, 0.3)
+    assert page.inner_text("#groups-rows") != before
+    assert page.inner_text("#groups-said").startswith("Exploring")
+    assert f"{100 * point['groups'][0]['answered']:.1f}" in page.inner_text("#groups-rows")
+    assert not show(case[0]).locator("#groups").is_visible()

@@ -100,6 +100,7 @@ def test_a_shell_can_be_told_to_complete():
 
 def test_what_tab_offers_is_taken():
     from demur.answers.relations import relation_named
+    from demur.calibration.grouped import FALLBACKS
     from demur.cli import completion
     from demur.tasks import task_named
     from demur.voting.key import key_of
@@ -120,4 +121,5 @@ def test_what_tab_offers_is_taken():
         for value in values:
             assert parse(value) is not None
     assert set(GUARANTEES) == set(completion.GUARANTEES)
+    assert set(FALLBACKS) == set(completion.FALLBACKS)
     assert all(name in COMMANDS["sample"].params[0].help for name in completion.DATASETS)

@@ -10,7 +10,7 @@ from scipy import stats
 
 import demur as dm
 from demur.errors import CalibrationLeak, InvalidValue
-from demur.evaluation.repeated_splits import Summary
+from demur.evaluation.summaries import Summary
 from demur.pools import splits
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import demur as dm
 from demur.errors import InfeasibleWarning
-from demur.policy.decisions import NOT_PROMISED
+from demur.policy.explanations import NOT_PROMISED
 
 PROMISE = (
     "On a new question exchangeable with the 40 calibration questions, the probability of answering it wrongly is at "

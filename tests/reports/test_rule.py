@@ -7,17 +7,20 @@ import math
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import demur.reports
-from demur.calibration import Marginal, Rule
+from demur.calibration import Grouped, GroupedRule, Marginal, Rule
 from demur.evidence.counts import Evidence, above_all, answer_all, exceeds
+from demur.evidence.laws import LawPerGroup
 from demur.reports.facts import _by_size
+from demur.reports.group_facts import by_kind
 from demur.reports.page import page_of
-from demur.voting.cases import Cases
+from demur.voting.cases import Cases, GroupColumn
 
 RULE = Path(demur.reports.__file__).with_name("rule.js")
 CASES, KEYS = 1000, 20
@@ -29,6 +32,8 @@ MUTANTS = {
     "reads null in a threshold as -inf": ("bound ?? Infinity", "bound ?? -Infinity"),
     "reads null in a key as +inf": ("key[place] ?? -Infinity", "key[place] ?? Infinity"),
     "ignores the size of a pool": ("point.by_size ?", "false ?"),
+    "ignores the groups of a question": ("if (point.by_kind)", "if (false)"),
+    "takes the threshold of other groups": ("questions.kind[row]", "0"),
 }
 DRIVER = """
 const { files, cases } = JSON.parse(require("fs").readFileSync(0, "utf8"));
@@ -60,11 +65,31 @@ def draw_rule(rng, keys):
     return Rule(guarantee, KEYS, guarantee.law(KEYS), drawn[0], (2, 3), by_size)
 
 
+def draw_groups(rng):
+    """Groups that overlap, that calibration did not see, and none."""
+    kinds = [(), ("a",), ("b",), ("a", "b"), ("new",), ("a", "new")]
+    return GroupColumn.of(kinds[kind] for kind in rng.integers(len(kinds), size=KEYS))
+
+
+def draw_grouped(rng, keys):
+    """A rule per group, with or without one that stands in."""
+    rules = [replace(draw_rule(rng, keys), sizes=(2, 3)) for _ in range(3)]
+    pooled = rules[2] if rng.random() < 0.5 else None
+    guarantee = Grouped(rules[0].guarantee, fallback="abstain" if pooled is None else "pooled")
+    lowest = min(rule.lowest for rule in rules)
+    by_group = dict(zip("ab", rules[:2], strict=True))
+    return GroupedRule(guarantee, KEYS, LawPerGroup(), lowest, by_group=by_group, pooled=pooled)
+
+
 @pytest.fixture(scope="module")
 def cases():
     rng = np.random.default_rng(20)
     every_keys = [draw_keys(rng, width=1 + case % 2) for case in range(CASES)]
-    return [(draw_rule(rng, keys), keys, rng.integers(2, 5, KEYS)) for keys in every_keys]  # 4 paths: never seen
+    rules = [draw_rule(rng, keys) if case % 3 else draw_grouped(rng, keys) for case, keys in enumerate(every_keys)]
+    return [
+        (rule, Cases(keys, rng.integers(2, 5, KEYS), draw_groups(rng)))  # 4 paths: never seen
+        for rule, keys in zip(rules, every_keys, strict=True)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -84,20 +109,22 @@ def verdicts(cases, tmp_path_factory):
     return dict(zip(files, json.loads(ran.stdout), strict=True))
 
 
-def as_facts(rule, keys, sizes):
+def as_facts(rule, cases):
     """A rule and keys as the page has them: null for what is infinite."""
-    key = [[value if math.isfinite(value) else None for value in row] for row in keys.tolist()]
-    point = {**rule.document(), "by_size": _by_size(rule, [2, 3, 4])}
-    return {"point": point, "questions": {"key": key, "n_paths": sizes.tolist()}}
+    key = [[value if math.isfinite(value) else None for value in row] for row in cases.keys.tolist()]
+    sizes = [2, 3, 4]
+    own = by_kind(rule, cases.groups.kinds, sizes) or {"by_size": _by_size(rule, sizes)}
+    questions = {"key": key, "n_paths": cases.n_paths.tolist(), "kind": cases.groups.codes.tolist()}
+    return {"point": {**rule.document(), **own}, "questions": questions}
 
 
 def test_every_key_is_answered_in_the_page_as_in_python(cases, verdicts):
-    assert verdicts["page"] == [rule.answers(Cases(keys, sizes)).tolist() for rule, keys, sizes in cases]
+    assert verdicts["page"] == [rule.answers(one).tolist() for rule, one in cases]
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_rule_that_is_wrong_in_one_place_is_caught(cases, verdicts, mutant):
-    assert verdicts[mutant] != [rule.answers(Cases(keys, sizes)).tolist() for rule, keys, sizes in cases]
+    assert verdicts[mutant] != [rule.answers(one).tolist() for rule, one in cases]
 
 
 def test_the_cases_reach_every_corner(cases):
@@ -105,9 +132,9 @@ def test_the_cases_reach_every_corner(cases):
     for width in (1, 2):
         assert {above_all(width), answer_all(width)} <= set(thresholds)
     ties = [
-        (keys[:, 0] == rule.threshold, exceeds(keys, rule.threshold_key))
-        for rule, keys, _ in cases
-        if keys.shape[1] == 2
+        (one.keys[:, 0] == rule.threshold, exceeds(one.keys, rule.threshold_key))
+        for rule, one in cases
+        if one.keys.shape[1] == 2
     ]
     assert sum(int((tied & answered).sum()) for tied, answered in ties) > 100
     assert sum(int((tied & ~answered).sum()) for tied, answered in ties) > 100

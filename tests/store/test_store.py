@@ -376,3 +376,11 @@ def test_a_problems_group_is_called_that_in_the_database(place, run):
     with run.engine.connect() as connection:
         rows = connection.execute(text('SELECT "group" FROM demur_problems WHERE id = :id'), {"id": "g"})
         assert rows.scalar() == "algebra"
+
+
+def test_several_groups_of_a_problem_come_back(run):
+    given = [None, "algebra", ("algebra", "spoken"), '["in brackets"]']
+    run.add_problems([Problem(f"g{row}", "?", group=group) for row, group in enumerate(given)])
+    run.save([path(len(PROBLEMS) + row, index) for row in range(4) for index in range(2)])
+    stored = {pool.problem.id: pool.problem.groups for pool in run.pools()}
+    assert [stored[f"g{row}"] for row in range(4)] == [(), ("algebra",), ("algebra", "spoken"), ('["in brackets"]',)]

@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 import demur as dm
 from demur.errors import InvalidValue
 from demur.evaluation.comparison import JITTERED, MAJORITY
-from demur.evaluation.repeated_splits import Summary
+from demur.evaluation.summaries import Summary
 from demur.evidence.predictor import predicted_accuracy
 from demur.study import read_study, run_study
 from demur.study.cells import TIED, open_cell

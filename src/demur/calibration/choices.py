@@ -31,7 +31,9 @@ def as_choices(value: Any) -> int:
 
 def choices_of(guarantee: Any) -> int:
     """From how many ways to vote a guarantee allows to choose by its labels; 1 where it knows of no choice."""
-    return int(getattr(guarantee, "choices", 1))
+    return int(
+        getattr(getattr(guarantee, "guarantee", guarantee), "choices", 1)
+    )  # of each group, where it is for groups
 
 
 def whichever(choices: int) -> str:

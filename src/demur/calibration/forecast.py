@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from demur.calibration.guarantee import Rule
 from demur.calibration.shifted import ShiftedRule
@@ -54,7 +54,7 @@ def forecast(evidence: Evidence | Strata, rule: Rule, *, delta: float = 0.05) ->
     answered = right + wrong
     if isinstance(rule.law, BoundLaw):
         return _judged(evidence, rule, answered / n, wrong / n)
-    thresholds = 1 + len(rule.by_size)  # each was set by the data, and the bound must hold for all of them
+    thresholds = rule.n_thresholds  # each was set by the data, and the bound must hold for all of them
     margin = thresholds * math.sqrt(math.log(2 * thresholds / delta) / (2 * n))
     unlabelled = rule.answered_unlabelled(evidence)
     at_least = right / answered if answered else math.nan
@@ -71,7 +71,7 @@ def forecast(evidence: Evidence | Strata, rule: Rule, *, delta: float = 0.05) ->
         confident_error=math.nan if unlabelled else wrong / n,
         expected_confident_error=expected,
         false_abstention=withheld,
-        unspent_by_ties=_unspent(evidence if isinstance(evidence, Evidence) else evidence.pooled, rule),
+        unspent_by_ties=_unspent(evidence, rule),
         answered_unlabelled=unlabelled / n,
     )
 
@@ -121,8 +121,20 @@ def _weighted(evidence: Evidence | Strata, rule: ShiftedRule) -> Forecast:
     )
 
 
-def _unspent(evidence: Evidence, rule: Rule) -> float:
+def forecast_of_group(evidence: Strata, rule: Rule, name: str) -> Forecast:
+    """Predict the rates of a rule on questions of one group."""
+    part, own = evidence.of_group(name), rule.of_kind((name,))
+    # Where groups overlap, some of its questions have to exceed the threshold of another group too.
+    return replace(forecast(part, own if part.kinds == ((name,),) else rule), threshold=own.threshold)
+
+
+def _unspent(evidence: Evidence | Strata, rule: Rule) -> float:
     """Of k − 1 errors that may lie above the threshold, the share that do not because others tie with it."""
+    if isinstance(evidence, Strata):
+        if rule.needs_groups:
+            parts = [(evidence.of_kind(kind), rule.of_kind(kind)) for kind in evidence.kinds if len(kind) < 2]
+            return sum(part.n * _unspent(part, own) for part, own in parts) / evidence.n
+        evidence = evidence.pooled
     if not isinstance(rule.law, ErrorLaw) or not rule.feasible or rule.threshold == 0:
         return 0.0
     return max(0, rule.law.k - 1 - evidence.above(rule.threshold_key)[1]) / (evidence.n + 1)
@@ -130,6 +142,9 @@ def _unspent(evidence: Evidence, rule: Rule) -> float:
 
 def _expected(evidence: Evidence | Strata, rule: Rule) -> float:
     """The rate on new questions. Each threshold was set by an error, which a new question may make too."""
+    if rule.needs_groups and isinstance(evidence, Strata):
+        parts = [(evidence.of_kind(kind), rule.of_kind(kind)) for kind in evidence.kinds]
+        return sum(part.n * _expected(part, own) for part, own in parts) / evidence.n
     n, (right, wrong) = evidence.n, rule.answered(evidence)
     apart = {} if isinstance(evidence, Evidence) else evidence.by_size
     expected = 0.0

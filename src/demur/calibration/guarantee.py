@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from demur.calibration.choices import as_choices
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, Floats, ThresholdKey, above_all, exceeds
-from demur.evidence.laws import AnswerLaw, BoundLaw, ErrorLaw
+from demur.evidence.laws import AnswerLaw, BoundLaw, ErrorLaw, LawPerGroup
 from demur.evidence.split_law import SplitLaw
 from demur.evidence.strata import Strata
 from demur.records import Groups
@@ -88,7 +88,7 @@ class Rule:
 
     guarantee: Guarantee
     n: int
-    law: ErrorLaw | AnswerLaw | BoundLaw
+    law: ErrorLaw | AnswerLaw | BoundLaw | LawPerGroup
     threshold_key: ThresholdKey
     sizes: Collection[int] | None = None
     """The pool sizes that calibration saw often enough; others are not answered. None: any size."""
@@ -101,6 +101,8 @@ class Rule:
     """What "wrong" means, in a sentence; blank where it is "not the same as gold"."""
     unlabelled: int = 0
     """How many of the n have no label, and count as wrong."""
+    needs_groups: ClassVar[bool] = False
+    """Whether it cannot decide without knowing the groups of a question."""
 
     @property
     def alpha(self) -> float:
@@ -158,6 +160,18 @@ class Rule:
         return not self.feasible or all(key >= above_all(len(key)) for key in keys)
 
     @property
+    def lowest(self) -> ThresholdKey:
+        """The key that a pool of any size must exceed."""
+        if self.sizes is None:
+            return self.threshold_key
+        return min((self.threshold_of(size) for size in self.sizes), default=above_all(len(self.threshold_key)))
+
+    @property
+    def n_thresholds(self) -> int:
+        """How many keys calibration data has set."""
+        return 1 + len(self.by_size)
+
+    @property
     def told(self) -> str:
         """What is answered, in words."""
         if self.never_answers:
@@ -184,6 +198,14 @@ class Rule:
 
     def weight_note(self, weight: float | None) -> str:
         """What a question's weight has to do with its threshold; blank where it has nothing."""
+        return ""
+
+    def refusal(self, groups: Groups) -> str | None:
+        """Why no question of these groups is answered, whatever its confidence; None where some may be."""
+        return None
+
+    def stand_in(self, groups: Groups) -> str:
+        """That another threshold than that of their groups decides on such questions, in a sentence; blank if not."""
         return ""
 
     def answers(self, cases: Cases) -> NDArray[np.bool_]:

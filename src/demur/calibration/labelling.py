@@ -11,17 +11,20 @@ confident votes change nothing (theory, m).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from demur.calibration.grouped import POOLED, Grouped, refuse_without_groups
 from demur.calibration.guarantee import Guarantee, RankGuarantee
 from demur.errors import InvalidValue
 from demur.evidence.counts import Floats
 from demur.pools.voted_pools import VotedPools, as_part_of_labels
+from demur.records import Groups
+from demur.voting.cases import Cases
 
 _OPEN, _RIGHT, _WRONG, _SKIPPED = range(4)
 _PRIOR_WRONG, _PRIOR = 1.0, 8.0
@@ -29,18 +32,19 @@ _PRIOR_WRONG, _PRIOR = 1.0, 8.0
 _RECENT = 30
 
 
-def only_ranks(guarantees: Iterable[Guarantee]) -> list[RankGuarantee]:
-    """The guarantees, each threshold of which is the k-th largest wrong key: no other may stand on some labels."""
-    ranks = []
+def refuse_all_labels_needed(guarantees: Iterable[Guarantee]) -> None:
+    """Raise unless each threshold is the k-th largest wrong key: no other may stand on some labels."""
     for guarantee in guarantees:
-        if not isinstance(guarantee, RankGuarantee):
+        if not isinstance(_without_groups(guarantee), RankGuarantee):
             raise InvalidValue(
                 f"the guarantee {guarantee.name} needs the labels of all votes: its errors need not fall as the "
                 "threshold rises",
                 "label the rest, or leave this guarantee out",
             )
-        ranks.append(guarantee)
-    return ranks
+
+
+def _without_groups(guarantee: Guarantee) -> Guarantee:
+    return guarantee.guarantee if isinstance(guarantee, Grouped) else guarantee
 
 
 @dataclass(frozen=True)
@@ -75,30 +79,25 @@ class LabelQueue:
         rows: NDArray[np.intp] | None = None,
     ) -> None:
         """`rows` are those that were drawn to be checked: all of them are asked about, and no others."""
-        ranks = only_ranks(guarantees)
+        refuse_all_labels_needed(guarantees)
         unscored = voted.votes.unscored
         scored = np.arange(len(voted)) if unscored is None else np.flatnonzero(~unscored)
         some = voted.scored
         counted = some.in_order if rows is None else some.in_order[np.isin(scored[some.in_order], rows)]
         if not len(counted):
             raise InvalidValue("there are no votes to label")
-        key, sizes = some.votes.key[counted], some.votes.n_paths[counted]
-        order = np.lexsort(key.T[::-1])[::-1]
-        order = order[key[order, 0] > 0]
-        level = _levels(key[order])
-        numbers = {} if sizes_by_chance else {size: int((sizes == size).sum()) for size in np.unique(sizes).tolist()}
-        places = {size: np.flatnonzero(sizes[order] == size) for size in numbers if len(numbers) > 1}
+        cases = some.votes.cases.take(counted)
+        if any(isinstance(guarantee, Grouped) for guarantee in guarantees):
+            refuse_without_groups(cases)
+        order = np.lexsort(cases.keys.T[::-1])[::-1]
+        order = order[cases.keys[order, 0] > 0]
         self.rows: NDArray[np.intp] = scored[counted[order]]
         """What may be asked about, in the order of asking."""
         self.n, self._voted, self._all = len(counted), voted, rows is not None
         self._place = {row: place for place, row in enumerate(self.rows.tolist())}
         self._marks = np.full(len(order), _OPEN, dtype=np.uint8)
-        self._goals = []
-        for guarantee in ranks:
-            pooled = _Count(np.arange(len(order)), level, guarantee.law(self.n).k)
-            enough = {size: numbers[size] for size in places if numbers[size] >= guarantee.n_needed()}
-            own = [_Count(places[size], level, guarantee.law(n).k) for size, n in enough.items()]
-            self._goals.append(_Goal(guarantee, pooled, own if places else None))
+        ordered = _Ordered(cases, order, _levels(cases.keys[order]), apart=not sizes_by_chance)
+        self._goals = [_goal_of(guarantee, ordered) for guarantee in guarantees]
 
     @property
     def next(self) -> int | None:
@@ -238,45 +237,140 @@ class _Count:
         rate = (np.count_nonzero(last == _WRONG) + _PRIOR_WRONG) / (len(last) + _PRIOR)
         return min(errors / rate, float(np.count_nonzero(self.marks == _OPEN)))
 
-    def answered(self, threshold: int) -> int:
-        return int(np.searchsorted(self.level, threshold, side="left"))
+
+@dataclass(frozen=True)
+class _Ordered:
+    """The votes that count, and those of them that may be asked about from the top down."""
+
+    cases: Cases
+    order: NDArray[np.intp]
+    level: NDArray[np.intp]
+    apart: bool
+    """Whether each pool size has to pass by itself."""
+
+    def counts(self, guarantee: RankGuarantee, member: NDArray[np.bool_]) -> _Counts:
+        """One order statistic of some votes and, where they differ in size, one of each size that is large enough."""
+        sizes, place = self.cases.n_paths, np.flatnonzero(member[self.order])
+        pooled = _Count(place, self.level, guarantee.law(int(member.sum())).k)
+        numbers = {size: int((sizes[member] == size).sum()) for size in np.unique(sizes[member]).tolist()}
+        if not self.apart or len(numbers) == 1:
+            return _Counts(pooled, None)
+        own = {
+            size: _Count(place[sizes[self.order[place]] == size], self.level, guarantee.law(n).k)
+            for size, n in numbers.items()
+            if n >= guarantee.n_needed()
+        }
+        return _Counts(pooled, own)
 
 
 @dataclass(frozen=True)
-class _Goal:
-    """One guarantee: a count among all votes and, where each pool size has to pass by itself, one of each size."""
+class _Counts:
+    """A count among some votes and, where each pool size has to pass by itself, one of each size."""
 
-    guarantee: Guarantee
     pooled: _Count
-    own: list[_Count] | None
+    own: dict[int, _Count] | None
 
     def mark(self, place: int, mark: int) -> None:
-        for count in (self.pooled, *(self.own or ())):
+        for count in (self.pooled, *(self.own or {}).values()):
             count.mark(place, mark)
+
+    def threshold(self, size: int) -> int:
+        """τ of a pool size."""
+        if self.own is None:
+            return self.pooled.threshold
+        return min(self.pooled.threshold, self.own[size].threshold) if size in self.own else 0
 
     def active(self) -> list[_Count]:
         """The counts whose thresholds decide, of which a size takes the larger: the others need no labels."""
         if self.own is None:
             return [self.pooled]
-        bound = self.pooled.threshold
-        deciding = [count for count in self.own if count.threshold <= bound]
-        return deciding + ([self.pooled] if any(bound <= count.threshold for count in self.own) else [])
+        bound, own = self.pooled.threshold, self.own.values()
+        deciding = [count for count in own if count.threshold <= bound]
+        return deciding + ([self.pooled] if any(bound <= count.threshold for count in own) else [])
+
+    def labels_to_go(self) -> float:
+        active = self.active()
+        own = sum(count.labels_to_go() for count in active if count is not self.pooled)
+        return max(own, self.pooled.labels_to_go() if self.pooled in active else 0.0)
+
+    @property
+    def feasible(self) -> bool:
+        return any(count.k > 0 for count in ([self.pooled] if self.own is None else self.own.values()))
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """One guarantee: counts among all votes, or among those of each group."""
+
+    guarantee: Guarantee
+    parts: list[_Counts]
+    strata: list[tuple[NDArray[np.intp], list[_Counts], int]]
+    """Levels of the votes that pass by the same counts, those counts, and their size."""
+
+    def mark(self, place: int, mark: int) -> None:
+        for counts in self.parts:
+            counts.mark(place, mark)
 
     def next_place(self) -> int | None:
-        places = [place for count in self.active() if (place := count.next_place()) is not None]
-        return min(places, default=None)
+        counts = [count for part in self.parts for count in part.active()]
+        return min((place for count in counts if (place := count.next_place()) is not None), default=None)
 
     def progress(self, n: int) -> LabelProgress:
-        bound, active = self.pooled.threshold, self.active()
-        parts = [self.pooled] if self.own is None else self.own
-        answered = sum(count.answered(min(bound, count.threshold)) for count in parts)
-        own = sum(count.labels_to_go() for count in active if count is not self.pooled)
-        pooled = self.pooled.labels_to_go() if self.pooled in active else 0.0
+        answered = 0
+        for level, counts, size in self.strata:
+            bound = min((part.threshold(size) for part in counts), default=0)
+            answered += int(np.searchsorted(level, bound, side="left"))
         return LabelProgress(
             alpha=self.guarantee.alpha,
             guarantee=self.guarantee.name,
-            errors_to_find=max((count.errors_to_find() for count in active), default=0),
+            errors_to_find=sum(
+                max((count.errors_to_find() for count in part.active()), default=0) for part in self.parts
+            ),
             answered=answered / n,
-            labels_to_go=round(max(own, pooled)),
-            feasible=any(count.k > 0 for count in parts),
+            labels_to_go=round(sum(part.labels_to_go() for part in self.parts)),
+            feasible=any(part.feasible for part in self.parts),
         )
+
+
+def _goal_of(guarantee: Guarantee, ordered: _Ordered) -> _Goal:
+    """The counts of a guarantee: each group is one more to fill."""
+    cases, inner = ordered.cases, _without_groups(guarantee)
+    assert isinstance(inner, RankGuarantee)
+    everyone = np.ones(len(cases), dtype=np.bool_)
+    if not isinstance(guarantee, Grouped):
+        counts = ordered.counts(inner, everyone)
+        return _Goal(guarantee, [counts], _strata(ordered, {(): everyone}, lambda _: [counts]))
+    kinds = {kind: _mask(len(cases), rows) for kind, rows in cases.rows_by_groups().items()}
+    members: dict[str, NDArray[np.bool_]] = {}
+    for kind, mask in kinds.items():
+        for name in kind:
+            members[name] = members.get(name, False) | mask
+    large = {name: mask for name, mask in sorted(members.items()) if mask.sum() >= guarantee.n_needed()}
+    by_group = {name: ordered.counts(inner, mask) for name, mask in large.items()}
+    pooled = ordered.counts(inner, everyone) if guarantee.fallback == POOLED else None
+    never: list[_Counts] = []
+
+    def passed(kind: Groups) -> list[_Counts]:
+        counts = [by_group.get(name, pooled) for name in kind] or [pooled]
+        there = [one for one in counts if one is not None]
+        return there if len(there) == len(counts) else never
+
+    parts = [*by_group.values(), *([] if pooled is None else [pooled])]
+    return _Goal(guarantee, parts, _strata(ordered, kinds, passed))
+
+
+def _strata(
+    ordered: _Ordered, kinds: Mapping[Groups, NDArray[np.bool_]], passed: Callable[[Groups], list[_Counts]]
+) -> list[tuple[NDArray[np.intp], list[_Counts], int]]:
+    """The levels of the votes of each kind and size, with what they must pass."""
+    sizes, strata = ordered.cases.n_paths[ordered.order], []
+    for kind, mask in kinds.items():
+        own = mask[ordered.order]
+        strata += [(ordered.level[own & (sizes == size)], passed(kind), size) for size in np.unique(sizes).tolist()]
+    return strata
+
+
+def _mask(n: int, rows: Any) -> NDArray[np.bool_]:
+    mask = np.zeros(n, dtype=np.bool_)
+    mask[rows] = True
+    return mask

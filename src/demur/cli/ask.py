@@ -76,6 +76,9 @@ def run(
     alpha: OneAlpha = None,
     guarantee: GuaranteeName = None,
     options: Annotated[list[str] | None, typer.Option("--option", help="An option to choose from; repeatable.")] = None,
+    group: Annotated[
+        list[str] | None, typer.Option("--group", help="A group of the question, where the promise is per group.")
+    ] = None,
     passage: Annotated[list[str] | None, typer.Option("--passage", help="A passage to read; repeatable.")] = None,
     model: Model = None,
     base_url: BaseUrl = None,
@@ -118,8 +121,10 @@ def run(
         raise InvalidValue("--stage is for --cascade: a policy has no stages")
     loaded = load_policy(policy, key_file)
     _refuse_unused(how["settings"], loaded)
+    if loaded.point(alpha, guarantee).needs_groups and not group:
+        raise InvalidValue("this promise is for groups of questions: say with --group of which this one is")
     pipeline = _pipeline(loaded, given, **how)
-    asked = pipeline.ask(_problem(question, loaded, beside), loaded, alpha=alpha, guarantee=guarantee)
+    asked = pipeline.ask(_problem(question, loaded, beside, group), loaded, alpha=alpha, guarantee=guarantee)
     line = decision_line(asked.decision, loaded.recipe.names)
     if json:
         output.emit({**line, "question": question, "paths": [_path(path) for path in asked.pool.paths]})
@@ -177,9 +182,13 @@ def _refuse_unused(settings: Mapping[str, object], *policies: demur.Policy) -> N
         raise InvalidValue(f"--set {sorted(unused)[0]}.… names no score of this policy; its score is {told}")
 
 
-def _problem(question: str, policy: demur.Policy, beside: dict[str, Any]) -> demur.Problem:
-    extra = {"task": policy.upstream.answers.get("task"), **beside}
-    return demur.Problem("question", question, extra={name: value for name, value in extra.items() if value})
+def _problem(
+    question: str, policy: demur.Policy, beside: dict[str, Any], group: Sequence[str] | None = None
+) -> demur.Problem:
+    said = policy.upstream.answers
+    extra = {"task": said.get("task"), **beside, said.get("group_field", "group"): group or []}
+    known = {name: value for name, value in extra.items() if value}
+    return demur.Problem("question", question, group=tuple(known.pop("group", ())) or None, extra=known)
 
 
 def _tell_cascade(asked: CascadeAsked, question: str, *, json: bool) -> None:

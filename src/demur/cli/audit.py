@@ -119,6 +119,11 @@ def _check(
             "the pools themselves: demur audit POOLS --policy POLICY"
         )
     rules = policy.points if alpha is None and guarantee is None else (policy.point(alpha, guarantee),)
+    if any(rule.needs_groups for rule in rules):
+        raise InvalidValue(
+            "this policy has a threshold for each group, so two numbers do not tell whether it holds; audit the pools "
+            "themselves: demur audit POOLS --policy POLICY"
+        )
     points = []
     for rule in rules:
         if rule.among_answers and answered is None:
@@ -176,8 +181,11 @@ def _show_audit(facts: dict[str, Any], audit: demur.PolicyAudit) -> None:
         columns = {**columns, f"of all {facts['questions']} questions wrongly": rate("confident_error_per_question")}
     output.say(*(point.outlook.sentence for point in audit if point.rule.feasible))
     output.table_of("Audit", points, columns)
-    for point in audit.points[:_DRAWN]:
-        plot_outlook(point.outlook, point.errors)
+    for point in points:
+        if "groups" in point:
+            _show_groups(point)
+    for drawn in audit.points[:_DRAWN]:
+        plot_outlook(drawn.outlook, drawn.errors)
     plot_frontier(facts["frontier"], [(p["alpha"], p["answered"], p["selective_accuracy"]) for p in points])
     output.say(*(point["verdict"] for point in points))
     _show_sets(points)
@@ -204,3 +212,18 @@ def _show_sets(points: list[dict[str, Any]]) -> None:
     }
     output.table_of(f"Answer sets at alpha {rows[0]['alpha']:g}", rows, columns)
     output.say(*(row["verdict"] for row in rows))
+
+
+def _show_groups(point: dict[str, Any]) -> None:
+    """Each group against its own promise."""
+    columns: output.Columns = {
+        "group": lambda row: output.visible(row["group"], 60),
+        "questions": lambda row: str(row["n"]),
+        "answered": lambda row: output.percent(row["answered"]),
+        "wrong": lambda row: str(row["errors"]),
+        "answered wrongly": lambda row: output.percent(row["confident_error"]),
+        "usual, at most (95 %)": lambda row: output.percent(row["usual_at_most"]),
+        "p-value": lambda row: output.number(row["p_value"]),
+        "verdict": lambda row: row["verdict"],
+    }
+    output.table_of(f"By group, alpha {point['alpha']:g}", point["groups"], columns)

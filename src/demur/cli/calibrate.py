@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -45,6 +44,8 @@ Examples:
 `demur calibrate pools.jsonl --score judge --chosen-from 4 --alpha 0.1 -o policy.json`
 
 `demur calibrate pools.jsonl --shift shift.json --alpha 0.1 -o policy.json`
+
+`demur calibrate pools.jsonl --by-group --group-field category --alpha 0.1 -o policy.json`
 """
 _OFFERED = (0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3)
 """Alphas that are shown where each may be chosen."""
@@ -63,6 +64,8 @@ def run(
     simultaneous: options.Simultaneous = False,
     chosen_from: options.ChosenFrom = None,
     tuned_file: options.TunedFile = None,
+    by_group: options.ByGroup = False,
+    small_groups: options.SmallGroups = None,
     flags: options.VoteFlags = options.VoteFlags(),
     labels: options.LabelFlags = options.LabelFlags(),
     label_file: options.LabelFile = None,
@@ -87,6 +90,7 @@ def run(
         alpha, delta, smoothed, seed, selective=selective, simultaneous=simultaneous, chosen_from=chosen_from
     )
     sets = options.answer_sets_of(answer_sets, set_share)
+    guarantees = options.grouped(guarantees, small_groups, by_group=by_group)
     rule = labels.rule()
     header = None if label_file is None else label_header(label_file)
     is_check = checked is not None or (header is not None and header.check is not None)
@@ -105,7 +109,7 @@ def run(
     else:
         raise InvalidValue("--tuned says how votes are made, without weights or a gate: leave one of the two out")
     if header is not None and label_file is not None:
-        guarantees = guarantees_for(header, label_file, guarantees if alpha or delta or smoothed else None)
+        guarantees = guarantees_for(header, label_file, guarantees if alpha or delta or smoothed or by_group else None)
         sizes_by_chance |= header.sizes_by_chance
         voted = voted if is_check else demur.labelled_by(voted, label_file)
     every = len(voted)
@@ -124,6 +128,8 @@ def run(
     )
     if out is not None:
         policy.save(out, key=key)
+    from demur.policy.groups import group_warnings
+
     kept_back = voted.take(voted.split(hold_out=hold_out, seed=seed or 0).test) if hold_out else None
     held_out = 0 if kept_back is None else len(kept_back)
     facts = {
@@ -135,7 +141,7 @@ def run(
         **policy_facts(policy),
         "set_sizes": _set_sizes(policy, voted),
         "audits": [] if kept_back is None else _audits_ahead(policy, kept_back),
-        "warnings": [*voted.score_warnings(), *policy.size_warnings()],
+        "warnings": [*voted.score_warnings(), *policy.size_warnings(), *group_warnings(policy)],
     }
     if json:
         output.emit(facts)
@@ -181,14 +187,15 @@ def guarantees_for(header: LabelHeader, file: Path, asked: list[Guarantee] | Non
     """What was asked for, or else what labels were begun for: a rank that is drawn was drawn before the first label."""
     if asked is None:
         return list(header.guarantees)
-    drawn = {one.alpha: one for one in header.guarantees if one.name == "smoothed"}
-    lacking = [one.alpha for one in asked if one.name == "smoothed" and one.alpha not in drawn]
+    drawn = {(one.name, one.alpha): one for one in header.guarantees if one.name.endswith("smoothed")}
+    draws = [one for one in asked if one.name.endswith("smoothed")]
+    lacking = [one.alpha for one in draws if (one.name, one.alpha) not in drawn]
     if lacking:
         raise InvalidValue(
             f"--smoothed draws a rank, and must before the first label; {file} was begun without one for alpha = "
             f"{lacking[0]:g}: leave --smoothed out, or label with it from the start"
         )
-    return [drawn[one.alpha] if one.name == "smoothed" else one for one in asked]
+    return [drawn.get((one.name, one.alpha), one) for one in asked]
 
 
 def _set_sizes(policy: demur.Policy, voted: demur.VotedPools) -> list[str]:
@@ -200,11 +207,13 @@ def _set_sizes(policy: demur.Policy, voted: demur.VotedPools) -> list[str]:
 
 def _audits_ahead(policy: demur.Policy, kept_back: demur.VotedPools) -> list[dict[str, Any]]:
     """What an audit of the problems that were kept back may find."""
-    sizes = Counter(kept_back.votes.n_paths[kept_back.counted].tolist())
-    rules = [rule for rule in policy.points if rule.feasible]
-    return [
-        demur.audit_outlook(policy, sizes, alpha=rule.alpha, guarantee=rule.guarantee.name).document() for rule in rules
-    ]
+    cases = kept_back.votes.cases.take(kept_back.counted)
+    audits = []
+    for rule in policy.points:
+        if rule.feasible:
+            counts = (cases if rule.needs_groups else cases.without_groups()).counts()
+            audits.append(demur.audit_outlook(policy, counts, alpha=rule.alpha, guarantee=rule.guarantee.name))
+    return [audit.document() for audit in audits]
 
 
 def policy_facts(policy: demur.Policy) -> dict[str, Any]:
@@ -235,6 +244,8 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
         if (price := price_of(policy, rule)) is not None:
             known |= {"price": price[0]}
             promised |= {"price_note": price[1]}
+        if rule.needs_groups:
+            promised["groups"] = _group_facts(policy, rule)
         points.append(rule.document() | {"alpha": rule.alpha} | known | promised)
     return {
         "n": policy.n,
@@ -272,6 +283,28 @@ def _set_facts(policy: demur.Policy, rule: Rule) -> dict[str, Any]:
     return {"alpha": sets.alpha, **counts, "note": set_note(policy, rule)}
 
 
+def _group_facts(policy: demur.Policy, rule: Rule) -> list[dict[str, Any]]:
+    """What to expect in each group, small ones too."""
+    rows = []
+    for name, told in policy.forecast_by_group(rule.alpha, rule.guarantee.name).items():
+        own, part = rule.of_kind((name,)), policy.strata.of_group(name)
+        right, wrong = rule.answered(part)
+        rows.append(
+            {
+                "group": name,
+                "n": part.n,
+                "threshold": own.threshold,
+                "threshold_key": list(own.threshold_key),
+                "told": own.told,
+                "stand_in": bool(rule.stand_in((name,))),
+                "n_answered": right + wrong,
+                "n_wrong": wrong,
+                "forecast": {key: value for key, value in asdict(told).items() if key not in ("alpha", "threshold")},
+            }
+        )
+    return rows
+
+
 def _by(score: dict[str, Any]) -> str:
     """Which model a score comes from, where it comes from one."""
     model = (score.get("scorer") or {}).get("model")
@@ -286,6 +319,8 @@ def _bound(key: list[str]) -> Callable[[dict[str, Any]], str]:
             return str(point["told"])
         parts = zip(key, point["threshold_key"], strict=True)
         bound = " / ".join(f"{part:.4f}" for name, part in parts if name != "jitter" and math.isfinite(part))
+        if "by_group" in point:
+            return f"{bound} or more, by group"
         return f"{bound} or more, by paths" if "by_size" in point else bound
 
     return told
@@ -327,7 +362,12 @@ def _show(facts: dict[str, Any]) -> None:
             "of clusters, in calibration": forecast("confident_error"),
             "of all questions there": lambda point: output.percent(point["per_question"]["confident_error"]),
         }
+    if len({point["alpha"] for point in facts["points"]}) < len(facts["points"]):
+        columns = {"guarantee": lambda point: point["guarantee"].replace("_", " "), **columns}
     output.table_of("What to expect", facts["points"], columns)
+    for point in facts["points"]:
+        if "groups" in point:
+            _show_groups(point, facts["key"])
     if "bounds" in facts:
         _show_bounds(facts["bounds"])
     output.say(*(point["price_note"] for point in facts["points"] if "price_note" in point))
@@ -340,7 +380,7 @@ def _show(facts: dict[str, Any]) -> None:
                 f"At no threshold are errors few enough to promise alpha = {point['alpha']:g} of the answers: more "
                 "calibration questions, a larger alpha or a better score would be needed, or `demur decide --fdr`."
             )
-        elif point["feasible"] and vote["tie_break"] is None and point["threshold"] == 1:
+        elif point["feasible"] and vote["tie_break"] is None and point["threshold"] == 1 and "groups" not in point:
             wrong = "wrong" if facts["labelled"] == facts["n"] else "wrong, or not known to be right"
             output.say(
                 f"At full confidence {output.percent(facts['confident_and_wrong'])} of all votes are {wrong}, too many "
@@ -356,8 +396,9 @@ def _show(facts: dict[str, Any]) -> None:
             "paid for with answers; `demur decide --fdr` promises an average over batches instead, and answers more."
         )
     else:
+        whole = "all questions of a group" if any("groups" in point for point in facts["points"]) else "all questions"
         output.say(
-            "The promise is about all questions together: it is not that any one answer is right, nor that a share "
+            f"The promise is about {whole} together: it is not that any one answer is right, nor that a share "
             "1 − alpha of the answers given are."
         )
     for point, sizes in zip(facts["points"], facts["set_sizes"], strict=False):
@@ -377,6 +418,21 @@ def _show_bounds(bounds: dict[str, list[float]]) -> None:
         "of those right": lambda row: output.percent(row["selective_accuracy"]),
     }
     output.table_of("Choose after looking: decide with --alpha, be it here or in between", rows, columns)
+
+
+def _show_groups(point: dict[str, Any], key: list[str]) -> None:
+    """A row per group."""
+    bound = _bound(key)
+    columns: output.Columns = {
+        "group": lambda row: output.visible(row["group"], 60),
+        "questions": lambda row: str(row["n"]),
+        "answers above": lambda row: bound(row) + (" (of all)" if row["stand_in"] else ""),
+        "answered": lambda row: str(row["n_answered"]),
+        "of those wrong": lambda row: str(row["n_wrong"]),
+        "expect answered": lambda row: output.percent(row["forecast"]["answered"]),
+        "expect answered wrongly": lambda row: output.percent(row["forecast"]["expected_confident_error"]),
+    }
+    output.table_of(f"By group, alpha {point['alpha']:g}", point["groups"], columns)
 
 
 def _show_vote(facts: dict[str, Any]) -> None:

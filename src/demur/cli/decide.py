@@ -80,6 +80,7 @@ def run(
         how = {"alpha": rule.alpha, "threshold": rule.threshold, "guarantee": rule.guarantee.name}
         how |= {} if selected is None else {"fdr": selected.fdr, "cut_off": selected.cut_off}
         how |= {"by_size": {size: list(rule.threshold_of(size)) for size in loaded.sizes}} if rule.by_size else {}
+        how |= {"by_group": rule.document()["by_group"]} if rule.needs_groups else {}
         counts = {"problems": len(lines), "n_answered": n_answered, "answered": n_answered / len(lines)}
         how |= (
             {}
@@ -87,6 +88,7 @@ def run(
             else {"answer_sets": {"alpha": decided.sets.alpha, "note": set_note(loaded, rule)}}
         )
         counts |= {"of_rare_size": int(decided.of_rare_size.sum()), "unscored": int(decided.unscored.sum())}
+        counts |= {"of_small_group": int(decided.of_small_group.sum())} if rule.needs_groups else {}
         output.emit({**how, "promise": rule.promise, **counts, "decisions": lines})
         return
     title = f"Decisions at alpha {rule.alpha:g}, which {rule.told}"
@@ -95,11 +97,13 @@ def run(
     if rule.by_size and selected is None:
         title += " (more for some numbers of paths)"
     ties: output.Columns = {}
-    if selected is None and len(names) > 1 and rule.threshold > 0 and not rule.never_answers:
+    by_group, says_key = rule.needs_groups, len(names) > 1 and not rule.needs_groups
+    if selected is None and says_key and rule.threshold > 0 and not rule.never_answers:
         title += f" or, at that confidence, above {rule.threshold_key[1]:.4g} in {names[1].replace('_', ' ')}"
         ties = {name.replace("_", " "): _tie(name) for name in names[1:] if name != "jitter"}
     columns: output.Columns = {
         "problem": lambda line: output.visible(line["id"], 80),
+        **({"group": lambda line: output.visible(", ".join(line.get("groups", ())), 40)} if by_group else {}),
         "answer": lambda line: output.DASH if line["answer"] is None else output.visible(line["answer"]),
         **({} if decided.sets is None else {"or one of": _set}),
         "confidence": lambda line: f"{line['confidence']:.4f}",
@@ -155,6 +159,7 @@ def decision_line(decision: demur.Decision, names: Sequence[str]) -> dict[str, A
         "shares": dict(decision.shares),
         "key": dict(zip(names, decision.key, strict=True)),
         **({} if decision.answer_set is None else _set_fields(decision.answer_set)),
+        **({"groups": list(decision.groups)} if decision.groups else {}),
         "explanation": decision.explanation,
     }
 

@@ -23,6 +23,8 @@ Examples:
 `demur evaluate pools.jsonl --score simulated --alpha 0.05 --splits 20`
 
 `demur evaluate runs/gsm8k.db --score perplexity --alpha 0.05 --alpha 0.1`
+
+`demur evaluate pools.jsonl --by-group --group-field category --alpha 0.1 --splits 100`
 """
 
 
@@ -34,6 +36,8 @@ def run(
     alpha: options.Alpha = None,
     delta: options.Delta = None,
     smoothed: options.Smoothed = False,
+    by_group: options.ByGroup = False,
+    small_groups: options.SmallGroups = None,
     flags: options.VoteFlags = options.VoteFlags(),
     labels: options.LabelFlags = options.LabelFlags(),
     run_name: options.RunName = None,
@@ -52,6 +56,7 @@ def run(
     rule = labels.rule()
     source, voted = flags.vote(file, run_name, config, rule, partial=partial)
     guarantees = options.guarantees_of(alpha, delta, smoothed, seed)
+    guarantees = options.grouped(guarantees, small_groups, by_group=by_group)
     evaluation = demur.evaluate(voted, guarantee=guarantees, n_cal=n_cal, splits=splits, seed=seed or 0)
     facts = {
         **{
@@ -65,6 +70,7 @@ def run(
         "warnings": evaluation.warnings,
         "frontier": output.frontier_points(evaluation.frontier),
         "points": [point.document() for point in evaluation.points],
+        **({"groups": [group.document() for group in evaluation.groups]} if by_group else {}),
     }
     if json:
         output.emit(facts)
@@ -107,6 +113,8 @@ def _show(facts: dict[str, Any], rule: demur.LabelRule) -> None:
         columns = {**columns, "of all questions wrongly": mean_sd("confident_error_per_question")}
     points = facts["points"]
     output.table_of("With abstention", points, columns, only_if_said=["splits without answers"])
+    if "groups" in facts:
+        _show_groups(facts["groups"])
     means = [(point["alpha"], point["answered"]["mean"], point["selective_accuracy"]["mean"]) for point in points]
     plot_frontier(facts["frontier"], means)
     output.warn(facts["warnings"])
@@ -134,3 +142,36 @@ def _show(facts: dict[str, Any], rule: demur.LabelRule) -> None:
         f"'Exact mean' is what the mean over all random splits of this file must be; the means above lie{within} "
         f"(smallest p-value {output.number(min(point['p_value'] for point in points))})."
     )
+
+
+def _show_groups(groups: list[dict[str, Any]]) -> None:
+    """Each group, with one threshold for all questions and with one of its own."""
+
+    def rate(name: str) -> Callable[[dict[str, Any]], str]:
+        return lambda row: output.percent(row[name]["mean"], row[name]["se"])
+
+    own = [row for row in groups if row["guarantee"].startswith("grouped_")]
+    pooled = {(row["guarantee"], row["alpha"], row["group"]): row for row in groups}
+
+    def without(name: str) -> Callable[[dict[str, Any]], str]:
+        return lambda row: rate(name)(pooled[row["guarantee"].removeprefix("grouped_"), row["alpha"], row["group"]])
+
+    columns: output.Columns = {
+        "alpha": lambda row: f"{row['alpha']:g}",
+        "group": lambda row: output.visible(row["group"], 60),
+        "questions": lambda row: str(row["n"]),
+        "answered wrongly": rate("confident_error"),
+        "exact mean": lambda row: output.percent(row["exact_mean"]),
+        "answered": rate("answered"),
+        "wrongly, one threshold for all": without("confident_error"),
+        "answered, one for all": without("answered"),
+    }
+    output.table_of("By group, mean ± standard error over splits", own, columns, only_if_said=["exact mean"], keys=2)
+    distances = [abs(row["z"]) for row in own if not math.isnan(row["z"])]
+    if distances:
+        output.say(
+            f"By group, 'exact mean' is given how many of its questions calibrate in each split; of {len(distances)} "
+            f"means the farthest lies {max(distances):.1f} exact standard errors from it."
+        )
+    else:
+        output.say("By group there is no exact law here: standard errors are those seen over these splits.")

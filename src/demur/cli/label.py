@@ -57,6 +57,8 @@ def run(
     alpha: options.Alpha = None,
     delta: options.Delta = None,
     smoothed: options.Smoothed = False,
+    by_group: options.ByGroup = False,
+    small_groups: options.SmallGroups = None,
     flags: options.VoteFlags = options.VoteFlags(),
     run_name: options.RunName = None,
     partial: options.Partial = False,
@@ -79,7 +81,7 @@ def run(
         raise InvalidValue("--first is how many rows --out-sheet writes; name the sheet")
     if out.is_file() and Path(file).is_file() and out.samefile(file):
         raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
-    asked = options.guarantees_of(alpha, delta, smoothed, seed)
+    asked = options.grouped(options.guarantees_of(alpha, delta, smoothed, seed), small_groups, by_group=by_group)
     asks = out_sheet is None and in_sheet is None and not json
     source, voted = flags.vote(file, run_name, config, demur.LabelRule(), texts=asks, partial=partial, labelled=False)
     voted.refuse_fitted()
@@ -91,7 +93,7 @@ def run(
             labelling.begin(LabelHeader.of(voted, asked, sizes_by_chance=sizes_by_chance, check=drawn))
             history = read_label_file(out)
         else:
-            _refuse_other(history, asked if alpha or delta or smoothed else None, sizes_by_chance, out)
+            _refuse_other(history, asked if alpha or delta or smoothed or by_group else None, sizes_by_chance, out)
             _refuse_other_draw(history, check, seed, out)
         work = _Work(source, voted, labelling, history, by or _user(), skipped=skipped)
         if out_sheet is not None:
@@ -173,7 +175,7 @@ def _refuse_other(history: LabelHistory, asked: list[Guarantee] | None, sizes_by
     """Raise where other guarantees are asked for than those that labels were begun for."""
     assert history.header is not None
     begun, wanted = (
-        sorted((one.name, one.alpha, getattr(one, "delta", None)) for one in ones)
+        [(one.name, {**one.parameters(), "seed": None}) for one in sorted(ones, key=lambda one: (one.alpha, one.name))]
         for ones in (history.header.guarantees, asked or history.header.guarantees)
     )
     if begun != wanted:

@@ -15,6 +15,7 @@ import typer
 
 import demur
 from demur.cli.completion import (
+    FALLBACKS,
     GUARANTEES,
     NORMALISERS,
     RELATIONS,
@@ -159,6 +160,15 @@ _CHOSEN = "The score, weight or tie-break was chosen from J ways to vote by thes
 ChosenFrom = Annotated[int | None, option("--chosen-from", "J", _CHOSEN)]
 _TUNED = "How to vote, from a file that `tune` wrote; the problems it was chosen on are left out."
 TunedFile = Annotated[Path | None, option("--tuned", "TUNED", _TUNED)]
+_BY_GROUP = "Promise alpha in each group of questions by itself, with a threshold for each."
+ByGroup = Annotated[bool, typer.Option("--by-group", help=_BY_GROUP)]
+_SMALL = (
+    "Questions of groups that are too small for the promise, or new: abstain, or pooled, the threshold of all "
+    "together, which promises nothing of them by themselves.  [default: abstain]"
+)
+SmallGroups = Annotated[Text, option("--small-groups", "WHAT", _SMALL, offers=among(FALLBACKS))]
+_GROUP_FIELD = "Problem field that holds the group, or a list of groups.  [default: group]"
+GroupField = Annotated[Text, option("--group-field", "NAME", _GROUP_FIELD)]
 _POLICY = "A file that `calibrate` wrote."
 MaybePolicyFile = Annotated[Path | None, option("--policy", "POLICY", _POLICY)]
 _POINT = "Which operating point.  [default: the smallest alpha]"
@@ -200,6 +210,7 @@ class VoteFlags:
     drop_unscored: DropUnscored = False
     fill_unscored: FillUnscored = None
     fitted_on: FittedOn = None
+    group_field: GroupField = None
 
     def fields(self, score: str | None) -> demur.FieldChoice:
         if self.drop_unscored and self.fill_unscored is not None:
@@ -208,7 +219,7 @@ class VoteFlags:
         missing = tuple(self.missing or ())
         task = "mc" if self.labels and self.task is None and self.relation is None else self.task
         how = (score, missing, self.relation, unscored, task, label_names(self.labels))
-        return demur.FieldChoice(self.answer_field or "answer", *how)
+        return demur.FieldChoice(self.answer_field or "answer", *how, group_field=self.group_field or "group")
 
     def vote(
         self,
@@ -399,6 +410,18 @@ def answer_sets_of(alpha: Any, share: float | None) -> demur.AnswerSets | None:
     if alpha is None:
         return None
     return demur.AnswerSets(alpha) if share is None else demur.AnswerSets(alpha, share)
+
+
+def grouped(guarantees: Sequence[Guarantee], small_groups: str | None, *, by_group: bool) -> list[Guarantee]:
+    """The guarantees, for each group by itself where the flags say so."""
+    if small_groups is not None and not by_group:
+        raise InvalidValue("--small-groups says what becomes of small groups: give --by-group with it")
+    if not by_group:
+        return list(guarantees)
+    if small_groups not in (None, *FALLBACKS):
+        raise InvalidValue(f"--small-groups is one of {', '.join(FALLBACKS)}, got {small_groups!r}")
+    fallback = small_groups or FALLBACKS[0]
+    return [demur.Grouped(one, fallback=fallback) for one in guarantees]  # type: ignore[arg-type]
 
 
 def guarantees_of(

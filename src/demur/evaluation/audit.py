@@ -12,14 +12,14 @@ most binomial at alpha, unless calibration was one of the share delta in which t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from demur.calibration import CLUSTER, QUESTION, Rule, forecast
+from demur.calibration import CLUSTER, QUESTION, GroupedRule, Rule, forecast
 from demur.errors import CalibrationLeak, InvalidValue
+from demur.evaluation.group_audit import GroupAudit, audit_groups
 from demur.evaluation.outlook import Outlook, audit_outlook
 from demur.evaluation.set_audit import SetAudit, audit_sets
 from demur.evaluation.verdicts import NOT_CONSISTENT, UNUSUAL, verdict_of
@@ -119,6 +119,8 @@ class Audit(Consistency):
     """What was to be expected of such an audit."""
     sets: SetAudit | None = None
     """What became of the answer sets of questions abstained from, where the policy has some and gold is there."""
+    groups: list[GroupAudit] = field(default_factory=list)
+    """Each group by its own law, where the promise is per group; then a group that fails fails the audit."""
 
     def __repr__(self) -> str:
         return f"Audit(alpha {self.rule.alpha:g}: {self.verdict})"
@@ -145,7 +147,8 @@ class Audit(Consistency):
         )
         known = {name: getattr(self, name) for name in (*rates, "confident_error_per_question")}
         sets = {} if self.sets is None else {"answer_sets": self.sets.document()}
-        return {**super().document(), **known, **sets, "outlook": self.outlook.document()}
+        groups = {"groups": [group.document() for group in self.groups]} if self.groups else {}
+        return {**super().document(), **known, **sets, "outlook": self.outlook.document(), **groups}
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,13 +234,20 @@ def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: Rows
     """One rule on the rows that count, `fresh`, and on all questions that are `new`, where clusters have several."""
     decided = policy.decide_votes(voted.votes, alpha=rule.alpha, guarantee=rule.guarantee.name)
     every_error = decided.answered & ~voted.labelled
-    is_answered, labels, sizes = decided.answered[fresh], voted.labelled[fresh], voted.votes.n_paths[fresh]
+    is_answered, labels = decided.answered[fresh], voted.labelled[fresh]
     n, given, errors = len(fresh), int(is_answered.sum()), int(every_error[fresh].sum())
-    fresh_sizes = dict(zip(*(part.tolist() for part in np.unique(sizes, return_counts=True)), strict=True))
-    law = policy.law_on(rule, fresh_sizes)
-    ahead = audit_outlook(policy, fresh_sizes, alpha=rule.alpha, guarantee=rule.guarantee.name, answered=given)
+    cases = voted.votes.cases.take(fresh)
+    strata = (cases if rule.needs_groups else cases.without_groups()).counts()
+    law = policy.law_on(rule, strata)
+    ahead = audit_outlook(policy, strata, alpha=rule.alpha, guarantee=rule.guarantee.name, answered=given)
+    found = Consistency.of(rule, errors, n, answered=given, points=len(policy.points), law=law, unit=unit)
+    groups = []
+    if isinstance(rule, GroupedRule):
+        groups = audit_groups(rule, policy.strata, cases, is_answered, labels, len(policy.points))
+        found = _with_groups(found, groups)
     return Audit(
-        **vars(Consistency.of(rule, errors, n, answered=given, points=len(policy.points), law=law, unit=unit)),
+        **vars(found),
+        groups=groups,
         expected_confident_error=forecast(policy.strata, rule).expected_confident_error,
         answered=given / n,
         selective_accuracy=(given - errors) / given if given else float("nan"),
@@ -248,6 +258,20 @@ def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: Rows
         outlook=ahead if rule.among_answers else replace(ahead, unit=unit),
         sets=audit_sets(decided, voted, fresh, len(policy.points)),
     )
+
+
+def _with_groups(found: Consistency, groups: list[GroupAudit]) -> Consistency:
+    """The verdict on all groups together, unless one of them fails by itself."""
+    failed = [group for group in groups if not group.consistent]
+    if not failed:
+        return found
+    told = ", ".join(f"{group.group} ({group.errors} of {group.n}, p = {group.p_value:.3g})" for group in failed)
+    verdict = (
+        f"Not consistent with the promise in {len(failed)} of {len(groups)} groups, wrong answers among questions: "
+        f"{told}. These questions are probably not exchangeable with the calibration ones of their group, or something "
+        "before the vote has changed; calibrate again on questions like these."
+    )
+    return replace(found, consistent=False, verdict=verdict)
 
 
 def _verdict(rule: Rule, counted: str, rate: float, errors: int, p_value: float, *, consistent: bool) -> str:

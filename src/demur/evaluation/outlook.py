@@ -12,15 +12,20 @@ answers as calibration leads to expect, or as there were.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from demur.calibration import Level, RankGuarantee, Rule
 from demur.calibration.guarantee import NOWHERE_FEW_ENOUGH
+from demur.calibration.laws_on import NewVotes, by_stratum
 from demur.errors import InvalidValue
 from demur.evidence.counts import Floats
 from demur.evidence.laws import AnswerLaw, BoundLaw, CountLaw, ErrorLaw, SumLaw
+from demur.evidence.strata import Strata, Stratum
 from demur.policy.policy import Policy
 
 
@@ -73,25 +78,35 @@ class Outlook:
 
 def audit_outlook(
     policy: Policy,
-    n: int | Mapping[int, int],
+    n: int | NewVotes,
     *,
     alpha: Level | None = None,
     guarantee: str | None = None,
     answered: int | None = None,
 ) -> Outlook:
-    """What to expect of an audit on n new questions, or on so many of each number of paths.
+    """What to expect of an audit on n new questions, or on so many of each number of paths, or of each stratum.
 
+    Where each group has its own promise, n questions are of the groups that calibration had, as often as there.
     Of a promise about the answers given, on as many answers as are `answered`, or else as calibration foretells.
     """
     rule = policy.point(alpha, guarantee)
-    sizes = {policy.n_paths: n} if isinstance(n, int) else dict(n)
-    fresh = sum(sizes.values())
+    new = _as_in_calibration(policy, rule, n) if isinstance(n, int) else by_stratum(n)
+    fresh = sum(new.values())
     if fresh < 1:
         raise InvalidValue(f"an audit needs at least one question, got {n!r}")
     if isinstance(rule.law, AnswerLaw):
         return _of_answers(policy, rule, rule.law, fresh, answered)
-    limit = policy.law_on(rule, sizes).usual_at_most(fresh)
-    return Outlook(rule, fresh, rule.unit, _law(policy, rule, sizes).counts(fresh), limit)
+    limit = policy.law_on(rule, new).usual_at_most(fresh)
+    return Outlook(rule, fresh, rule.unit, _law(policy, rule, new).counts(fresh), limit)
+
+
+def _as_in_calibration(policy: Policy, rule: Rule, n: int) -> dict[Stratum, int]:
+    """n new questions: of the usual size, and of the groups of calibration where these matter."""
+    if not rule.needs_groups or n < 1:
+        return {((), policy.n_paths): n}
+    strata = {stratum: part.n for stratum, part in policy.strata.parts.items()}
+    ends = np.round(np.cumsum(list(strata.values())) * n / policy.n).astype(int)
+    return dict(zip(strata, np.diff(ends, prepend=0).tolist(), strict=True))
 
 
 def _of_answers(policy: Policy, rule: Rule, law: AnswerLaw, fresh: int, answered: int | None) -> Outlook:
@@ -102,14 +117,28 @@ def _of_answers(policy: Policy, rule: Rule, law: AnswerLaw, fresh: int, answered
     return Outlook(rule, given, "answer", expected.counts(given), law.usual_at_most(given))
 
 
-def _law(policy: Policy, rule: Rule, sizes: Mapping[int, int]) -> CountLaw:
+def _law(policy: Policy, rule: Rule, new: Mapping[Stratum, int]) -> CountLaw:
+    """The law of what is to be expected; kinds of questions that have thresholds of their own apart."""
+    if not rule.needs_groups:
+        return _law_of(rule, policy.strata, new)
+    kinds = {kind: {stratum: votes for stratum, votes in new.items() if stratum[0] == kind} for kind, _ in new}
+    parts = [(_law_of(rule.of_kind(kind), policy.strata.of_kind(kind), own), own) for kind, own in kinds.items()]
+    return SumLaw(tuple((law, sum(own.values())) for law, own in parts))
+
+
+def _law_of(rule: Rule, strata: Strata, new: Mapping[Stratum, int]) -> CountLaw:
     guarantee, law = rule.guarantee, rule.law
     if not (isinstance(guarantee, RankGuarantee) and isinstance(law, ErrorLaw)):
         return law
-    if policy.strata.by_chance or len(policy.sizes) == 1:
-        return _lowered(law, rule.answered(policy.strata)[1])
+    if not strata.parts:
+        return ErrorLaw(0, 0)
+    if strata.by_chance or len(strata.sizes) == 1:
+        return _lowered(guarantee.law(strata.n) if strata.n != law.n else law, rule.answered(strata)[1])
+    sizes: Counter[int] = Counter()
+    for (_, size), votes in new.items():
+        sizes[size] += votes
     laws = {size: ErrorLaw(0, 0) for size in sizes}
-    for size, evidence in policy.strata.by_size.items():
+    for size, evidence in strata.by_size.items():
         if size in sizes and rule.takes(size):
             laws[size] = _lowered(guarantee.law(evidence.n), evidence.above(rule.threshold_of(size))[1])
     return SumLaw(tuple((law, sizes[size]) for size, law in laws.items()))

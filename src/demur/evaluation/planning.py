@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from demur.calibration import CLUSTER, QUESTION, Guarantee, HighProbability, Marginal
+from demur.calibration import CLUSTER, QUESTION, Grouped, Guarantee, HighProbability, Marginal
 from demur.calibration.guarantee import RankGuarantee
 from demur.errors import InvalidValue
 from demur.evaluation.feasibility import Feasibility
@@ -186,6 +186,11 @@ def plan(
         if alpha is None:
             raise InvalidValue(f"delta = {delta} goes with alpha", "give {alpha}, or HighProbability as {guarantee}")
         guarantees += [HighProbability(one.level, delta) for one in guarantees]  # type: ignore[arg-type]
+    if any(isinstance(one, Grouped) for one in guarantees):
+        raise InvalidValue(
+            "a promise per group needs enough votes of each group, which a plan does not know",
+            "plan what is promised of one group, and read n as its votes",
+        )
     guarantees.sort(key=lambda one: (one.alpha, not isinstance(one, Marginal)))
     sizes = None if n is None else [n] if isinstance(n, int) else list(n)
     for size in sizes or ():

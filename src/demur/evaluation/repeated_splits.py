@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from demur.calibration import CLUSTER, QUESTION, Guarantee, RankGuarantee
+from demur.calibration import CLUSTER, QUESTION, Grouped, Guarantee, RankGuarantee
 from demur.errors import InvalidValue
+from demur.evaluation.group_splits import GroupResult, evaluate_groups
+from demur.evaluation.summaries import Summary
 from demur.evidence.counts import Evidence, Floats, levels_below
 from demur.evidence.frontier import Frontier
 from demur.evidence.split_law import SplitLaw
@@ -28,22 +30,6 @@ from demur.shown.html import html_of_columns
 from demur.voting.votes import Votes
 
 Cell = VotedPools | tuple[Votes, ArrayLike]
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A rate over splits: mean, standard deviation (ddof = 1) and standard error of the mean."""
-
-    mean: float
-    sd: float
-    se: float
-
-    @classmethod
-    def of(cls, values: Floats) -> Summary:
-        if not len(values):
-            return cls(math.nan, math.nan, math.nan)
-        sd = float(values.std(ddof=1)) if len(values) > 1 else math.nan
-        return cls(float(values.mean()), sd, sd / math.sqrt(len(values)))
 
 
 @dataclass(frozen=True)
@@ -141,6 +127,8 @@ class Evaluation:
     frontier: Frontier
     points: list[SplitResult]
     warnings: list[str]
+    groups: list[GroupResult] = field(default_factory=list)
+    """Group by group, where a guarantee per group is evaluated: with it, and with one threshold for all."""
 
     def __repr__(self) -> str:
         told = "; ".join(f"alpha {at.alpha:g}: {at.confident_error.mean:.1%} wrong" for at in self.points)
@@ -176,18 +164,29 @@ def evaluate(
     splits: int = 20,
     seed: int = 0,
 ) -> Evaluation:
-    """Repeated splits of one set of labelled votes; 200 calibrate, or half of fewer than 400."""
+    """Repeated splits of one set of labelled votes; 200 calibrate, or half of fewer than 400.
+
+    A guarantee per group is measured in each group, beside what it promises without groups.
+    """
     given = VotedPools.of(votes, correct)
     voted = given.scored
     rows, n = voted.in_order, len(voted.in_order)
     n_cal = n_cal if n_cal is not None else 200 if n >= 400 else n // 2
-    points = evaluate_splits({"": voted}, alpha=alpha, guarantee=guarantee, n_cal=n_cal, splits=splits, seed=seed)
+    asked = as_guarantees(alpha, guarantee)
+    grouped = [one for one in asked if isinstance(one, Grouped)]
+    alone = [one for one in asked if not isinstance(one, Grouped)]
+    alone += [one.guarantee for one in grouped if one.guarantee not in alone]
+    points = evaluate_splits({"": voted}, guarantee=alone, n_cal=n_cal, splits=splits, seed=seed)
+    wanted = [one for pair in grouped for one in (pair.guarantee, pair)]
+    by_group = evaluate_groups(voted, wanted, n_cal=n_cal, splits=splits, seed=seed) if wanted else []
     frontier = Frontier.of(Evidence.of(voted.votes.key[rows], voted.labelled[rows]))
     duplicates, accuracies = len(voted) - n, voted.accuracies(rows)
     unit = CLUSTER if voted.clustered else QUESTION
     warnings = [*voted.score_warnings(), *size_warning(voted)]
     unscored = len(given) - len(voted)
-    return Evaluation(n, unit, duplicates, unscored, n_cal, splits, seed, accuracies, frontier, points, warnings)
+    return Evaluation(
+        n, unit, duplicates, unscored, n_cal, splits, seed, accuracies, frontier, points, warnings, by_group
+    )
 
 
 def size_warning(voted: VotedPools) -> list[str]:
@@ -233,6 +232,8 @@ def _ranked(guarantees: Sequence[Guarantee]) -> list[RankGuarantee]:
     """The guarantees, each of which must have an exact law over splits."""
     ranked = [one for one in guarantees if isinstance(one, RankGuarantee)]
     for one in guarantees:
+        if isinstance(one, Grouped):
+            raise InvalidValue(f"the {one.name} guarantee is measured group by group", "use {evaluate}")
         if one not in ranked:
             raise InvalidValue(
                 f"repeated splits compare with an exact law, which the {one.name} guarantee does not have",

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from demur.calibration import CLUSTER, QUESTION, RankGuarantee
-from demur.calibration.labelling import only_ranks
+from demur.calibration import CLUSTER, QUESTION, Guarantee, RankGuarantee
 from demur.errors import InvalidValue
 from demur.evaluation.candidates import Candidate, Configuration, LabelledPools, configurations, lacking
 from demur.evaluation.learned_candidate import LearnedKey
@@ -61,7 +60,7 @@ def tune(
     `evaluation.candidates`. The problems it was chosen on are part of the result, and `calibrate(…, tuned=…)` leaves
     them out.
     """
-    guarantees = only_ranks(as_guarantees(alpha, guarantee))
+    guarantees = _ranked(as_guarantees(alpha, guarantee))
     if not 0 < share < 1:
         raise InvalidValue(f"share must lie strictly between 0 and 1, got {share:g}")
     source.recipe(
@@ -189,3 +188,14 @@ class Ranking:
 
 def _expected(evidence: Evidence, ranks: Sequence[tuple[int, int]]) -> float:
     return float(np.mean([told.answered for told in YieldLaw.of(evidence).expect(ranks)]))
+
+
+def _ranked(guarantees: Sequence[Guarantee]) -> list[RankGuarantee]:
+    """The guarantees, each of which must have an exact law of its yield."""
+    ranked = [one for one in guarantees if isinstance(one, RankGuarantee)]
+    if other := next((one for one in guarantees if not isinstance(one, RankGuarantee)), None):
+        raise InvalidValue(
+            f"ways to vote are compared by expected yields, which the guarantee {other.name} has no law for",
+            "tune for alpha alone, and calibrate with that guarantee",
+        )
+    return ranked

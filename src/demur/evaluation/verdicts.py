@@ -1,11 +1,11 @@
-"""What the p-value of an audit says, in a word."""
+"""What a p-value of an audit says, in words."""
 
 from __future__ import annotations
 
 CONSISTENT, MORE_THAN_USUAL, NOT_CONSISTENT = "consistent", "more than usual", "not consistent"
 UNUSUAL = 0.05
 SUSPICIOUS = 0.01
-"""The p-value, shared among a policy's operating points, below which an audit speaks of inconsistency."""
+"""The p-value, shared among what is audited together, below which an audit speaks of inconsistency."""
 
 
 def verdict_of(p_value: float, points: int) -> str:

@@ -68,10 +68,42 @@ class AnswerLaw(CountLaw):
 
 
 @dataclass(frozen=True)
+class LawPerGroup(CountLaw):
+    """Each group has a law of its own: without the groups of new votes there is none for all of them."""
+
+    answers: bool = True
+    """False where every group is too small for anything to be answered."""
+
+    def counts(self, fresh: int) -> Floats:
+        raise InvalidValue(
+            f"each group has a law of its own, and {fresh} votes alone do not say how many are of which",
+            "give the votes themselves",
+        )
+
+
+@dataclass(frozen=True)
+class UnionLaw(CountLaw):
+    """The errors of several thresholds on new votes that some of them share, so that they are not independent.
+
+    All errors together are no more than the sum. By the union bound, with probability 1 − p none of G parts has more
+    errors than it exceeds with probability p/G by its own law; so P(J ≥ e) is at most the e-th largest of the numbers
+    G·P(J_g ≥ j), over all parts g and all j ≥ 1.
+    """
+
+    parts: tuple[tuple[CountLaw, int], ...]
+    """Each law, with its number of new votes."""
+
+    def counts(self, fresh: int) -> Floats:
+        tails = [np.cumsum(law.counts(votes)[::-1])[::-1][1:] for law, votes in self.parts if votes]
+        together = np.sort(np.minimum(1.0, len(tails) * np.concatenate([*tails, np.zeros(fresh)])))[::-1][:fresh]
+        return -np.diff(np.concatenate([[1.0], together, [0.0]]))
+
+
+@dataclass(frozen=True)
 class SumLaw(CountLaw):
     """The errors of several thresholds that were calibrated apart, each on new votes of its own."""
 
-    parts: tuple[tuple[ErrorLaw, int], ...]
+    parts: tuple[tuple[CountLaw, int], ...]
     """Each law, with its number of new votes."""
 
     def counts(self, fresh: int) -> Floats:

@@ -12,7 +12,7 @@ Strata are a partition: a question of several groups that overlap is in one stra
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -85,7 +85,13 @@ class Strata:
 
     def of_group(self, name: str) -> Strata:
         """The strata of one group, whatever others they are of."""
-        return self._some(lambda groups: name in groups)
+        if name not in self._of_groups:
+            self._of_groups[name] = self._some(lambda groups: name in groups)
+        return self._of_groups[name]
+
+    @cached_property
+    def _of_groups(self) -> dict[str, Strata]:
+        return {}
 
     def of_kind(self, groups: Groups) -> Strata:
         """The strata of questions that are of these groups and no others."""
@@ -95,7 +101,7 @@ class Strata:
         """The same by number of paths alone."""
         return Strata({((), size): part for size, part in self.by_size.items()}, self.by_chance)
 
-    def _some(self, takes: Any) -> Strata:
+    def _some(self, takes: Callable[[Groups], bool]) -> Strata:
         return Strata({stratum: part for stratum, part in self.parts.items() if takes(stratum[0])}, self.by_chance)
 
     @cached_property

@@ -26,7 +26,7 @@ from demur.calibration.guarantee import RankGuarantee
 from demur.errors import InvalidValue
 from demur.evidence.laws import ErrorLaw
 from demur.monitoring.betting import LARGEST_LOG_FACTOR, Stakes, as_count
-from demur.monitoring.monitor import BettingMonitor, as_level, take
+from demur.monitoring.monitor import BettingMonitor, as_level, refuse_groups, take
 from demur.policy.policy import Policy
 
 _ODDS = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -127,6 +127,7 @@ def calibrated_level(policy: Policy, rule: Rule, delta: float) -> float:
             "no exact law of errors is known for a promise by the weights of questions, and a monitor needs one",
             "audit instead, or name another as {guarantee}",
         )
+    refuse_groups(rule)
     if not isinstance(rule.law, ErrorLaw) or not isinstance(rule.guarantee, RankGuarantee):
         raise InvalidValue(
             f"the guarantee {rule.guarantee.name} is about the answers given, and this monitors errors among all "

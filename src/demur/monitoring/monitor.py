@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
+from demur.calibration import Rule
 from demur.descriptions import digest
 from demur.errors import InvalidValue, MonitorFileError
 from demur.monitoring import file
@@ -107,6 +108,15 @@ class BettingMonitor(Monitor):
     def p_value(self) -> float:
         """One over the most that the evidence has been: valid however often one looks."""
         return 1 / self.stakes.highest
+
+
+def refuse_groups(rule: Rule) -> None:
+    """Raise where each group has a promise of its own, which one stream cannot watch."""
+    if rule.needs_groups:
+        raise InvalidValue(
+            f"the guarantee {rule.guarantee.name} is about each group by itself, and one stream watches all questions",
+            "name another as {guarantee}",
+        )
 
 
 def as_level(delta: Any, name: str = "delta") -> float:

@@ -34,7 +34,7 @@ from demur.calibration import Level
 from demur.errors import InvalidValue
 from demur.evidence.counts import ThresholdKey, above_all, answer_all
 from demur.monitoring.betting import as_count
-from demur.monitoring.monitor import Monitor, as_level, take
+from demur.monitoring.monitor import Monitor, as_level, refuse_groups, take
 from demur.monitoring.uniforms import Uniforms
 from demur.policy.policy import Policy
 
@@ -73,6 +73,7 @@ class OnlineThreshold(Monitor):
         seed: int = 0,
     ) -> None:
         self.policy, self.rule = policy, policy.point(alpha, guarantee)
+        refuse_groups(self.rule)
         self.alpha = self.rule.alpha
         self.step = as_level(step, "step")
         self.labelled_share = 1.0 if labelled_share == 1 else as_level(labelled_share, "labelled_share")

@@ -22,6 +22,7 @@ from demur.engine.sample import wanted_paths
 from demur.engine.score import score_pool
 from demur.errors import BackendError, PipelineMismatch
 from demur.pipeline.fitted import Fitted
+from demur.policy.groups import groups_asked
 from demur.policy.policy import Policy
 from demur.pools.fields import FieldChoice, read_table
 from demur.pools.path_fields import numbers_of, origins_of
@@ -84,7 +85,9 @@ class Answerer:
         self, question: str | Problem, *, alpha: Level | None = None, guarantee: str | None = None
     ) -> Asked:
         """Sample paths for one new question, vote as the policy was calibrated, and answer or abstain."""
-        self.policy.point(alpha, guarantee)  # before a path is paid for
+        rule = self.policy.point(alpha, guarantee)  # before a path is paid for
+        if not isinstance(question, Problem):
+            groups_asked(self.policy, rule, question, None)
         task = self.policy.upstream.answers.get("task")
         problem = question if isinstance(question, Problem) else Problem("question", question, extra={"task": task})
         await self.open_async()

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from demur.calibration import GUARANTEES, Guarantee
+from demur.calibration import GUARANTEES, Grouped, Guarantee
 from demur.calibration.guarantee import without_infinity
 from demur.calibration.labelling import LabelQueue
 from demur.descriptions import Description, digest
@@ -87,7 +87,8 @@ class LabelHeader:
         if check is not None:
             draw_checks(voted, check[0], seed=check[1])  # refuses more than there are
         counted = voted.scored.counted
-        return cls(_queue(voted), voted.votes.description, len(counted), tuple(guarantees), sizes_by_chance, check)
+        promised = tuple(guarantees)
+        return cls(_queue(voted, promised), voted.votes.description, len(counted), promised, sizes_by_chance, check)
 
     def drawn(self, voted: VotedPools) -> Rows | None:
         """The rows that were drawn to be checked; None where none were."""
@@ -106,11 +107,11 @@ class LabelHeader:
             raise LabelMismatch(
                 f"{where} holds labels of votes that were made another way: {'; '.join(differences)}", _ANOTHER
             )
-        if self.queue != _queue(voted):
-            n = len(voted.scored.counted)
+        if self.queue != _queue(voted, self.guarantees):
+            n, groups = len(voted.scored.counted), ", groups" if _by_group(self.guarantees) else ""
             raise LabelMismatch(
-                f"{where} holds labels for another queue: its {self.n} questions, answers and confidences are not "
-                f"those of the {n} given here",
+                f"{where} holds labels for another queue: its {self.n} questions, answers{groups} and confidences are "
+                f"not those of the {n} given here",
                 _ANOTHER,
             )
 
@@ -229,12 +230,20 @@ def checked_by(voted: VotedPools, path: str | os.PathLike[str]) -> Checks:
     return Checks(drawn, right & drawn, known & drawn)
 
 
-def _queue(voted: VotedPools) -> str:
+def _by_group(guarantees: Iterable[Guarantee]) -> bool:
+    return any(isinstance(one, Grouped) for one in guarantees)
+
+
+def _queue(voted: VotedPools, guarantees: Iterable[Guarantee]) -> str:
     some = voted.scored
     rows = some.counted.tolist()
     winners, keys = some.votes.winners.tolist(), some.votes.key.tolist()
     questions = some.questions if some.questions is not None else [None] * len(some)
-    return digest(sorted([some.ids[row], questions[row], winners[row], without_infinity(keys[row])] for row in rows))
+    asked = sorted([some.ids[row], questions[row], winners[row], without_infinity(keys[row])] for row in rows)
+    if not _by_group(guarantees) or some.votes.groups is None:
+        return digest(asked)
+    # Groups that were chosen behind labels would be made of them.
+    return digest([asked, sorted([some.ids[row], list(some.votes.groups[row])] for row in rows)])
 
 
 def _records(path: Path) -> Iterator[tuple[int, Any]]:

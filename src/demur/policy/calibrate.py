@@ -10,9 +10,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from demur.calibration import CLUSTER, QUESTION, Guarantee, Level, Marginal, Shifted, settle_by_size
+from demur.calibration import CLUSTER, QUESTION, Grouped, Guarantee, Level, Marginal, Shifted, settle_by_size
 from demur.calibration.answer_sets import AnswerSets, SetRule
-from demur.calibration.labelling import only_ranks
+from demur.calibration.grouped import refuse_without_groups
+from demur.calibration.labelling import refuse_all_labels_needed
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
 from demur.evidence.strata import Strata
 from demur.policy.judged import judged_votes
@@ -23,7 +24,7 @@ from demur.pools.checks import Checks
 from demur.pools.fitted_questions import refuse_fitted_questions, refuse_without_question
 from demur.pools.label_rule import LabelRule
 from demur.pools.splits import Texts
-from demur.pools.voted_pools import VotedPools
+from demur.pools.voted_pools import LabelledCases, VotedPools
 from demur.questions.density_ratio import DensityRatio
 from demur.records import is_nothing
 from demur.voting.problems import Problems
@@ -96,7 +97,7 @@ def calibrate(
         given, judge, labels, missed = judged.voted, judged.check, judged.rule, judged.missed
     if given.known is not None and missed is None:
         # Weighted errors fall with the threshold too, so that votes without a label may count as wrong.
-        only_ranks(one for one in guarantees if not isinstance(one, Shifted))
+        refuse_all_labels_needed(one for one in guarantees if not isinstance(one, Shifted))
     if given.known is not None:
         _refuse_hold_out(hold_out, "the labels")
     if hold_out:
@@ -121,9 +122,13 @@ def calibrate(
     if answer_sets is not None:
         voted, for_sets = _without_those_for_sets(every_vote, answer_sets, seed)
     unit, every = QUESTION, None
-    evidence = replace(Strata.of(*voted.counted_cases, by_chance=sizes_by_chance), missed=missed)
+    by_group = any(isinstance(one, Grouped) for one in guarantees)
+    if by_group:
+        refuse_without_groups(voted.votes.cases)
+    evidence = replace(_strata(voted.counted_cases, by_group=by_group, by_chance=sizes_by_chance), missed=missed)
     if voted.clustered:
-        unit, every = CLUSTER, Strata.of(*voted.cases_of(voted.distinct), by_chance=sizes_by_chance)
+        distinct = voted.cases_of(voted.distinct)
+        unit, every = CLUSTER, _strata(distinct, by_group=by_group, by_chance=sizes_by_chance)
     points = tuple(settle_by_size(one, evidence, unit, labels.wrong) for one in guarantees)
     for rule in points:
         if not rule.feasible:
@@ -170,6 +175,12 @@ def _refuse_hold_out(hold_out: float, labels: str) -> None:
         )
 
 
+def _strata(labelled: LabelledCases, *, by_group: bool, by_chance: bool) -> Strata:
+    """Votes as counts: by group only where a promise is, for whatever else a file may hold under that name."""
+    cases, correct, known = labelled
+    return Strata.of(cases if by_group else cases.without_groups(), correct, known, by_chance=by_chance)
+
+
 def _refuse_nameless(voted: VotedPools) -> None:
     """Raise if something does not tell one problem from another: an audit could not leave out those that calibrated."""
     named = voted.votes.ids is not None or any(
@@ -188,7 +199,7 @@ def as_guarantees(alpha: Alphas | None, guarantee: Guarantees | None) -> list[Gu
         wanted = list(guarantee) if isinstance(guarantee, Sequence) else [guarantee]
         if not all(isinstance(one, Guarantee) for one in wanted):
             raise InvalidValue(
-                "guarantee must be Marginal, HighProbability, Selective, Shifted or another such object, got "
+                "guarantee must be Marginal, HighProbability, Selective, Grouped or another such object, got "
                 f"{guarantee!r:.60}"
             )
     else:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from demur.errors import InvalidValue
 from demur.policy.cascade_problems import matched
-from demur.policy.decisions import NOT_PROMISED, Decisions
+from demur.policy.decisions import Decisions
+from demur.policy.explanations import NOT_PROMISED
 from demur.pools.voted_pools import VotedPools
 from demur.records import Decision
 from demur.shown.frames import frame_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,23 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.calibration.answer_sets import SetRule
-from demur.calibration.choices import choices_of
-from demur.calibration.guarantee import NOWHERE_FEW_ENOUGH, Rule
+from demur.calibration.guarantee import Rule
 from demur.evidence.counts import Floats
-from demur.records import OTHER, Decision, Vote
+from demur.evidence.strata import Strata
+from demur.policy.explanations import About, explain
+from demur.records import OTHER, Decision, Groups, Vote
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of_columns
-from demur.voting.gate import GATED
 from demur.voting.votes import Votes
-
-NOT_PROMISED = (
-    "This is not a promise about this one question, nor that this share of the given answers is right, "
-    "nor about questions of another kind."
-)
-NOT_PROMISED_OF_ANSWERS = (
-    "This is not a promise about this one answer, nor about any few of them, nor about questions of another kind."
-)
-UNLIKE = "this question is unlike the reference questions of the policy's gate, or has no text to tell by"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +28,8 @@ class Decisions:
     rule: Rule
     answered: NDArray[np.bool_]
     p_value: Floats
-    sizes: Mapping[int, int]
-    """How many of the calibration pools have how many paths."""
+    strata: Strata
+    """The calibration votes as counts."""
     sets: SetRule | None = field(default=None, kw_only=True)
     """Which answers to offer on abstaining, where the policy says that."""
 
@@ -59,8 +50,11 @@ class Decisions:
         given, columns = self.votes.answer.astype(object), self.votes.columns()
         given[~self.answered] = None
         columns["answer"] = given
-        sizes, weights = self.votes.n_paths.tolist(), map(self._weight, range(len(self)))
-        thresholds = [self.rule.threshold_of(size, (), weight)[0] for size, weight in zip(sizes, weights, strict=True)]
+        sizes = self.votes.n_paths.tolist()
+        thresholds = [
+            self.rule.threshold_of(size, about.groups, about.weight)[0]
+            for size, about in zip(sizes, map(self._about, range(len(self))), strict=True)
+        ]
         own = {"answered": self.answered, "p_value": self.p_value, "threshold": np.array(thresholds, dtype=np.float64)}
         return columns | own | self._set_columns()
 
@@ -86,13 +80,15 @@ class Decisions:
 
     def __getitem__(self, row: int) -> Decision:
         vote, p_value, answered = self.votes[row], float(self.p_value[row]), bool(self.answered[row])
-        seen, names, weight = self.sizes.get(vote.n_paths, 0), self.votes.recipe.names, self._weight(row)
-        how: dict[str, Any] = {"seen": seen, "names": names, "weight": weight, "sets": self.sets}
-        return decision_on(vote, self.rule, p_value, answered=answered, **how)
+        return decision_on(
+            vote, self.rule, p_value, answered=answered, seen=self.strata, about=self._about(row), sets=self.sets
+        )
 
-    def _weight(self, row: int) -> float | None:
-        """How much a question counts, where that matters."""
-        return None if self.votes.importance is None else float(self.votes.importance[row])
+    def _about(self, row: int) -> About:
+        """What is known of a question besides its vote."""
+        groups = () if self.votes.groups is None else self.votes.groups[row]
+        weight = None if self.votes.importance is None else float(self.votes.importance[row])
+        return About(self.votes.recipe.names, groups, weight)
 
     def __iter__(self) -> Iterator[Decision]:
         return (self[row] for row in range(len(self)))
@@ -100,8 +96,24 @@ class Decisions:
     @property
     def of_rare_size(self) -> NDArray[np.bool_]:
         """Pools that are not answered because calibration saw too few of their size."""
-        rare = [size for size in np.unique(self.votes.n_paths).tolist() if not self.rule.takes(size)]
-        return np.isin(self.votes.n_paths, rare)
+        is_rare, cases = np.zeros(len(self), dtype=np.bool_), self.votes.cases
+        for groups, rows in self._kinds().items():
+            if self.rule.refusal(groups) is None:
+                sizes = cases.n_paths[rows]
+                rare = [size for size in np.unique(sizes).tolist() if not self.rule.takes(size, groups)]
+                is_rare[rows] = np.isin(sizes, rare)
+        return is_rare
+
+    @property
+    def of_small_group(self) -> NDArray[np.bool_]:
+        """Pools that are not answered because no promise is about a group of theirs."""
+        is_small = np.zeros(len(self), dtype=np.bool_)
+        for groups, rows in self._kinds().items():
+            is_small[rows] = self.rule.refusal(groups) is not None
+        return is_small
+
+    def _kinds(self) -> dict[Groups, Any]:
+        return self.votes.cases.rows_by_groups() if self.rule.needs_groups else {(): slice(None)}
 
     @property
     def unscored(self) -> NDArray[np.bool_]:
@@ -129,6 +141,11 @@ class Decisions:
             notes.append(
                 f"{int(self.gated.sum())} questions are unlike the reference questions of the gate: not answered"
             )
+        if self.of_small_group.any() and self.rule.feasible:
+            notes.append(
+                f"{int(self.of_small_group.sum())} questions are of no group that enough calibration questions are of "
+                f"for alpha = {self.rule.alpha:g}: not answered"
+            )
         if self.unscored.any():
             notes.append(f"{int(self.unscored.sum())} pools have a path without a score: not answered")
         return notes
@@ -147,16 +164,15 @@ def decision_on(
     p_value: float,
     *,
     answered: bool,
-    seen: int,
-    names: Sequence[str],
-    weight: float | None = None,
+    seen: Strata,
+    about: About,
     sets: SetRule | None = None,
 ) -> Decision:
-    """The decision on one vote, as a record; `seen` is how many calibration pools have its size, `names` what the
-    numbers of its key are, and `sets` says which answers to offer on abstaining, where the policy does.
+    """The decision on one vote, as a record; `seen` are the calibration votes, and `sets` says which answers to offer
+    on abstaining, where the policy does.
     """
-    threshold = rule.threshold_of(vote.n_paths, (), weight)
-    explanation = explain(vote, rule, p_value, answered=answered, seen=seen, names=names, weight=weight)
+    threshold = rule.threshold_of(vote.n_paths, about.groups, about.weight)
+    explanation = explain(vote, rule, p_value, answered=answered, seen=seen, about=about)
     offered = None
     if sets is not None and not answered and not vote.unscored:
         explanation, offered = f"{explanation} {sets.promise(vote.n_paths)}", sets.of(vote)
@@ -174,79 +190,5 @@ def decision_on(
         id=vote.id,
         n_paths=vote.n_paths,
         answer_set=offered,
+        groups=about.groups if rule.needs_groups else (),
     )
-
-
-def _holds(rule: Rule) -> str:
-    if (choices := choices_of(rule.guarantee)) > 1:
-        return f"was chosen from {choices} ways to vote by the labels that calibrated it"
-    return f"holds the {rule.guarantee.name.replace('_', '-')} one"
-
-
-def _confidence(vote: Vote, names: Sequence[str]) -> str:
-    """What leads its key: the confidence, or one that is not the winner's share."""
-    if names[0].removeprefix(GATED) == "share":
-        return f"confidence {vote.confidence:.4g}"
-    return f"{names[0].replace('_', ' ')} confidence {vote.key[0]:.4g} (share of the vote {vote.confidence:.4g})"
-
-
-def without_vote(vote: Vote) -> str | None:
-    """Why there is nothing to be answered, whatever the threshold; None where there is something."""
-    if vote.unscored:
-        return "a path of this pool has no score"
-    if vote.answer is None:
-        return "no path has an answer"
-    return "the paths that have an answer have no weight" if vote.confidence == 0 else None
-
-
-def is_gated(vote: Vote, names: Sequence[str]) -> bool:
-    """Whether a vote has lost its confidence to a gate."""
-    return names[0].startswith(GATED) and vote.key[0] == 0 < vote.confidence
-
-
-def explain(
-    vote: Vote,
-    rule: Rule,
-    p_value: float,
-    *,
-    answered: bool,
-    seen: int,
-    names: Sequence[str],
-    weight: float | None = None,
-) -> str:
-    """What was decided, what is promised and what is not."""
-    if not rule.feasible:
-        return f"Abstained: {rule.too_few}; until then the policy abstains always."
-    if rule.among_answers and rule.never_answers:
-        return f"Abstained: {NOWHERE_FEW_ENOUGH} {rule.promise}"
-    if (nothing := without_vote(vote)) is not None:
-        return f"Abstained: {nothing}. {rule.promise}"
-    if is_gated(vote, names):
-        return f"Abstained: {UNLIKE}. {rule.promise}"
-    if (refusal := rule.refused_weight(weight)) is not None:
-        return f"Abstained: {refusal}. {rule.promise}"
-    threshold = rule.threshold_of(vote.n_paths, (), weight)
-    if not rule.takes(vote.n_paths):
-        return (
-            f"Abstained: this pool has {vote.n_paths} paths, and {seen} calibration pools had as many, where "
-            f"alpha = {rule.alpha:g} needs {rule.needed_per_size}; if paths are missing because sampling "
-            f"failed, sample again to draw the rest. {rule.promise}"
-        )
-    beyond = "above" if answered else "not above"
-    head = "Answered" if answered else "Abstained"
-    first = _confidence(vote, names)
-    compared = f"{first} is {beyond} the threshold {threshold[0]:.4g}"
-    if answered and threshold[0] == 0:
-        compared = f"{first}, and at this alpha the policy always answers"
-    elif vote.key[0] == threshold[0] and len(vote.key) > 1:
-        at = next((at for at, bound in enumerate(threshold) if vote.key[at] != bound), len(threshold) - 1)
-        tie = f"its {names[at].replace('_', ' ')} {vote.key[at]:.4g} is {beyond} {threshold[at]:.4g}"
-        compared = f"{first} ties with the threshold, and {tie}"
-    aside = rule.weight_note(weight)
-    if answered != (p_value <= rule.alpha):
-        aside += (
-            f" The p-value {p_value:.4g} alone would say otherwise: it belongs to the marginal guarantee, "
-            f"and this policy {_holds(rule)}."
-        )
-    not_promised = NOT_PROMISED_OF_ANSWERS if rule.among_answers else NOT_PROMISED
-    return f"{head}: {compared}.{aside} {rule.promise} {not_promised}"

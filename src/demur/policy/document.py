@@ -36,7 +36,7 @@ from demur.voting.recipe import Recipe
 _MOST_VOTES = 10**15
 _MOST_PATHS = 1 << 20
 _ROUNDING = 1e-9
-_SETTLED = ("guarantee", "k", "threshold", "by_size")
+_SETTLED = ("guarantee", "k", "threshold", "by_size", "by_group", "pooled")
 _FRACTION = re.compile(r"[0-9]{1,41}/[0-9]{1,41}")
 _SEEN = ("ids", "questions", "clusters")
 
@@ -311,7 +311,8 @@ def guarantee_of(stored: Any, shift: DensityRatio | None = None) -> Guarantee:
         raise ValueError(f"an operating point must name one of {', '.join(GUARANTEES)}, got {stored!r:.60}")
     parameters = {name: value for name, value in stored.items() if name not in _SETTLED}
     weights = _weights_of(parameters, shift) if stored["guarantee"] == Shifted.name else None
-    if not all(_is_number(value) or _is_fraction(value) for value in parameters.values()):
+    numbers = [value for name, value in parameters.items() if name != "fallback"]  # a word, which Grouped checks
+    if not all(_is_number(value) or _is_fraction(value) for value in numbers):
         raise ValueError(f"the parameters of a guarantee must be numbers, got {parameters!r:.60}")
     try:
         kind = GUARANTEES[stored["guarantee"]]

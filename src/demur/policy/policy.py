@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from demur.calibration import Forecast, Guarantee, Level, RankGuarantee, Rule, forecast
+from demur.calibration import Forecast, Guarantee, Level, Rule, forecast, forecast_of_group
+from demur.calibration.laws_on import NewVotes, by_stratum, law_on
 from demur.errors import CalibrationLeak, LabelMismatch, PipelineMismatch, PolicyFileError
 from demur.evidence.counts import Floats
-from demur.evidence.laws import CountLaw, ErrorLaw, SumLaw
+from demur.evidence.laws import CountLaw
 from demur.policy import file
 from demur.policy.bounds import Bounds, bounds_of
 from demur.policy.decisions import Decisions, decision_on
 from demur.policy.document import PolicyParts, from_document, to_document, upgraded
+from demur.policy.explanations import About
+from demur.policy.groups import group_warnings, groups_asked
 from demur.policy.label_notes import label_notes
 from demur.policy.points import point_of
 from demur.policy.selection import Selection, select
@@ -148,6 +151,7 @@ class Policy(PolicyParts):
         origins: Sequence[str | None] | None = None,
         id: str | None = None,  # noqa: A002 - the record's own word
         question: str | Problem | None = None,
+        group: str | Iterable[str] | None = None,
         weight: float | None = None,
     ) -> Decision:
         """Vote on one pool the way the policy was calibrated, and answer or abstain.
@@ -157,11 +161,13 @@ class Policy(PolicyParts):
 
         Jitter is drawn from the question, or where none is given from the id, which must be the problem's own. Where
         the policy comes from a file or a run, answers are read and compared as they were there: as they are written,
-        and by the task that a `Problem` names, if there were several. Under shift, the question's `weight` decides with
-        its vote; where weights were fitted, it is found by the question.
+        and by the task that a `Problem` names, if there were several. `group` names the kind of question, or several
+        that overlap, for a promise per group; without it, the groups are those of the `Problem`. Under shift, the
+        question's `weight` decides with its vote; where weights were fitted, it is found by the question.
         """
         known: dict[str, Any] = {"alpha": alpha, "guarantee": guarantee, "tie_break": tie_break}
-        known |= {"columns": columns, "origins": origins, "id": id, "question": question, "weight": weight}
+        known |= {"columns": columns, "origins": origins, "id": id, "question": question}
+        known |= {"group": group, "weight": weight}
         if "relation" not in self.upstream.answers:
             return self.decide_keys(answers, scores, **known)
         from demur.pools.fields import FieldChoice  # arrays do without what reads and compares answers
@@ -181,6 +187,7 @@ class Policy(PolicyParts):
         origins: Sequence[str | None] | None = None,
         id: str | None = None,  # noqa: A002
         question: str | Problem | None = None,
+        group: str | Iterable[str] | None = None,
         weight: float | None = None,
     ) -> Decision:
         """`decide`, of answers that are keys already: equal where they are the same answer."""
@@ -196,11 +203,11 @@ class Policy(PolicyParts):
         size = vote.n_paths
         if not self.strata.knows(size):
             raise PipelineMismatch([f"n_paths is {self.told_sizes} in the policy, {size} in this pool"])
-        weight = weight_asked(rule, question, weight)
-        p_value = rule.p_value_of(self.strata, vote.key, size, (), weight)
-        answered = vote.key > rule.threshold_of(size, (), weight)
-        how: dict[str, Any] = {"seen": self.sizes.get(size, 0), "names": self.recipe.names, "sets": self.sets_of(rule)}
-        decision = decision_on(vote, rule, p_value, answered=answered, weight=weight, **how)
+        groups, weight = groups_asked(self, rule, question, group), weight_asked(rule, question, weight)
+        p_value = rule.p_value_of(self.strata, vote.key, size, groups, weight)
+        answered = vote.key > rule.threshold_of(size, groups, weight)
+        about, sets = About(self.recipe.names, groups, weight), self.sets_of(rule)
+        decision = decision_on(vote, rule, p_value, answered=answered, seen=self.strata, about=about, sets=sets)
         if self.recipe.jitter is not None and asked is None and id is None:
             return replace(decision, explanation=f"{decision.explanation} {_NO_JITTER}")
         return decision
@@ -226,7 +233,7 @@ class Policy(PolicyParts):
         rule = self.point(alpha, guarantee)
         self.check(votes)
         p_value = rule.p_value(self.strata, votes.cases)
-        return Decisions(votes, rule, rule.answers(votes.cases), p_value, self.sizes, sets=self.sets_of(rule))
+        return Decisions(votes, rule, rule.answers(votes.cases), p_value, self.strata, sets=self.sets_of(rule))
 
     def select(self, votes: Votes | VotedPools, *, fdr: Level) -> Selection:
         """Answer those votes of a whole batch among which the expected share of wrong ones is at most `fdr`.
@@ -277,14 +284,14 @@ class Policy(PolicyParts):
         rule = self.point(alpha, guarantee)
         return None if self.every_question is None else forecast(self.every_question, rule)
 
-    def law_on(self, rule: Rule, sizes: Mapping[int, int]) -> CountLaw:
-        """The law of a rule's errors on new votes, so many of each size: of each apart where each has to pass apart."""
-        guarantee = rule.guarantee
-        if not isinstance(guarantee, RankGuarantee) or self.strata.by_chance or len(self.sizes) == 1:
-            return rule.law
-        never = ErrorLaw(0, 0)
-        laws = {size: guarantee.law(self.sizes[size]) if rule.takes(size) else never for size in sizes}
-        return SumLaw(tuple((law, sizes[size]) for size, law in laws.items()))
+    def law_on(self, rule: Rule, fresh: NewVotes) -> CountLaw:
+        """The law of a rule's errors on new votes, so many of each size, or of each stratum."""
+        return law_on(rule, self.strata, by_stratum(fresh))
+
+    def forecast_by_group(self, alpha: Level | None = None, guarantee: str | None = None) -> dict[str, Forecast]:
+        """What to expect in each group at an alpha; questions of several groups are counted in each."""
+        rule = self.point(alpha, guarantee)
+        return {name: forecast_of_group(self.strata, rule, name) for name in self.strata.groups}
 
     def refuse_seen(self, ids: Sequence[str], questions: Texts | None = None, clusters: Texts | None = None) -> None:
         """Raise CalibrationLeak if any of these problems calibrated this policy: by id, question text or cluster."""
@@ -344,7 +351,7 @@ class Policy(PolicyParts):
             if self.sets:
                 lines.append(f"  on abstaining: {set_note(self, rule)}")
         ties = (self.tie_note(rule) for rule in self.points)
-        lines += [note for note in (*ties, self.size_note(), *self.size_warnings()) if note]
+        lines += [note for note in (*ties, self.size_note(), *self.size_warnings(), *group_warnings(self)) if note]
         return "\n".join(lines)
 
     def tie_note(self, rule: Rule) -> str:
@@ -352,6 +359,11 @@ class Policy(PolicyParts):
         unspent = forecast(self.strata, rule).unspent_by_ties
         if unspent < _MUCH_UNSPENT * rule.alpha:
             return ""
+        if rule.needs_groups:
+            return (
+                f"Ties leave {_show(unspent)} of the {_show(rule.alpha)} that alpha = {rule.alpha:g} allows unspent: "
+                "in some groups votes share the confidence of the threshold; a tie-break would tell them apart."
+            )
         pooled, key = self.strata.pooled, rule.threshold_key
         tied = int((pooled.levels == key).all(axis=1) @ (pooled.right + pooled.not_right))
         shared = f"{tied} calibration votes share the confidence {rule.threshold:.4g}"
@@ -376,7 +388,7 @@ class Policy(PolicyParts):
         notes = []
         for rule in self.points:
             needed, rare = rule.needed_per_size, [str(size) for size in self.sizes if not rule.takes(size)]
-            if rare and rule.feasible:
+            if rare and rule.feasible and not rule.needs_groups:
                 notes.append(
                     f"pools of {', '.join(rare)} paths are not answered at alpha = {rule.alpha:g}: fewer than {needed} "
                     "calibrated each; where paths are missing because sampling failed, sample again to draw the rest"

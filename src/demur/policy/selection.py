@@ -13,7 +13,8 @@ from demur.calibration.batch import BatchSelection, cut_off
 from demur.calibration.choices import choices_of
 from demur.calibration.shifted import ShiftedRule
 from demur.errors import CalibrationLeak, InvalidValue
-from demur.policy.decisions import UNLIKE, Decisions, is_gated, without_vote
+from demur.policy.decisions import Decisions
+from demur.policy.explanations import UNLIKE, is_gated, without_vote
 from demur.pools.voted_pools import VotedPools
 from demur.records import Decision
 from demur.voting.votes import Votes
@@ -146,4 +147,4 @@ def select(policy: Policy, votes: Votes | VotedPools, fdr: Level) -> Selection:
     guarantee = BatchSelection(level, cut, len(possible))  # type: ignore[arg-type]
     rule = settle_by_size(guarantee, policy.strata, policy.unit, policy.labels.wrong)
     answered = counted & rule.answers(votes.cases)
-    return Selection(votes, rule, answered, p_value, policy.sizes, counted, without_sets=bool(policy.sets))
+    return Selection(votes, rule, answered, p_value, policy.strata, counted, without_sets=bool(policy.sets))

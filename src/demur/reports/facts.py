@@ -13,18 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from demur.calibration import JudgedGuarantee, Rule, forecast, settle_by_size
+from demur.calibration import Grouped, JudgedGuarantee, Rule, forecast, settle_by_size
 from demur.calibration.guarantee import without_infinity
 from demur.evaluation.comparison import compare_scores, shared_rows
 from demur.evaluation.resampling import DRAWS
 from demur.evaluation.verdicts import verdict_of
 from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Separability, Strata
+from demur.policy.groups import group_warnings
 from demur.policy.label_notes import label_notes
 from demur.policy.policy import Policy
 from demur.policy.weighing import refuse_weighted
 from demur.pools.source import PoolSource
+from demur.pools.splits import Rows
 from demur.pools.voted_pools import VotedPools
 from demur.reports.answer_sets import set_facts
+from demur.reports.group_facts import by_kind, group_rows, kinds_of
 from demur.reports.questions import path_facts, question_facts
 from demur.reports.verdicts import label_facts
 from demur.version import __version__
@@ -57,8 +60,8 @@ def report_facts(
         "unit": policy.unit,
         "n_test": len(fresh),
         "vote_accuracy": policy.evidence.vote_accuracy,
-        "chosen": [point.alpha for point in policy.points],
-        "points": _points(policy, test, sorted(set(votes.n_paths.tolist()))),
+        "chosen": sorted({point.alpha for point in policy.points}),
+        "points": _points(policy, test, voted, fresh),
         "curves": _curves(policy.evidence, None if test is None else test.pooled),
         "hazards": _hazards(policy.evidence),
         "evidence": _counts(policy.evidence),
@@ -75,6 +78,8 @@ def report_facts(
             *voted.score_warnings(),
             *_doubts(scores, voted),
             *policy.size_warnings(),
+            *group_warnings(policy),
+            *_not_shown(policy),
             *_per_question(policy),
         ],
         "answer_sets": set_facts(policy, votes),
@@ -83,18 +88,18 @@ def report_facts(
     }
 
 
-def _points(policy: Policy, test: Strata | None, sizes: Sequence[int]) -> list[dict[str, Any]]:
+def _points(policy: Policy, test: Strata | None, voted: VotedPools, fresh: Rows) -> list[dict[str, Any]]:
     """Operating points on the grid and at the calibrated alphas, with what is expected and what happened."""
-    calibrated = {rule.alpha: rule.guarantee for rule in policy.points}
-    evidence = policy.strata
+    calibrated = _shown_points(policy)
+    evidence, sizes, kinds = policy.strata, sorted(set(voted.votes.n_paths.tolist())), kinds_of(voted)
     points = []
     for alpha in sorted({*GRID, *calibrated}):
-        guarantee: Any = calibrated.get(alpha) or replace(policy.points[0].guarantee, alpha=alpha)  # type: ignore[type-var]
+        guarantee: Any = calibrated.get(alpha) or _at(policy.points[0].guarantee, alpha)
         rule = settle_by_size(guarantee, evidence, policy.unit, policy.labels.wrong)
         expected = forecast(evidence, rule)
         right, wrong = rule.answered(evidence)
         wrong -= rule.answered_unlabelled(evidence)
-        thresholds = 1 + len(rule.by_size)  # each was set by the data: the band must hold for all of them
+        thresholds = rule.n_thresholds  # each was set by the data: the band must hold for all of them
         margin = thresholds * math.sqrt(math.log(4 * thresholds / 0.05) / (2 * policy.n))
         half = margin / expected.answered if expected.answered else math.nan
         accuracy = expected.selective_accuracy
@@ -103,8 +108,10 @@ def _points(policy: Policy, test: Strata | None, sizes: Sequence[int]) -> list[d
             {
                 **rule.document(),
                 "alpha": rule.alpha,
-                "by_size": _by_size(rule, sizes),
-                "rare_sizes": [size for size in sizes if not rule.takes(size)],
+                **by_kind(rule, kinds, sizes),
+                "by_size": None if rule.needs_groups else _by_size(rule, sizes),
+                "rare_sizes": [] if rule.needs_groups else [size for size in sizes if not rule.takes(size)],
+                "groups": group_rows(policy, rule, voted, fresh, chosen=alpha in calibrated),
                 "chosen": chosen,
                 "feasible": rule.feasible,
                 "among_answers": rule.among_answers,
@@ -124,6 +131,26 @@ def _points(policy: Policy, test: Strata | None, sizes: Sequence[int]) -> list[d
     return points
 
 
+def _shown_points(policy: Policy) -> dict[float, Any]:
+    """One guarantee per alpha: the first in the order of the policy."""
+    first: dict[float, Any] = {}
+    for rule in policy.points:
+        first.setdefault(rule.alpha, rule.guarantee)
+    return first
+
+
+def _not_shown(policy: Policy) -> list[str]:
+    """Guarantees of the policy that the page leaves out."""
+    shown = _shown_points(policy)
+    others = [rule for rule in policy.points if shown[rule.alpha] is not rule.guarantee]
+    told = ", ".join(f"{rule.guarantee.name.replace('_', ' ')} at alpha = {rule.alpha:g}" for rule in others)
+    return [f"The policy holds further guarantees, which this page does not show: {told}."] if others else []
+
+
+def _at(guarantee: Any, alpha: float) -> Any:
+    return guarantee.at(alpha) if isinstance(guarantee, Grouped) else replace(guarantee, alpha=alpha)
+
+
 def _by_size(rule: Rule, sizes: Sequence[int]) -> dict[str, Any] | None:
     """The threshold of each size that these pools have; None where it is the same for all."""
     keys = {size: rule.threshold_of(size) for size in sizes}
@@ -134,7 +161,7 @@ def _by_size(rule: Rule, sizes: Sequence[int]) -> dict[str, Any] | None:
 
 def _observed(test: Strata, rule: Rule, policy: Policy, *, chosen: bool) -> dict[str, Any]:
     right, wrong = rule.answered(test)
-    law = policy.law_on(rule, test.sizes)
+    law = policy.law_on(rule, {stratum: part.n for stratum, part in test.parts.items()})
     given = right + wrong
     judged = rule.judged(given, test.n)
     p_value = law.upper_tail(wrong, judged)

@@ -36,6 +36,7 @@ function setAlpha(index) {
   paintStatus(point);
   paintHeader(point);
   paintWarnings(point);
+  paintGroups(point);
   for (const chart of drawn) chart.read(point);
   paintTable();
 }
@@ -57,20 +58,23 @@ function promiseSentence(point) {
     const rates = `about ${percent(point.answered)} of questions would be answered, and ${percent(point.expected_confident_error)} of all wrongly`;
     return `Exploring ${atAlpha(point)}: ${rates}. Nothing is promised here, for this alpha was not calibrated.`;
   }
+  const each = point.groups ? "in each group by itself, " : "";
   const aNew = facts.unit === "cluster" ? "one question of each new cluster" : "new questions";
-  const sets = `for all but a share ${point.delta} of calibration sets like the ${facts.n} ${facts.unit}s used`;
+  const used = point.groups ? `the ${facts.unit}s of that group` : `the ${facts.n} ${facts.unit}s used`;
+  const sets = `for all but a share ${point.delta} of calibration sets like ${used}`;
   if (point.among_answers) {
     const share = `of the answers given to ${aNew} at most ${plainPercent(point.alpha)} are wrong in the long run`;
-    return `At ${atAlpha(point)}, ${sets}, ${share}. ${facts.labels.wrong}`.trim();
+    return `At ${atAlpha(point)}, ${each}${sets}, ${share}. ${facts.labels.wrong}`.trim();
   }
   const promised = point.delta
     ? `${sets}, the rate of wrong answers on ${aNew}`
-    : `on ${aNew} like the ${facts.n} it was calibrated on, the chance that ${facts.unit === "cluster" ? "it" : "a question"} is answered wrongly`;
-  return `At ${atAlpha(point)}, ${promised} is at most ${plainPercent(point.alpha)}. ${facts.labels.wrong}`.trim();
+    : `on ${aNew} like ${point.groups ? "those of the group" : `the ${facts.n}`} it was calibrated on, the chance that ${facts.unit === "cluster" ? "it" : "a question"} is answered wrongly`;
+  return `At ${atAlpha(point)}, ${each}${promised} is at most ${plainPercent(point.alpha)}. ${facts.labels.wrong}`.trim();
 }
 function smallPrint(point) {
   const alphas = facts.chosen.map(level).join(", ");
-  const whole = point.among_answers ? "the answers given, taken together" : "all questions together";
+  const every = point.groups ? "all questions of a group together" : "all questions together";
+  const whole = point.among_answers ? "the answers given, taken together" : every;
   const about = `This is about ${whole}, not about any one answer.`;
   const full = point.feasible ? ` In full: ${point.promise}` : "";
   if (point.chosen)
@@ -84,6 +88,7 @@ function accuracySentence(point) {
 }
 function thresholdSentence(point) {
   if (!point.feasible) return `${needs(point)}.`;
+  if (point.groups) return "Answers if the confidence is greater. Each group has its own; this is the smallest.";
   if (point.among_answers)
     return "Answers if the confidence is greater. Set by the errors above every threshold at once.";
   const origin =
@@ -131,7 +136,7 @@ function paintWarnings(point) {
   const warnings = [...facts.warnings];
   if (!point.feasible) {
     warnings.unshift(`${capital(atAlpha(point))} ${needs(point)}.`);
-  } else if (stuck > point.alpha && facts.key.length === 1 && !point.among_answers) {
+  } else if (stuck > point.alpha && facts.key.length === 1 && !point.among_answers && !point.groups) {
     const share = `${percent(stuck)} of all votes are unanimous and wrong`;
     warnings.unshift(`No threshold can answer: ${share}. Break ties by mean score.`);
   } else if (point.answered === 0) {

@@ -18,7 +18,10 @@ from demur.pools.source import PoolSource
 from demur.pools.voted_pools import VotedPools
 from demur.reports.facts import report_facts
 
-_SCRIPT = ("rule.js", "text.js", "page.js", "plot.js", "charts.js", "scores.js", "labels.js", "question.js", "table.js")
+_SCRIPT = (
+    "rule.js", "text.js", "page.js", "plot.js", "charts.js", "scores.js", "groups.js", "labels.js", "question.js",
+    "table.js",
+)  # fmt: skip
 """The parts of the page's one script, in the order in which they define what the later ones use."""
 
 

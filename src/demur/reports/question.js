@@ -13,6 +13,8 @@ function decisionSentence(row) {
     why = needs(point);
   } else if (questions.answer[row] === null) {
     why = "no path has an answer";
+  } else if (point.by_kind && point.refusals[questions.kind[row]] !== null) {
+    why = point.refusals[questions.kind[row]];
   } else if (point.rare_sizes.includes(questions.n_paths[row])) {
     why = `it has ${questions.n_paths[row]} paths, and too few calibration questions have as many`;
   } else if (first === 0 && confidence > 0) {
@@ -22,7 +24,8 @@ function decisionSentence(row) {
     const compared = `its ${name} ${number(key[tie])} ${verb} ${number(threshold[tie])}`;
     why = `confidence ${fixed(confidence, 4)} ties with the threshold, and ${compared}`;
   }
-  const scope = point.guarantee === "marginal" ? "" : " (it decides only for marginal promises)";
+  const decides = point.guarantee === "marginal" || point.guarantee === "grouped_marginal";
+  const scope = decides ? "" : " (it decides only for marginal promises)";
   const part = questions.calibrated[row] ? " This question helped to calibrate the policy." : "";
   const head = `${capital(decisionOf(row))} at ${atAlpha(point)}`;
   return `${head}: ${why}. p-value ${chance(questions.p_value[row])}${scope}.${part}`;

@@ -18,6 +18,7 @@ from demur.pools.reading import GIVEN, place_of
 from demur.pools.scores import field_of
 from demur.pools.voted_pools import VotedPools
 from demur.records import ASKED_WITH, Path, Pool, Problem, is_nothing
+from demur.reports.group_facts import kind_codes
 from demur.tasks import asked_by
 
 TEXT_BUDGET = 24_000_000
@@ -44,7 +45,8 @@ def question_facts(pools: Sequence[Pool], voted: VotedPools, policy: Policy, see
         "key": [[_finite(value) for value in key] for key in votes.key.tolist()],
         "tie": next((list(map(_finite, votes.key[:, at].tolist())) for at in told), None),
         "n_paths": votes.n_paths.tolist(),
-        "p_value": policy.strata.p_value(votes.cases).tolist(),
+        "kind": kind_codes(voted),
+        "p_value": policy.points[0].p_value(policy.strata, votes.cases).tolist(),
         "unanimous": votes.unanimous.astype(int).tolist(),
         "right": None if voted.correct is None else voted.correct.astype(int).tolist(),
         "gold": [[_cut(text, 400) for text in texts] for texts in accepted_answers(pools)],

@@ -16,8 +16,10 @@ function keyOf(questions, row) {
   return questions.key[row];
 }
 
-/* What a question must exceed: where pools differ in size, the threshold of its own size. */
+/* What a question must exceed: where pools differ in size, the threshold of its own size, and where each group has a
+   promise of its own, that of its groups. */
 function thresholdOf(point, questions, row) {
+  if (point.by_kind) return point.by_kind[questions.kind[row]][questions.n_paths[row]];
   return point.by_size ? point.by_size[questions.n_paths[row]] : point.threshold;
 }
 

@@ -56,11 +56,13 @@ const capital = (words) => words.charAt(0).toUpperCase() + words.slice(1);
 /* An operating point in words. */
 
 const atAlpha = (point) => `alpha = ${level(point.alpha)}`;
-const needs = (point) => `needs ${point.n_needed} calibration ${facts.unit}s; abstains always`;
+const needs = (point) =>
+  `needs ${point.n_needed} calibration ${facts.unit}s${point.groups ? " of a group" : ""}; abstains always`;
 // Ties and scarce errors make errors fewer, so the law of their number is only a ceiling.
 const usual = (observed) => `usually at most ${percent(observed.usual_at_most)} (95\u00a0%)`;
-function thresholdText({ feasible, threshold: [first, second] }) {
+function thresholdText({ feasible, groups, threshold: [first, second] }) {
   if (!feasible) return "none";
-  if (first === 0 && !known(second)) return "0";
-  return known(second) ? `${fixed(first, 3)} / ${number(second)}` : fixed(first, 3);
+  const more = groups ? " or more" : "";
+  if (first === 0 && !known(second)) return `0${more}`;
+  return (known(second) ? `${fixed(first, 3)} / ${number(second)}` : fixed(first, 3)) + more;
 }

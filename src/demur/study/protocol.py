@@ -17,8 +17,9 @@ import numpy as np
 from demur.calibration import Marginal
 from demur.errors import InvalidValue
 from demur.evaluation.comparison import JITTERED
-from demur.evaluation.repeated_splits import SplitResult, Summary, evaluate_splits
+from demur.evaluation.repeated_splits import SplitResult, evaluate_splits
 from demur.evaluation.resampling import LabelledVotes, Redrawn
+from demur.evaluation.summaries import Summary
 from demur.evidence.counts import Evidence, Floats
 from demur.evidence.frontier import Frontier, common_auc
 from demur.evidence.predictor import AccuracyBand

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from demur.evaluation.comparison import JITTERED, MAJORITY
-from demur.evaluation.repeated_splits import Summary
+from demur.evaluation.summaries import Summary
 from demur.study.cells import TIED
 from demur.study.description import StudyDescription
 from demur.study.protocol import SCARCE, CellResult, Method, fresh_law

@@ -101,6 +101,11 @@ def as_importance(values: Any, rows: int) -> Floats | None:
     return weights
 
 
+def questions_known(groups: Any, importance: Any, rows: int) -> dict[str, Any]:
+    """What is known of questions besides their vote, as columns of `Votes`."""
+    return {"groups": as_groups(groups, rows), "importance": as_importance(importance, rows)}
+
+
 def refuse_bad_weights(weights: Floats) -> None:
     """Raise unless weights are finite and none is negative."""
     bad = ~((weights >= 0) & (weights <= LARGEST_WEIGHT))
@@ -128,6 +133,14 @@ class Cases:
         groups = None if self.groups is None else self.groups.take(rows)
         weights = None if self.weights is None else self.weights[rows]
         return Cases(self.keys[rows], self.n_paths[rows], groups, weights)
+
+    def counts(self) -> dict[tuple[Groups, int], int]:
+        """How many votes there are of each stratum: its groups, and its number of paths."""
+        counts: dict[tuple[Groups, int], int] = {}
+        for groups, some in self.rows_by_groups().items():
+            sizes, votes = np.unique(self.n_paths[some], return_counts=True)
+            counts |= {(groups, int(size)): int(many) for size, many in zip(sizes, votes, strict=True)}
+        return counts
 
     def without_groups(self) -> Cases:
         """The same of questions whose groups do not matter."""

@@ -32,7 +32,7 @@ from demur.shown.html import MOST_ROWS, html_of_columns
 from demur.voting import normalisers
 from demur.voting._exact_sums import Floats, grid, on_grid
 from demur.voting._tally import Outcome, compact, majority, weighted
-from demur.voting.cases import Cases, GroupColumn, as_groups, as_importance
+from demur.voting.cases import Cases, GroupColumn, questions_known
 from demur.voting.codes import CodedAnswers, Rows, code_answers, taken
 from demur.voting.key import Beside, Component, Counted, Share, Sources, TieBreak, key_of, keys_of, sources_of
 from demur.voting.normalisers import Normaliser
@@ -307,7 +307,7 @@ def vote(
     named = {} if origins is None else {recipe.origin or "origin": origins}
     beside = Beside(dict(columns or {}), named, questions)
     votes = _hold(table, values, names, recipe, upstream, asked, beside)
-    return replace(votes, _fitted_on=Problems.of(fitted_on), **_kinds(groups, importance, len(table)))
+    return replace(votes, _fitted_on=Problems.of(fitted_on), **questions_known(groups, importance, len(table)))
 
 
 def vote_again(
@@ -339,13 +339,8 @@ def vote_again(
     values = None if scores is None else as_scores(scores, table)
     votes = _hold(table, values, ids, recipe, upstream, questions, beside)
     mask = np.isin(np.arange(len(votes)), unscored) if len(unscored) else None
-    known = _kinds(groups, importance, len(votes))
+    known = questions_known(groups, importance, len(votes))
     return replace(votes, _fitted_on=fitted_on, unscored=mask, written=written, **known)
-
-
-def _kinds(groups: Any, importance: Any, rows: int) -> dict[str, Any]:
-    """What is known of questions besides their vote."""
-    return {"groups": as_groups(groups, rows), "importance": as_importance(importance, rows)}
 
 
 def _hold(

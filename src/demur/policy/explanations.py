@@ -1,0 +1,101 @@
+"""The sentence that goes with a decision: what was decided and why, what is promised and what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from demur.calibration.choices import choices_of
+from demur.calibration.guarantee import NOWHERE_FEW_ENOUGH, Rule
+from demur.evidence.strata import Strata
+from demur.records import Groups, Vote
+from demur.voting.gate import GATED
+
+NOT_PROMISED = (
+    "This is not a promise about this one question, nor that this share of the given answers is right, "
+    "nor about questions of another kind."
+)
+NOT_PROMISED_OF_ANSWERS = (
+    "This is not a promise about this one answer, nor about any few of them, nor about questions of another kind."
+)
+UNLIKE = "this question is unlike the reference questions of the policy's gate, or has no text to tell by"
+
+
+@dataclass(frozen=True)
+class About:
+    """What is known of a question besides its vote."""
+
+    names: Sequence[str]
+    """What the numbers of its key are."""
+    groups: Groups = ()
+    weight: float | None = None
+    """How much it counts, where that matters."""
+
+
+def _holds(rule: Rule) -> str:
+    if (choices := choices_of(rule.guarantee)) > 1:
+        return f"was chosen from {choices} ways to vote by the labels that calibrated it"
+    return f"holds the {rule.guarantee.name.replace('_', '-')} one"
+
+
+def _confidence(vote: Vote, names: Sequence[str]) -> str:
+    """What leads its key: the confidence, or one that is not the winner's share."""
+    if names[0].removeprefix(GATED) == "share":
+        return f"confidence {vote.confidence:.4g}"
+    return f"{names[0].replace('_', ' ')} confidence {vote.key[0]:.4g} (share of the vote {vote.confidence:.4g})"
+
+
+def without_vote(vote: Vote) -> str | None:
+    """Why there is nothing to be answered, whatever the threshold; None where there is something."""
+    if vote.unscored:
+        return "a path of this pool has no score"
+    if vote.answer is None:
+        return "no path has an answer"
+    return "the paths that have an answer have no weight" if vote.confidence == 0 else None
+
+
+def is_gated(vote: Vote, names: Sequence[str]) -> bool:
+    """Whether a vote has lost its confidence to a gate."""
+    return names[0].startswith(GATED) and vote.key[0] == 0 < vote.confidence
+
+
+def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: Strata, about: About) -> str:
+    """What was decided, what is promised and what is not."""
+    if not rule.feasible:
+        return f"Abstained: {rule.too_few}; until then the policy abstains always."
+    if rule.among_answers and rule.never_answers:
+        return f"Abstained: {NOWHERE_FEW_ENOUGH} {rule.promise}"
+    if (nothing := without_vote(vote)) is not None:
+        return f"Abstained: {nothing}. {rule.promise}"
+    names, groups, weight = about.names, about.groups, about.weight
+    if is_gated(vote, names):
+        return f"Abstained: {UNLIKE}. {rule.promise}"
+    if (refusal := rule.refused_weight(weight) or rule.refusal(groups)) is not None:
+        return f"Abstained: {refusal}. {rule.promise}"
+    threshold = rule.threshold_of(vote.n_paths, groups, weight)
+    if not rule.takes(vote.n_paths, groups):
+        alike = seen.of_group(groups[0]) if rule.needs_groups and groups else seen
+        of_group = f" of the group {groups[0]!r:.60}" if rule.needs_groups and groups else ""
+        return (
+            f"Abstained: this pool has {vote.n_paths} paths, and {alike.sizes.get(vote.n_paths, 0)} calibration pools"
+            f"{of_group} had as many, where alpha = {rule.alpha:g} needs {rule.needed_per_size}; if paths are missing "
+            f"because sampling failed, sample again to draw the rest. {rule.promise}"
+        )
+    beyond = "above" if answered else "not above"
+    head = "Answered" if answered else "Abstained"
+    first = _confidence(vote, names)
+    compared = f"{first} is {beyond} the threshold {threshold[0]:.4g}"
+    if answered and threshold[0] == 0:
+        compared = f"{first}, and at this alpha the policy always answers"
+    elif vote.key[0] == threshold[0] and len(vote.key) > 1:
+        at = next((at for at, bound in enumerate(threshold) if vote.key[at] != bound), len(threshold) - 1)
+        tie = f"its {names[at].replace('_', ' ')} {vote.key[at]:.4g} is {beyond} {threshold[at]:.4g}"
+        compared = f"{first} ties with the threshold, and {tie}"
+    aside = rule.weight_note(weight) + (f" {told}" if (told := rule.stand_in(groups)) else "")
+    if answered != (p_value <= rule.alpha):
+        aside += (
+            f" The p-value {p_value:.4g} alone would say otherwise: it belongs to the marginal guarantee, "
+            f"and this policy {_holds(rule)}."
+        )
+    not_promised = NOT_PROMISED_OF_ANSWERS if rule.among_answers else NOT_PROMISED
+    return f"{head}: {compared}.{aside} {rule.promise} {not_promised}"
