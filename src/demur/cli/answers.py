@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import demur
-from demur.cli import options, output, sampling_options
+from demur.cli import options, output, sampling_options, vote_flags
 from demur.cli.options import AnswerField, Json, Relation, Text, option
 from demur.cli.replacing import refuse_overwriting, written_as
 from demur.errors import InvalidValue
@@ -73,7 +73,7 @@ def run(
         answer_field or "answer",
         relation=relation,
         task="mc" if labels and task is None and relation is None else task,
-        labels=options.label_names(labels),
+        labels=vote_flags.label_names(labels),
         markers=tuple(answer_marker or ()),
     )
     if explain and not (given and len(given) == 1 and (problem is not None or _is_place(given[0]))):

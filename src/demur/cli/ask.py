@@ -22,13 +22,10 @@ from demur.cli.options import (
     Seed,
     StageSet,
     Text,
-    load_cascade,
-    load_policy,
     mention,
     option,
-    refuse_beside_cascade,
-    stage_settings,
 )
+from demur.cli.policy_files import load_cascade, load_policy, refuse_beside_cascade, stage_settings
 from demur.cli.sampling_options import (
     AnswerSeconds,
     BackendName,

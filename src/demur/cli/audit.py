@@ -14,20 +14,16 @@ from demur.cli.options import (
     GuaranteeName,
     Json,
     KeyFile,
-    LabelFlags,
     MaybePolicyFile,
     OneAlpha,
     Partial,
     RunName,
     Task,
     argument,
-    load_cascade,
-    load_policy,
-    one_of,
-    refuse_beside_cascade,
-    vote_by_policy,
 )
 from demur.cli.plot import plot_frontier, plot_outlook
+from demur.cli.policy_files import load_cascade, load_policy, one_of, refuse_beside_cascade
+from demur.cli.vote_flags import LabelFlags, vote_by_policy
 from demur.errors import InvalidValue
 
 NAME = "audit"

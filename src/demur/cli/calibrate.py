@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import demur
-from demur.cli import options, output, replacing
+from demur.cli import options, output, promise_flags, replacing, vote_flags
 from demur.cli.shift_options import ShiftFlags
 from demur.cli.tuned_votes import tell_left_out, vote_as_tuned
 from demur.errors import InvalidValue
@@ -66,8 +66,8 @@ def run(
     tuned_file: options.TunedFile = None,
     by_group: options.ByGroup = False,
     small_groups: options.SmallGroups = None,
-    flags: options.VoteFlags = options.VoteFlags(),
-    labels: options.LabelFlags = options.LabelFlags(),
+    flags: vote_flags.VoteFlags = vote_flags.VoteFlags(),
+    labels: vote_flags.LabelFlags = vote_flags.LabelFlags(),
     label_file: options.LabelFile = None,
     partly_labelled: options.PartlyLabelled = False,
     checked: options.Checked = None,
@@ -86,11 +86,11 @@ def run(
     if key_file is not None and out is None:
         raise InvalidValue("--key-file signs the policy that -o writes; name it")
     key = None if key_file is None else demur.read_key(key_file)  # before the work, not behind it
-    guarantees = options.guarantees_of(
+    guarantees = promise_flags.guarantees_of(
         alpha, delta, smoothed, seed, selective=selective, simultaneous=simultaneous, chosen_from=chosen_from
     )
-    sets = options.answer_sets_of(answer_sets, set_share)
-    guarantees = options.grouped(guarantees, small_groups, by_group=by_group)
+    sets = promise_flags.answer_sets_of(answer_sets, set_share)
+    guarantees = promise_flags.grouped(guarantees, small_groups, by_group=by_group)
     rule = labels.rule()
     header = None if label_file is None else label_header(label_file)
     is_check = checked is not None or (header is not None and header.check is not None)
@@ -338,7 +338,7 @@ def _show(facts: dict[str, Any]) -> None:
         + (f", {facts['unscored']} pools left out for want of a score" if facts["unscored"] else "")
         + (f", {facts['held_out']} problems held out" if facts["held_out"] else "")
         + f"; score {score['name'] or 'none (majority vote)'}{_by(score)}, normaliser {vote['normaliser']}, "
-        f"weight {vote['weight']}, ties broken by {options.told_ties(vote)}"
+        f"weight {vote['weight']}, ties broken by {vote_flags.told_ties(vote)}"
     )
 
     if "tuned" in facts:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import demur
-from demur.cli import options, output, replacing
+from demur.cli import options, output, policy_files, promise_flags, replacing, vote_flags
 from demur.cli.plot import plot_costs
 from demur.errors import InvalidValue
 
@@ -48,8 +48,8 @@ def run(
         float | None, options.option("--person-cost", "COST", "What a question costs that no stage answers.")
     ] = None,
     stage: options.StageSet = None,
-    flags: options.VoteFlags = options.VoteFlags(),
-    labels: options.LabelFlags = options.LabelFlags(),
+    flags: vote_flags.VoteFlags = vote_flags.VoteFlags(),
+    labels: vote_flags.LabelFlags = vote_flags.LabelFlags(),
     run_name: options.RunName = None,
     partial: options.Partial = False,
     config: options.Config = None,
@@ -67,8 +67,8 @@ def run(
     for flag, given in (("--cost", cost), ("--share", share)):
         if given and len(given) != len(names):
             raise InvalidValue(f"{flag} is given once per stage, {len(names)} times, got {len(given)}")
-    guarantee = options.guarantees_of(None if alpha is None else [alpha], delta, smoothed, seed)[0]
-    rule, settings = labels.rule(), options.stage_settings(stage, names, _SETTINGS)
+    guarantee = promise_flags.guarantees_of(None if alpha is None else [alpha], delta, smoothed, seed)[0]
+    rule, settings = labels.rule(), policy_files.stage_settings(stage, names, _SETTINGS)
     stages = []
     for at, (place, called) in enumerate(zip(files, names, strict=True)):
         own: dict[str, Any] = {**settings.get(called, {})}

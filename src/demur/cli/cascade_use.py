@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import demur
-from demur.cli import options, output, replacing
+from demur.cli import output, replacing, vote_flags
 from demur.errors import InvalidValue
 
 _SHOWN = 20
@@ -28,7 +28,7 @@ def vote_stages(
         names = ", ".join(stage.name for stage in cascade.stages)
         raise InvalidValue(f"this cascade has {len(cascade.stages)} stages ({names}), got {len(places)} files of pools")
     return [
-        options.vote_by_policy(
+        vote_flags.vote_by_policy(
             place, run, stage.policy, labelled=labelled, partial=partial, correct=correct, task=task
         )
         for place, stage in zip(places, cascade.stages, strict=False)

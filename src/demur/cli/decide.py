@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import demur
-from demur.cli import cascade_use, options, output, replacing
+from demur.cli import cascade_use, options, output, policy_files, replacing, vote_flags
 from demur.errors import InvalidValue
 
 NAME = "decide"
@@ -56,19 +56,19 @@ def run(
 
     replacing.refuse_overwriting(out, *files, policy, cascade, key_file, by=replacing.LINES)
     if cascade is not None:
-        options.refuse_beside_cascade(policy=policy, alpha=alpha, guarantee=guarantee, fdr=fdr)
-        loaded_cascade = options.load_cascade(cascade, key_file)
+        policy_files.refuse_beside_cascade(policy=policy, alpha=alpha, guarantee=guarantee, fdr=fdr)
+        loaded_cascade = policy_files.load_cascade(cascade, key_file)
         cascade_use.decide(loaded_cascade, files, run_name, out, needed, task=task, json=json)
         return
     if policy is None:
         raise InvalidValue("name the policy with --policy, or a cascade with --cascade")
     if needed is not None:
         raise InvalidValue("--needed is for --cascade: one policy needs no other stage")
-    file = options.one_of(files, "policy")
+    file = policy_files.one_of(files, "policy")
     if fdr is not None and (alpha is not None or guarantee is not None):
         raise InvalidValue("--fdr is a promise of its own, for a whole file: leave --alpha and --guarantee out")
-    loaded = options.load_policy(policy, key_file)
-    voted = options.vote_by_policy(file, run_name, loaded, labelled=False, partial=True, task=task)
+    loaded = policy_files.load_policy(policy, key_file)
+    voted = vote_flags.vote_by_policy(file, run_name, loaded, labelled=False, partial=True, task=task)
     selected = None if fdr is None else loaded.select(voted, fdr=fdr)
     decided = selected or loaded.decide_votes(voted.votes, alpha=alpha, guarantee=guarantee)
     names = loaded.recipe.names

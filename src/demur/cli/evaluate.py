@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 import demur
-from demur.cli import options, output
+from demur.cli import options, output, promise_flags, vote_flags
 from demur.cli.plot import plot_frontier
 from demur.errors import InvalidValue
 
@@ -38,8 +38,8 @@ def run(
     smoothed: options.Smoothed = False,
     by_group: options.ByGroup = False,
     small_groups: options.SmallGroups = None,
-    flags: options.VoteFlags = options.VoteFlags(),
-    labels: options.LabelFlags = options.LabelFlags(),
+    flags: vote_flags.VoteFlags = vote_flags.VoteFlags(),
+    labels: vote_flags.LabelFlags = vote_flags.LabelFlags(),
     run_name: options.RunName = None,
     partial: options.Partial = False,
     config: options.Config = None,
@@ -55,8 +55,8 @@ def run(
         raise InvalidValue("`evaluate --policy` is `audit` now: demur audit POOLS --policy POLICY")
     rule = labels.rule()
     source, voted = flags.vote(file, run_name, config, rule, partial=partial)
-    guarantees = options.guarantees_of(alpha, delta, smoothed, seed)
-    guarantees = options.grouped(guarantees, small_groups, by_group=by_group)
+    guarantees = promise_flags.guarantees_of(alpha, delta, smoothed, seed)
+    guarantees = promise_flags.grouped(guarantees, small_groups, by_group=by_group)
     evaluation = demur.evaluate(voted, guarantee=guarantees, n_cal=n_cal, splits=splits, seed=seed or 0)
     facts = {
         **{

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import demur
-from demur.cli import options, output, sampling_options
+from demur.cli import options, output, sampling_options, vote_flags
 from demur.cli.progress import Meter, duration, stop_on_sigterm
 from demur.errors import InvalidValue
 
@@ -87,13 +87,13 @@ def run(
 
     if out.is_file() and Path(file).is_file() and out.samefile(file):
         raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
-    rule = options.LabelFlags(None, gold_tolerance, gold_containment).rule()
+    rule = vote_flags.LabelFlags(None, gold_tolerance, gold_containment).rule()
     fields = demur.FieldChoice(
         answer_field or "answer",
         missing=tuple(missing or ()),
         relation=relation,
         task=task,
-        labels=options.label_names(labels),
+        labels=vote_flags.label_names(labels),
     )
     facts_wanted = fields.answer_field != "answer"
     source = demur.read_pools(file, run_name, facts=facts_wanted, partial=partial, say=options.mention)

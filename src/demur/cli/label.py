@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import demur
-from demur.cli import options, output
+from demur.cli import options, output, promise_flags, vote_flags
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def run(
     smoothed: options.Smoothed = False,
     by_group: options.ByGroup = False,
     small_groups: options.SmallGroups = None,
-    flags: options.VoteFlags = options.VoteFlags(),
+    flags: vote_flags.VoteFlags = vote_flags.VoteFlags(),
     run_name: options.RunName = None,
     partial: options.Partial = False,
     config: options.Config = None,
@@ -81,7 +81,9 @@ def run(
         raise InvalidValue("--first is how many rows --out-sheet writes; name the sheet")
     if out.is_file() and Path(file).is_file() and out.samefile(file):
         raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
-    asked = options.grouped(options.guarantees_of(alpha, delta, smoothed, seed), small_groups, by_group=by_group)
+    asked = promise_flags.grouped(
+        promise_flags.guarantees_of(alpha, delta, smoothed, seed), small_groups, by_group=by_group
+    )
     asks = out_sheet is None and in_sheet is None and not json
     source, voted = flags.vote(file, run_name, config, demur.LabelRule(), texts=asks, partial=partial, labelled=False)
     voted.refuse_fitted()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import demur
-from demur.cli import options, output
+from demur.cli import options, output, promise_flags, vote_flags
 from demur.cli.flag_groups import flags_given
 from demur.cli.plot import plot_yields
 from demur.cli.sampling_options import Paths
@@ -45,17 +45,17 @@ def run(
     accuracy: Annotated[float | None, options.option("--accuracy", "P", "A guess: the share of votes right.")] = None,
     separation: options.Separation = 0.7,
     paths: Paths = None,
-    flags: options.VoteFlags = options.VoteFlags(),
-    labels: options.LabelFlags = options.LabelFlags(),
+    flags: vote_flags.VoteFlags = vote_flags.VoteFlags(),
+    labels: vote_flags.LabelFlags = vote_flags.LabelFlags(),
     run_name: options.RunName = None,
     partial: options.Partial = False,
     config: options.Config = None,
     seed: options.Seed = None,
     json: options.Json = False,
 ) -> None:
-    guarantees = options.guarantees_of(alpha, delta, smoothed, seed)
+    guarantees = promise_flags.guarantees_of(alpha, delta, smoothed, seed)
     if delta is not None or smoothed:  # what the usual promise would bring stands beside it
-        guarantees = [*options.guarantees_of(alpha, None, False, seed), *guarantees]
+        guarantees = [*promise_flags.guarantees_of(alpha, None, False, seed), *guarantees]
     how: dict[str, Any] = {"guarantee": guarantees, "n": n or None, "seed": seed or 0}
     made: dict[str, Any] = {}
     if file is None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import demur
-from demur.cli import options, output, replacing
+from demur.cli import options, output, policy_files, promise_flags, replacing, vote_flags
 from demur.errors import InvalidValue
 from demur.files.atomic import atomic_file
 
@@ -34,8 +34,8 @@ def run(
     key_file: options.KeyFile = None,
     alpha: options.Alpha = None,
     delta: options.Delta = None,
-    flags: options.VoteFlags = options.VoteFlags(),
-    labels: options.LabelFlags = options.LabelFlags(),
+    flags: vote_flags.VoteFlags = vote_flags.VoteFlags(),
+    labels: vote_flags.LabelFlags = vote_flags.LabelFlags(),
     run_name: options.RunName = None,
     partial: options.Partial = False,
     config: options.Config = None,
@@ -55,11 +55,11 @@ def run(
         raise InvalidValue("--key-file checks a policy; name it with --policy")
     rule = labels.rule()
     if policy is not None:
-        options.refuse_beside_policy(alpha=alpha, delta=delta, **{**vars(flags), "task": None}, seed=seed)
+        vote_flags.refuse_beside_policy(alpha=alpha, delta=delta, **{**vars(flags), "task": None}, seed=seed)
         if flags.task is not None:
             demur.tasks.chosen(flags.task)
         source = demur.read_pools(file, run_name, texts=texts, partial=partial, say=options.mention).of_task(flags.task)
-        loaded = options.load_policy(policy, key_file)
+        loaded = policy_files.load_policy(policy, key_file)
         n, with_gold = len(source.pools), len(labelled_rows(source.pools))
         if loaded.labels.people and labels.correct is None:  # gold may say otherwise than they did
             source, with_gold = replace(source, pools=without_gold(source.pools)), 0
@@ -71,10 +71,10 @@ def run(
             )
         voted = loaded.vote(source, labelled=labelled, correct=rule, say=options.mention)
         loaded.check(voted.votes)
-        options.tell_comparison(voted)
+        vote_flags.tell_comparison(voted)
     else:
         source, voted = flags.vote(file, run_name, config, rule, texts=texts, partial=partial)
-        guarantees = options.guarantees_of(alpha, delta, False, seed)
+        guarantees = promise_flags.guarantees_of(alpha, delta, False, seed)
         loaded = demur.calibrate(voted, guarantee=guarantees, hold_out=hold_out, seed=seed or 0)
     facts = report_facts(source, voted, loaded, title=title or Path(file).name, texts=texts)
     page = page_of(facts)

@@ -12,20 +12,9 @@ import typer
 import demur
 from demur.cli import output, sampling_options
 from demur.cli.completion import DATASETS, TASKS, among
-from demur.cli.options import (
-    Config,
-    Json,
-    LabelSet,
-    NewRun,
-    RunPlace,
-    Seed,
-    Text,
-    argument,
-    label_names,
-    mention,
-    option,
-)
+from demur.cli.options import Config, Json, LabelSet, NewRun, RunPlace, Seed, Text, argument, mention, option
 from demur.cli.progress import Meter, duration, stop_on_sigterm
+from demur.cli.vote_flags import label_names
 from demur.errors import InvalidValue
 
 NAME = "sample"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import demur
-from demur.cli import options, output
+from demur.cli import options, output, vote_flags
 from demur.cli.completion import SCORES, among
 from demur.cli.progress import Meter, duration, stop_on_sigterm
 from demur.cli.sampling_options import ScorerSet, TrustAddress, scorer_flags
@@ -76,7 +76,7 @@ def run(
             missing=tuple(missing or ()),
             relation=relation,
             task=task,
-            labels=options.label_names(labels),
+            labels=vote_flags.label_names(labels),
         )
         _list(store, run_name, choice, normaliser, partial=partial, json=json)
         return

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import demur
-from demur.cli import options, output, replacing
+from demur.cli import options, output, promise_flags, replacing, vote_flags
 
 NAME = "tune"
 HELP = """Choose score, weight, normaliser and tie-break on a part of labelled pools, so that the rest may calibrate it.
@@ -34,17 +34,17 @@ def run(
     alpha: options.Alpha = None,
     delta: options.Delta = None,
     share: Annotated[float, typer.Option("--share", metavar="SHARE", help=_SHARE)] = 0.3,
-    flags: options.VoteFlags = options.VoteFlags(),
-    labels: options.LabelFlags = options.LabelFlags(),
+    flags: vote_flags.VoteFlags = vote_flags.VoteFlags(),
+    labels: vote_flags.LabelFlags = vote_flags.LabelFlags(),
     run_name: options.RunName = None,
     partial: options.Partial = False,
     seed: options.Seed = None,
     json: options.Json = False,
 ) -> None:
     replacing.refuse_overwriting(out, file, by=replacing.TUNED)
-    guarantees, rule = options.guarantees_of(alpha, delta, False, None), labels.rule()
+    guarantees, rule = promise_flags.guarantees_of(alpha, delta, False, None), labels.rule()
     fields = flags.fields(flags.score)
-    facts = options.needs_facts(fields) or rule.label_field is not None
+    facts = vote_flags.needs_facts(fields) or rule.label_field is not None
     source = demur.read_pools(file, run_name, facts=facts, partial=partial, say=options.mention)
     given: dict[str, Any] = {"weight": flags.weight, "normaliser": flags.normaliser, "tie_break": flags.tie_break}
     tuned = demur.tune(

@@ -6,13 +6,13 @@ from dataclasses import asdict
 from typing import Any
 
 import demur
-from demur.cli import options
+from demur.cli import options, vote_flags
 from demur.cli.flag_groups import flags_given
 from demur.errors import InvalidValue
 
 
 def vote_as_tuned(
-    tuned: demur.Tuned, place: str, run: str | None, flags: options.VoteFlags, *, partial: bool, **labels: Any
+    tuned: demur.Tuned, place: str, run: str | None, flags: vote_flags.VoteFlags, *, partial: bool, **labels: Any
 ) -> tuple[demur.PoolSource, demur.VotedPools]:
     """Votes on all problems of a file or run, those that the way to vote was chosen on among them."""
     if given := flags_given(**asdict(flags)):
@@ -20,10 +20,10 @@ def vote_as_tuned(
             f"{', '.join(given)} and --tuned exclude each other: the file says how votes are made; tune again with it"
         )
     ready_made = labels["correct"].label_field is not None
-    facts = options.needs_facts(demur.FieldChoice.of(tuned.description)) or ready_made
+    facts = vote_flags.needs_facts(demur.FieldChoice.of(tuned.description)) or ready_made
     source = demur.read_pools(place, run, facts=facts, partial=partial, say=options.mention)
     voted = tuned.vote(source, say=options.mention, **labels)
-    options.tell_comparison(voted)
+    vote_flags.tell_comparison(voted)
     return source, voted
 
 
