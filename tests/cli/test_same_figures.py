@@ -14,7 +14,7 @@ from dataclasses import asdict, fields
 import pytest
 
 import demur as dm
-from demur.cli.calibrate import policy_facts
+from demur.cli.policy_facts import policy_facts
 from demur.evaluation.audit import Consistency
 from demur.study import read_study, run_study
 from demur.study.tables import FORMATS

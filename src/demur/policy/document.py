@@ -6,8 +6,6 @@ again from the evidence rather than believed.
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -19,13 +17,14 @@ import numpy as np
 from demur.calibration import CLUSTER, GUARANTEES, QUESTION, Guarantee, Marginal, Rule, Shifted, settle_by_size
 from demur.calibration.answer_sets import AnswerSets, SetEvidence, SetRule, is_place
 from demur.calibration.guarantee import stored as stored_level
-from demur.calibration.guarantee import without_infinity
 from demur.calibration.shifted import FITTED, GIVEN
 from demur.descriptions import Description
 from demur.evidence.counts import Evidence
 from demur.evidence.judge_check import JudgeCheck
-from demur.evidence.strata import Strata, Stratum
+from demur.evidence.strata import Strata
+from demur.policy.evidence_document import MOST_PATHS, counts_of, evidence_of, rows_of, strata_of
 from demur.policy.file import Document
+from demur.policy.plain_values import is_count, is_fraction, is_number, strings, typed
 from demur.policy.seen import Seen
 from demur.pools.label_rule import LabelRule
 from demur.pools.scores import as_unscored
@@ -33,11 +32,7 @@ from demur.questions.density_ratio import DensityRatio
 from demur.version import __version__
 from demur.voting.recipe import Recipe
 
-_MOST_VOTES = 10**15
-_MOST_PATHS = 1 << 20
-_ROUNDING = 1e-9
 _SETTLED = ("guarantee", "k", "threshold", "by_size", "by_group", "pooled")
-_FRACTION = re.compile(r"[0-9]{1,41}/[0-9]{1,41}")
 _SEEN = ("ids", "questions", "clusters")
 
 
@@ -90,14 +85,14 @@ def to_document(parts: PolicyParts) -> Document:
         "points": [rule.document() for rule in parts.points],
         "n": parts.strata.n,
         "unit": parts.unit,
-        "evidence": _counts(parts.strata),
-        **({} if clusters is None else {"every_question": _counts(clusters)}),
+        "evidence": counts_of(parts.strata),
+        **({} if clusters is None else {"every_question": counts_of(clusters)}),
         "sizes_by_chance": parts.strata.by_chance,
         "unscored": parts.unscored,
         **({} if parts.labels.is_plain else {"labels": parts.labels.describe()}),
         **({} if not parts.sets else {"answer_sets": _set_document(parts.sets)}),
         **({} if parts.judge is None else {"judge": parts.judge.describe()}),
-        **({} if parts.strata.missed is None else {"missed": _rows(parts.strata.missed)}),
+        **({} if parts.strata.missed is None else {"missed": rows_of(parts.strata.missed)}),
         **({} if parts.shift is None else {"shift": parts.shift.document()}),
         "pipeline": parts.description.document(),
         "fingerprint": parts.description.fingerprint,
@@ -113,16 +108,16 @@ def from_document(document: Document) -> PolicyParts:
     if not isinstance(by_chance, bool) or unit not in (QUESTION, CLUSTER):
         raise ValueError(f"it needs sizes_by_chance and a unit, got {by_chance!r} and {unit!r:.60}")
     width = len(recipe.key)
-    evidence = _strata(document, "evidence", width=width, by_chance=by_chance)
+    evidence = strata_of(document, "evidence", width=width, by_chance=by_chance)
     if document.get("n") != evidence.n:
         raise ValueError(f"its evidence counts {evidence.n} votes, and it says n = {document.get('n')!r}")
-    if not _is_count(unscored := document.get("unscored", 0)):
+    if not is_count(unscored := document.get("unscored", 0)):
         raise ValueError(f"unscored must be a count of pools, got {unscored!r:.60}")
-    every = _strata(document, "every_question", width=width, by_chance=by_chance) if unit == CLUSTER else None
+    every = strata_of(document, "every_question", width=width, by_chance=by_chance) if unit == CLUSTER else None
     labels = LabelRule.of(document.get("labels"))
     judge, evidence = _judge(document, evidence, width=width)
     shift = DensityRatio.of(document["shift"]) if "shift" in document else None
-    points = tuple(_point(stored, evidence, unit, labels, shift) for stored in _typed(document, "points", list))
+    points = tuple(_point(stored, evidence, unit, labels, shift) for stored in typed(document, "points", list))
     order = [(rule.alpha, rule.guarantee.name) for rule in points]
     if not points or order != sorted(set(order)):
         raise ValueError("it needs at least one operating point, each guarantee once per alpha and in order")
@@ -134,7 +129,7 @@ def from_document(document: Document) -> PolicyParts:
 
 def description_of(document: Document) -> Description:
     """How votes are made, by a document's pipeline; ValueError where it or its fingerprint is not right."""
-    description = Description.of(_typed(document, "pipeline", dict))
+    description = Description.of(typed(document, "pipeline", dict))
     if description.fingerprint != document.get("fingerprint"):
         raise ValueError("its fingerprint does not match its pipeline")
     if not isinstance(description.score.get("name"), (str, type(None))):
@@ -151,11 +146,11 @@ def description_of(document: Document) -> Description:
 
 def seen_of(document: Document) -> Seen:
     """Which problems calibrated a document's policy."""
-    calibration = _typed(document, "calibration", dict)
+    calibration = typed(document, "calibration", dict)
     hold_out = calibration.get("hold_out")
-    if not (hold_out is None or (_is_number(hold_out) and 0 < hold_out < 1)):
+    if not (hold_out is None or (is_number(hold_out) and 0 < hold_out < 1)):
         raise ValueError(f"hold_out must be a share, got {hold_out!r}")
-    ids, questions, clusters = (frozenset(_strings(calibration, name)) for name in _SEEN)
+    ids, questions, clusters = (frozenset(strings(calibration, name)) for name in _SEEN)
     return Seen(ids, questions, clusters, hold_out)
 
 
@@ -170,7 +165,7 @@ def _judge(document: Document, evidence: Strata, *, width: int) -> tuple[JudgeCh
         if (evidence.n, evidence.n_unlabelled) != (judge.drawn, judge.unchecked):
             raise ValueError("its evidence is not that of the votes that people checked")
         return judge, evidence
-    missed = _evidence(document["missed"], width=width)
+    missed = evidence_of(document["missed"], width=width)
     wrong = judge.false_right + judge.right_unchecked
     if missed.unlabelled is not None or (missed.n, evidence.n) != (judge.drawn, judge.votes) or missed.n_wrong < wrong:
         raise ValueError("the errors that its judge missed are not those that people found")
@@ -182,7 +177,7 @@ def upgraded(document: Document) -> Document:
     if document.get("schema") != 1:
         return document
     sizes = document.get("n_paths")
-    if not (isinstance(sizes, list) and len(sizes) == 2 and all(map(_is_count, sizes)) and 1 <= sizes[0] <= sizes[1]):
+    if not (isinstance(sizes, list) and len(sizes) == 2 and all(map(is_count, sizes)) and 1 <= sizes[0] <= sizes[1]):
         raise ValueError(f"n_paths must be the smallest and the largest number of paths, got {sizes!r:.60}")
     if sizes[0] != sizes[1]:
         raise ValueError(
@@ -191,111 +186,6 @@ def upgraded(document: Document) -> Document:
         )
     evidence = {str(sizes[0]): document.get("evidence")}
     return {**document, "evidence": evidence, "unit": QUESTION, "sizes_by_chance": False}
-
-
-def _counts(strata: Strata) -> Document | list[Document]:
-    """Rows of (key, right, wrong), by number of paths; with how many are unlabelled, in evidence where some are.
-
-    Where votes have groups or weights, a list of strata, each with what it has of them.
-    """
-    weighted = any(part.weighted for part in strata.parts.values())
-    if not strata.groups and not weighted:
-        return {str(size): _rows(part) for size, part in strata.by_size.items()}
-    return [
-        {
-            **({"groups": list(groups)} if groups else {}),
-            "n_paths": size,
-            "rows": _rows(part),
-            **({"weights": _weights(part)} if part.weighted else {}),
-        }
-        for (groups, size), part in strata.parts.items()
-    ]
-
-
-def _rows(evidence: Evidence) -> list[list[Any]]:
-    counts = [evidence.right, evidence.wrong]
-    counts += [] if evidence.unlabelled is None else [evidence.unlabelled]
-    columns = zip(evidence.levels.tolist(), *(column.tolist() for column in counts), strict=True)
-    return [[*without_infinity(level), *numbers] for level, *numbers in columns]
-
-
-def _weights(evidence: Evidence) -> list[list[float]]:
-    """For each row, the summed weights of its right votes and of the others, and the sum of their squares."""
-    columns = (evidence.right_weight, evidence.not_right_weight, evidence.squared_weight)
-    return np.stack([column for column in columns if column is not None], axis=1).tolist()  # type: ignore[no-any-return]
-
-
-def _strata(document: Document, name: str, *, width: int, by_chance: bool) -> Strata:
-    if document.get(name) and isinstance(document[name], list):
-        return _strata_of_list(document[name], name, width=width, by_chance=by_chance)
-    parts = _typed(document, name, dict)
-    sizes = [int(size) for size in parts if size.isascii() and size.isdigit() and len(size) < 9]
-    ascending = sizes and list(parts) == [str(size) for size in sorted(set(sizes))]
-    if not ascending or not 1 <= sizes[0] <= sizes[-1] <= _MOST_PATHS:
-        raise ValueError(f"`{name}` must hold rows by number of paths, ascending, got {list(parts)!r:.60}")
-    return Strata({((), size): _evidence(parts[str(size)], width=width) for size in sizes}, by_chance)
-
-
-def _strata_of_list(parts: list[Any], name: str, *, width: int, by_chance: bool) -> Strata:
-    read: dict[Stratum, Evidence] = {}
-    for part in parts:
-        if not isinstance(part, dict) or not set(part) <= {"groups", "n_paths", "rows", "weights"}:
-            raise ValueError(f"`{name}` must hold strata with groups, n_paths, rows and weights, got {part!r:.60}")
-        groups, size = part.get("groups", []), part.get("n_paths", 0)
-        named = isinstance(groups, list) and all(isinstance(group, str) and group.strip() for group in groups)
-        if not named or groups != sorted(set(groups)):
-            raise ValueError(f"groups must be texts, each once and in order, got {groups!r:.60}")
-        if not (_is_count(size) and 1 <= size <= _MOST_PATHS):
-            raise ValueError(f"n_paths of a stratum must be a number of paths, got {size!r:.60}")
-        evidence = _evidence(part.get("rows"), width=width)
-        if "weights" in part:
-            evidence = _weighted(evidence, part["weights"])
-        read[tuple(groups), size] = evidence
-    if list(read) != sorted(read) or len(read) < len(parts):
-        raise ValueError(f"the strata of `{name}` must stand in order, each once")
-    if len({part.weighted for part in read.values()}) > 1:
-        raise ValueError(f"either all strata of `{name}` have weights or none")
-    if all(part.weighted and part.total_weight == 0 for part in read.values()):
-        raise ValueError("weights must not all be 0")
-    return Strata(read, by_chance)
-
-
-def _weighted(evidence: Evidence, rows: Any) -> Evidence:
-    """Evidence with the weights of its rows, which must be there where votes are and nowhere else."""
-    triples = isinstance(rows, list) and all(isinstance(row, list) and len(row) == 3 for row in rows)
-    if not triples or len(rows) != len(evidence.levels):
-        raise ValueError(f"weights must hold three numbers for each row of evidence, got {rows!r:.60}")
-    if not all(_is_number(value) and value >= 0 for row in rows for value in row):
-        raise ValueError("weights must be numbers, none of them negative")
-    right, not_right, squared = np.array(rows, dtype=np.float64).T
-    if (right[evidence.right == 0] > 0).any() or (not_right[evidence.not_right == 0] > 0).any():
-        raise ValueError("weights must be 0 where no vote is")
-    whole, votes = (right + not_right) ** 2, evidence.right + evidence.not_right
-    if (squared > whole * (1 + _ROUNDING)).any() or (squared < whole / votes * (1 - _ROUNDING)).any():
-        raise ValueError("the squares of weights do not fit their sums")
-    return replace(evidence, right_weight=right, not_right_weight=not_right, squared_weight=squared)
-
-
-def _evidence(rows: Any, *, width: int) -> Evidence:
-    if not isinstance(rows, list):
-        raise ValueError(f"its evidence must be a list of rows, got {rows!r:.60}")
-    counted = 3 if all(isinstance(row, list) and len(row) == width + 3 for row in rows) else 2
-    for row in rows:
-        if not isinstance(row, list) or len(row) != width + counted:
-            raise ValueError(f"each row of its evidence must hold {width + counted} numbers, got {row!r:.60}")
-        if not all(map(_is_count, row[-counted:])) or sum(row[-counted:]) == 0:
-            raise ValueError(f"counts of its evidence must be whole numbers >= 0, not all 0, got {row!r:.60}")
-        if not (_is_number(row[0]) and 0 <= row[0] <= 1):
-            raise ValueError(f"confidences of its evidence must lie in [0, 1], got {row!r:.60}")
-        if not all(entry is None or _is_number(entry) for entry in row[1:-counted]):
-            raise ValueError(f"tie-breaks of its evidence must be numbers, got {row!r:.60}")
-    levels = [tuple(-math.inf if entry is None else float(entry) for entry in row[:-counted]) for row in rows]
-    if not rows or any(low >= high for low, high in pairwise(levels)):
-        raise ValueError("its evidence must be at least one row, each level once and in order")
-    right, wrong, *unlabelled = (
-        np.array([row[at] for row in rows], dtype=np.int64) for at in range(width, width + counted)
-    )
-    return Evidence(np.array(levels, dtype=np.float64), right, wrong, unlabelled[0] if unlabelled else None)
 
 
 def _point(stored: Any, evidence: Strata, unit: str, labels: LabelRule, shift: DensityRatio | None) -> Rule:
@@ -312,7 +202,7 @@ def guarantee_of(stored: Any, shift: DensityRatio | None = None) -> Guarantee:
     parameters = {name: value for name, value in stored.items() if name not in _SETTLED}
     weights = _weights_of(parameters, shift) if stored["guarantee"] == Shifted.name else None
     numbers = [value for name, value in parameters.items() if name != "fallback"]  # a word, which Grouped checks
-    if not all(_is_number(value) or _is_fraction(value) for value in numbers):
+    if not all(is_number(value) or is_fraction(value) for value in numbers):
         raise ValueError(f"the parameters of a guarantee must be numbers, got {parameters!r:.60}")
     try:
         kind = GUARANTEES[stored["guarantee"]]
@@ -330,10 +220,10 @@ def _set_document(sets: tuple[SetRule, ...]) -> Document:
 def _sets(stored: Any, points: Sequence[Rule], *, by_chance: bool) -> tuple[SetRule, ...]:
     if not isinstance(stored, dict):
         raise ValueError(f"`answer_sets` must be an object, got {stored!r:.60}")
-    alpha, questions, parts = stored.get("alpha"), stored.get("questions"), _typed(stored, "points", list)
-    if not _is_count(questions) or len(parts) != len(points):
+    alpha, questions, parts = stored.get("alpha"), stored.get("questions"), typed(stored, "points", list)
+    if not is_count(questions) or len(parts) != len(points):
         raise ValueError("`answer_sets` needs how many questions were kept for them, and an entry per operating point")
-    if alpha is None or not (_is_number(alpha) or _is_fraction(alpha)):
+    if alpha is None or not (is_number(alpha) or is_fraction(alpha)):
         raise ValueError(f"the alpha of `answer_sets` must be a number, got {alpha!r:.60}")
     level, paired = AnswerSets(alpha).level, zip(parts, points, strict=True)
     return tuple(_set_rule(part, level, int(questions or 0), rule.unit, by_chance) for part, rule in paired)
@@ -342,7 +232,7 @@ def _sets(stored: Any, points: Sequence[Rule], *, by_chance: bool) -> tuple[SetR
 def _set_rule(stored: Any, level: Fraction, questions: int, unit: str, by_chance: bool) -> SetRule:
     parts = stored if isinstance(stored, dict) else {}
     sizes = [int(size) for size in parts if size.isascii() and size.isdigit() and len(size) < 9]
-    lowest, highest = (0, 0) if by_chance else (1, _MOST_PATHS)
+    lowest, highest = (0, 0) if by_chance else (1, MOST_PATHS)
     ascending = isinstance(stored, dict) and list(parts) == [str(size) for size in sorted(set(sizes))]
     if not ascending or not all(lowest <= size <= highest for size in sizes):
         raise ValueError(f"answer sets must be given by number of paths, ascending, got {stored!r:.60}")
@@ -367,37 +257,11 @@ def _set_evidence(stored: Any) -> SetEvidence:
     if not isinstance(rows, list) or not rows:
         raise ValueError(f"answer sets need the places of right answers, got {stored!r:.60}")
     for row in rows:
-        if not (isinstance(row, list) and len(row) == 2 and _is_number(row[0]) and is_place(row[0])):
+        if not (isinstance(row, list) and len(row) == 2 and is_number(row[0]) and is_place(row[0])):
             raise ValueError(f"each row of its answer sets must hold a place and a count, got {row!r:.60}")
-        if not _is_count(row[1]) or not row[1]:
+        if not is_count(row[1]) or not row[1]:
             raise ValueError(f"counts of its answer sets must be whole numbers > 0, got {row!r:.60}")
     levels = [float(row[0]) for row in rows]
     if any(low >= high for low, high in pairwise(levels)):
         raise ValueError("the rows of its answer sets must hold each place once and in order")
     return SetEvidence(np.array(levels, dtype=np.float64), np.array([row[1] for row in rows], dtype=np.int64))
-
-
-def _typed(document: Document, name: str, kind: type) -> Any:
-    value = document.get(name)
-    if not isinstance(value, kind):
-        raise ValueError(f"`{name}` must be {'an object' if kind is dict else 'a list'}, got {value!r:.60}")
-    return value
-
-
-def _strings(document: Document, name: str) -> list[str]:
-    values: list[str] = _typed(document, name, list)
-    if not all(isinstance(value, str) for value in values):
-        raise ValueError(f"`{name}` must hold strings")
-    return values
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_VOTES
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= 1e300
-
-
-def _is_fraction(value: Any) -> bool:
-    return isinstance(value, str) and _FRACTION.fullmatch(value) is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,13 +20,12 @@ from demur.policy.bounds import Bounds, bounds_of
 from demur.policy.decisions import Decisions, decision_on
 from demur.policy.document import PolicyParts, from_document, to_document, upgraded
 from demur.policy.explanations import About
-from demur.policy.groups import group_warnings, groups_asked
-from demur.policy.label_notes import label_notes
+from demur.policy.groups import groups_asked
 from demur.policy.points import point_of
 from demur.policy.selection import Selection, select
-from demur.policy.set_notes import set_note
 from demur.policy.signature import Key
-from demur.policy.weighing import weight_asked, weight_notes
+from demur.policy.summary import as_percent, size_note, size_warnings, summary_of, tie_note
+from demur.policy.weighing import weight_asked
 from demur.pools.splits import Texts
 from demur.records import Decision, Problem, question_digest
 from demur.shown.frames import frame_of
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
     from demur.pools.source import PoolSource
     from demur.pools.voted_pools import VotedPools
 
-_MUCH_UNSPENT = 0.1
-"""The share of alpha from which on it is said that ties leave it unspent."""
 _NOTHING_TO_DRAW_FROM = "jitter is drawn from questions or ids, and these votes have none: give either when voting"
 _NO_DRAW_WANTED = "these votes end in jitter: the policy has none, so end their tie-break in 'none'"
 _NO_JITTER = "It has no jitter, for neither its question nor an id is known, and comes last among its equals."
@@ -63,7 +59,9 @@ class Policy(PolicyParts):
 
     def _repr_html_(self) -> str:
         note = " ".join(dict.fromkeys(rule.promise for rule in self.points))
-        title = f"Policy of {self.n:,} calibration {self.unit}s, vote accuracy {_show(self.evidence.vote_accuracy)}"
+        title = (
+            f"Policy of {self.n:,} calibration {self.unit}s, vote accuracy {as_percent(self.evidence.vote_accuracy)}"
+        )
         return html_of_columns(title, self.columns(), note=note)
 
     def columns(self) -> dict[str, list[Any]]:
@@ -328,72 +326,19 @@ class Policy(PolicyParts):
 
     def summary(self) -> str:
         """The promise and the forecast of each operating point, in words."""
-        lines = [f"{self.n} calibration {self.unit}s, vote accuracy {_show(self.evidence.vote_accuracy)}"]
-        lines += [] if self.labels.is_plain else [f"right: {self.labels.told}"]
-        lines += [*label_notes(self), *weight_notes(self)]
-        for rule in self.points:
-            expected = forecast(self.strata, rule)
-            lines.append(f"alpha {rule.alpha:g} ({rule.guarantee.name.replace('_', ' ')}): {rule.promise}")
-            if not rule.feasible:
-                lines.append(f"  never answers: needs {rule.guarantee.n_needed()} calibration {self.unit}s")
-                continue
-            lines.append(
-                f"  {rule.told}: expect {_show(expected.answered)} answered, "
-                f"{_show(expected.selective_accuracy_corrected)} of those right "
-                f"(at least {_show(expected.accuracy_at_least)} with 95 % confidence), "
-                f"{_show(expected.expected_confident_error)} of all {self.unit}s answered wrongly, "
-                f"{_show(expected.false_abstention)} right but withheld"
-            )
-            if self.every_question is not None:
-                every = forecast(self.every_question, rule)
-                questions = f"of all {self.every_question.n} questions in these clusters"
-                lines.append(f"  {questions}, {_show(every.confident_error)} are answered wrongly")
-            if self.sets:
-                lines.append(f"  on abstaining: {set_note(self, rule)}")
-        ties = (self.tie_note(rule) for rule in self.points)
-        lines += [note for note in (*ties, self.size_note(), *self.size_warnings(), *group_warnings(self)) if note]
-        return "\n".join(lines)
+        return summary_of(self)
 
     def tie_note(self, rule: Rule) -> str:
         """That a good part of alpha is not spent because votes tie at a rule's threshold, in words; blank where not."""
-        unspent = forecast(self.strata, rule).unspent_by_ties
-        if unspent < _MUCH_UNSPENT * rule.alpha:
-            return ""
-        if rule.needs_groups:
-            return (
-                f"Ties leave {_show(unspent)} of the {_show(rule.alpha)} that alpha = {rule.alpha:g} allows unspent: "
-                "in some groups votes share the confidence of the threshold; a tie-break would tell them apart."
-            )
-        pooled, key = self.strata.pooled, rule.threshold_key
-        tied = int((pooled.levels == key).all(axis=1) @ (pooled.right + pooled.not_right))
-        shared = f"{tied} calibration votes share the confidence {rule.threshold:.4g}"
-        return (
-            f"Ties leave {_show(unspent)} of the {_show(rule.alpha)} that alpha = {rule.alpha:g} allows unspent: "
-            f"{shared}, and are answered together or not at all; a tie-break would tell them apart."
-        )
+        return tie_note(self, rule)
 
     def size_note(self) -> str:
         """How many pools have how many paths, in words; blank where all have as many."""
-        if len(self.sizes) == 1:
-            return ""
-        told = ", ".join(f"{size} ({pools})" for size, pools in self.sizes.items())
-        if self.strata.by_chance:
-            return f"Paths per pool (pools): {told}. They vary by chance in use as here, so one threshold serves all."
-        alone = all(rule.among_answers for rule in self.points)
-        passed = "Each size has a threshold of its own." if alone else "Each size has to pass its own threshold too."
-        return f"Paths per pool (pools): {told}. {passed}"
+        return size_note(self)
 
     def size_warnings(self) -> list[str]:
         """Which sizes are not answered, and why."""
-        notes = []
-        for rule in self.points:
-            needed, rare = rule.needed_per_size, [str(size) for size in self.sizes if not rule.takes(size)]
-            if rare and rule.feasible and not rule.needs_groups:
-                notes.append(
-                    f"pools of {', '.join(rare)} paths are not answered at alpha = {rule.alpha:g}: fewer than {needed} "
-                    "calibrated each; where paths are missing because sampling failed, sample again to draw the rest"
-                )
-        return notes
+        return size_warnings(self)
 
     def save(self, path: str | os.PathLike[str], *, key: Key | None = None) -> None:
         """Write the policy as JSON, signed where there is a key."""
@@ -414,7 +359,3 @@ class Policy(PolicyParts):
 
 def _above(rule: Rule) -> str:
     return f"answers above {rule.threshold:.4g}" if rule.feasible else "abstains always"
-
-
-def _show(rate: float) -> str:
-    return "–" if math.isnan(rate) else f"{100 * rate:.1f} %"

@@ -1,0 +1,124 @@
+"""Calibration votes as a policy file holds them: rows of a key and counts, by stratum."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from demur.calibration.guarantee import without_infinity
+from demur.evidence.counts import Evidence
+from demur.evidence.strata import Strata, Stratum
+from demur.policy.file import Document
+from demur.policy.plain_values import is_count, is_number, typed
+
+MOST_PATHS = 1 << 20
+_ROUNDING = 1e-9
+
+
+def counts_of(strata: Strata) -> Document | list[Document]:
+    """Rows of (key, right, wrong), by number of paths; with how many are unlabelled, in evidence where some are.
+
+    Where votes have groups or weights, a list of strata, each with what it has of them.
+    """
+    weighted = any(part.weighted for part in strata.parts.values())
+    if not strata.groups and not weighted:
+        return {str(size): rows_of(part) for size, part in strata.by_size.items()}
+    return [
+        {
+            **({"groups": list(groups)} if groups else {}),
+            "n_paths": size,
+            "rows": rows_of(part),
+            **({"weights": _weights(part)} if part.weighted else {}),
+        }
+        for (groups, size), part in strata.parts.items()
+    ]
+
+
+def rows_of(evidence: Evidence) -> list[list[Any]]:
+    counts = [evidence.right, evidence.wrong]
+    counts += [] if evidence.unlabelled is None else [evidence.unlabelled]
+    columns = zip(evidence.levels.tolist(), *(column.tolist() for column in counts), strict=True)
+    return [[*without_infinity(level), *numbers] for level, *numbers in columns]
+
+
+def _weights(evidence: Evidence) -> list[list[float]]:
+    """For each row, the summed weights of its right votes and of the others, and the sum of their squares."""
+    columns = (evidence.right_weight, evidence.not_right_weight, evidence.squared_weight)
+    return np.stack([column for column in columns if column is not None], axis=1).tolist()  # type: ignore[no-any-return]
+
+
+def strata_of(document: Document, name: str, *, width: int, by_chance: bool) -> Strata:
+    if document.get(name) and isinstance(document[name], list):
+        return _strata_of_list(document[name], name, width=width, by_chance=by_chance)
+    parts = typed(document, name, dict)
+    sizes = [int(size) for size in parts if size.isascii() and size.isdigit() and len(size) < 9]
+    ascending = sizes and list(parts) == [str(size) for size in sorted(set(sizes))]
+    if not ascending or not 1 <= sizes[0] <= sizes[-1] <= MOST_PATHS:
+        raise ValueError(f"`{name}` must hold rows by number of paths, ascending, got {list(parts)!r:.60}")
+    return Strata({((), size): evidence_of(parts[str(size)], width=width) for size in sizes}, by_chance)
+
+
+def _strata_of_list(parts: list[Any], name: str, *, width: int, by_chance: bool) -> Strata:
+    read: dict[Stratum, Evidence] = {}
+    for part in parts:
+        if not isinstance(part, dict) or not set(part) <= {"groups", "n_paths", "rows", "weights"}:
+            raise ValueError(f"`{name}` must hold strata with groups, n_paths, rows and weights, got {part!r:.60}")
+        groups, size = part.get("groups", []), part.get("n_paths", 0)
+        named = isinstance(groups, list) and all(isinstance(group, str) and group.strip() for group in groups)
+        if not named or groups != sorted(set(groups)):
+            raise ValueError(f"groups must be texts, each once and in order, got {groups!r:.60}")
+        if not (is_count(size) and 1 <= size <= MOST_PATHS):
+            raise ValueError(f"n_paths of a stratum must be a number of paths, got {size!r:.60}")
+        evidence = evidence_of(part.get("rows"), width=width)
+        if "weights" in part:
+            evidence = _weighted(evidence, part["weights"])
+        read[tuple(groups), size] = evidence
+    if list(read) != sorted(read) or len(read) < len(parts):
+        raise ValueError(f"the strata of `{name}` must stand in order, each once")
+    if len({part.weighted for part in read.values()}) > 1:
+        raise ValueError(f"either all strata of `{name}` have weights or none")
+    if all(part.weighted and part.total_weight == 0 for part in read.values()):
+        raise ValueError("weights must not all be 0")
+    return Strata(read, by_chance)
+
+
+def _weighted(evidence: Evidence, rows: Any) -> Evidence:
+    """Evidence with the weights of its rows, which must be there where votes are and nowhere else."""
+    triples = isinstance(rows, list) and all(isinstance(row, list) and len(row) == 3 for row in rows)
+    if not triples or len(rows) != len(evidence.levels):
+        raise ValueError(f"weights must hold three numbers for each row of evidence, got {rows!r:.60}")
+    if not all(is_number(value) and value >= 0 for row in rows for value in row):
+        raise ValueError("weights must be numbers, none of them negative")
+    right, not_right, squared = np.array(rows, dtype=np.float64).T
+    if (right[evidence.right == 0] > 0).any() or (not_right[evidence.not_right == 0] > 0).any():
+        raise ValueError("weights must be 0 where no vote is")
+    whole, votes = (right + not_right) ** 2, evidence.right + evidence.not_right
+    if (squared > whole * (1 + _ROUNDING)).any() or (squared < whole / votes * (1 - _ROUNDING)).any():
+        raise ValueError("the squares of weights do not fit their sums")
+    return replace(evidence, right_weight=right, not_right_weight=not_right, squared_weight=squared)
+
+
+def evidence_of(rows: Any, *, width: int) -> Evidence:
+    if not isinstance(rows, list):
+        raise ValueError(f"its evidence must be a list of rows, got {rows!r:.60}")
+    counted = 3 if all(isinstance(row, list) and len(row) == width + 3 for row in rows) else 2
+    for row in rows:
+        if not isinstance(row, list) or len(row) != width + counted:
+            raise ValueError(f"each row of its evidence must hold {width + counted} numbers, got {row!r:.60}")
+        if not all(map(is_count, row[-counted:])) or sum(row[-counted:]) == 0:
+            raise ValueError(f"counts of its evidence must be whole numbers >= 0, not all 0, got {row!r:.60}")
+        if not (is_number(row[0]) and 0 <= row[0] <= 1):
+            raise ValueError(f"confidences of its evidence must lie in [0, 1], got {row!r:.60}")
+        if not all(entry is None or is_number(entry) for entry in row[1:-counted]):
+            raise ValueError(f"tie-breaks of its evidence must be numbers, got {row!r:.60}")
+    levels = [tuple(-math.inf if entry is None else float(entry) for entry in row[:-counted]) for row in rows]
+    if not rows or any(low >= high for low, high in pairwise(levels)):
+        raise ValueError("its evidence must be at least one row, each level once and in order")
+    right, wrong, *unlabelled = (
+        np.array([row[at] for row in rows], dtype=np.int64) for at in range(width, width + counted)
+    )
+    return Evidence(np.array(levels, dtype=np.float64), right, wrong, unlabelled[0] if unlabelled else None)
