@@ -63,8 +63,9 @@ def test_it_says_what_each_stage_does_what_it_costs_and_what_is_promised(demur, 
 
 
 def test_stages_may_have_their_own_names_shares_and_scores(demur, files):
-    facts = demur("cascade", *PAIR, "--alpha", "0.1", "--name", "small", "--name", "large", "--share", 1, "--share", 3,
-                  "--stage", "large.score=own", "--stage", "large.weight=linear", "--json").json  # fmt: skip
+    facts = demur("cascade", *PAIR, "--alpha", "0.1", "--name", "small", "--name", "large", "--stage-share", 1,
+                  "--stage-share", 3, "--stage", "large.score=own", "--stage", "large.weight=linear",
+                  "--json").json  # fmt: skip
     assert [(stage["name"], stage["score"]) for stage in facts["stages"]] == [("small", None), ("large", "own")]
     assert [stage["errors_allowed"] for stage in facts["stages"]] == [7, 23]
     assert [stage["cost"] for stage in facts["stages"]] == [5.0, 8.0]
@@ -106,7 +107,7 @@ def test_audit_judges_the_errors_of_all_stages(demur, made):
         (("cascade", "cheap.jsonl", "new-strong.jsonl"), "stage 'strong' holds 120 problems that stage 'cheap'"),
         (("cascade", *PAIR, "--cost", 1), "--cost is given once per stage, 2 times, got 1"),
         (("cascade", *PAIR, "--cost", 1, "--cost", -1), "a cost must be a number >= 0, got -1.0"),
-        (("cascade", *PAIR, "--share", 0, "--share", 0), "shares must be numbers >= 0 that are not all 0"),
+        (("cascade", *PAIR, "--stage-share", 0, "--stage-share", 0), "shares must be numbers >= 0 that are not all 0"),
         (("cascade", *PAIR, "--name", "a"), "--name is given once per stage"),
         (("cascade", *PAIR, "--name", "a", "--name", "a"), "'a' occurs twice"),
         (("cascade", *PAIR, "--stage", "huge.score=own"), "names no stage of this cascade; its stages are cheap,"),

@@ -188,10 +188,16 @@ def renamed(document):
         (lambda d: d["evidence"][1].update(n_paths="10"), "must be a number of paths"),
         (lambda d: d["evidence"][1].update(more=1), "must hold strata"),
         (lambda d: d["evidence"].append(3), "must hold strata"),
-        (lambda d: d["evidence"][1].update(weights=[]), "two numbers for each row"),
-        (lambda d: d["evidence"][1].update(weights=[[-1, 0]] * len(d["evidence"][1]["rows"])), "none of them negative"),
-        (lambda d: d["evidence"][1].update(weights=[[1, 1]] * len(d["evidence"][1]["rows"])), "0 where no vote is"),
-        (lambda d: d["evidence"][1].update(weights=[[0, 0]] * len(d["evidence"][1]["rows"])), "have weights or none"),
+        (lambda d: d["evidence"][1].update(weights=[]), "three numbers for each row"),
+        (
+            lambda d: d["evidence"][1].update(weights=[[-1, 0, 1]] * len(d["evidence"][1]["rows"])),
+            "none of them negative",
+        ),
+        (lambda d: d["evidence"][1].update(weights=[[1, 1, 2]] * len(d["evidence"][1]["rows"])), "0 where no vote is"),
+        (
+            lambda d: d["evidence"][1].update(weights=[[0, 0, 0]] * len(d["evidence"][1]["rows"])),
+            "have weights or none",
+        ),
     ],
 )
 def test_edited_groups_are_refused_even_with_a_fresh_digest(policy, tmp_path, change, complaint):

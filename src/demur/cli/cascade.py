@@ -16,14 +16,14 @@ HELP = """Calibrate a cascade: a cheap stage answers what it is sure of, a stron
 
 One promise holds for all stages together. Give the pools of each stage in order, on the same problems, with labels;
 what is said of votes holds for every stage, and `--stage strong.score=judge` for one of them (score, normaliser,
-weight, tie_break). The allowed errors are shared equally unless `--share` says otherwise: a smaller share of the cheap
-stage answers more and costs more. Settle it before you look at the curve, or on other problems.
+weight, tie_break). The allowed errors are shared equally unless `--stage-share` says otherwise: a smaller share of the
+cheap stage answers more and costs more. Settle it before you look at the curve, or on other problems.
 
 Examples:
 
 `demur cascade cheap.jsonl strong.jsonl --alpha 0.1 --cost 1 --cost 10 -o cascade.json`
 
-`demur cascade cheap.jsonl strong.jsonl --alpha 0.1 --share 1 --share 3 --hold-out 0.5 -o cascade.json`
+`demur cascade cheap.jsonl strong.jsonl --alpha 0.1 --stage-share 1 --stage-share 3 --hold-out 0.5 -o cascade.json`
 
 `demur decide cheap.jsonl strong.jsonl --cascade cascade.json`
 """
@@ -43,7 +43,7 @@ def run(
     smoothed: options.Smoothed = False,
     name: Annotated[list[str] | None, options.option("--name", "NAME", _NAMES)] = None,
     cost: Annotated[list[float] | None, options.option("--cost", "COST", _COSTS)] = None,
-    share: Annotated[list[Any] | None, options.option("--share", "PART", _SHARES, parser=options.level)] = None,
+    share: Annotated[list[Any] | None, options.option("--stage-share", "PART", _SHARES, parser=options.level)] = None,
     person_cost: Annotated[
         float | None, options.option("--person-cost", "COST", "What a question costs that no stage answers.")
     ] = None,
@@ -64,7 +64,7 @@ def run(
         raise InvalidValue("--key-file signs the cascade that -o writes; name it")
     key = None if key_file is None else demur.read_key(key_file)
     names = _names(files, name)
-    for flag, given in (("--cost", cost), ("--share", share)):
+    for flag, given in (("--cost", cost), ("--stage-share", share)):
         if given and len(given) != len(names):
             raise InvalidValue(f"{flag} is given once per stage, {len(names)} times, got {len(given)}")
     guarantee = promise_flags.guarantees_of(None if alpha is None else [alpha], delta, smoothed, seed)[0]

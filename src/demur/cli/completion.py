@@ -18,7 +18,7 @@ WEIGHTS = ("uniform", "linear", "exponential:1", "exponential:5")
 TIE_BREAKS = ("none", "mean_score", "jitter:0", "column:")
 GUARANTEES = (
     "marginal", "smoothed", "high_probability", "selective", "simultaneous", "judge_marginal", "judge_high_probability",
-    "shifted_marginal", "grouped_marginal", "grouped_smoothed", "grouped_high_probability", "grouped_selective",
+    "shifted", "grouped_marginal", "grouped_smoothed", "grouped_high_probability", "grouped_selective",
 )  # fmt: skip
 FALLBACKS = ("abstain", "pooled")
 FIGURES = ("svg", "png", "pdf")

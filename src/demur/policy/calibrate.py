@@ -16,7 +16,7 @@ from demur.calibration.grouped import refuse_without_groups
 from demur.calibration.labelling import refuse_all_labels_needed
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
 from demur.evidence.strata import Strata
-from demur.policy.judged import judged_votes
+from demur.policy.judged import JudgedVotes, judged_votes
 from demur.policy.policy import Policy
 from demur.policy.seen import Seen
 from demur.policy.tuned import Tuned
@@ -76,60 +76,27 @@ def calibrate(
     if checked is None or given.correct is not None:
         given.labels_so_far if partly_labelled else given.labelled  # noqa: B018
     guarantees = as_guarantees(alpha, guarantee)
-    judge, missed, left_out = None, None, 0
-    if tuned is not None and checked is not None:
-        raise InvalidValue(
-            "a vote that was tuned and a judge that people checked do not go together", "leave {tuned} or {checked} out"
-        )
-    if tuned is not None:
-        given = tuned.rest(given)
-    labels = LabelRule() if given.labels is None else given.labels.rule
-    if checked is not None:
-        _refuse_hold_out(hold_out, "people's labels")
-        if answer_sets is not None:
-            raise InvalidValue(
-                "answer sets need gold, and people who check a judge say of votes alone whether they are right",
-                "leave {answer_sets} out",
-            )
-        checks = checked if isinstance(checked, Checks) else Checks.of(checked, len(given))
-        left_out = len(given) - len(given.scored)
-        judged = judged_votes(given, checks, guarantees)
-        given, judge, labels, missed = judged.voted, judged.check, judged.rule, judged.missed
-    if given.known is not None and missed is None:
-        # Weighted errors fall with the threshold too, so that votes without a label may count as wrong.
-        refuse_all_labels_needed(one for one in guarantees if not isinstance(one, Shifted))
+    _refuse_together(guarantees, answer_sets, tuned=tuned is not None, checked=checked is not None)
+    given = given if tuned is None else tuned.rest(given)
+    judged = _by_judge(given, checked, guarantees, hold_out)
+    given, left_out = judged.voted, 0 if checked is None else len(given) - len(given.scored)
     if given.known is not None:
         _refuse_hold_out(hold_out, "the labels")
+        if judged.missed is None:
+            # Weighted errors fall with the threshold too, so that votes without a label may count as wrong.
+            refuse_all_labels_needed(one for one in guarantees if not isinstance(one, Shifted))
     if hold_out:
         _refuse_nameless(given)
         given = given.take(given.split(hold_out=hold_out, seed=seed).calibration)
     every_vote, for_sets = given.scored, None
-    every_vote.refuse_fitted()
-    every_vote.refuse_without_jitter()
-    if (gate := every_vote.votes.recipe.gate) is not None:
-        refuse_without_question(every_vote, "the gate looks at")
-        refuse_fitted_questions(every_vote, gate.fitted_on, "the gate and its p-values")
     shift = _ratio_of(guarantees)
-    if shift is not None:
-        refuse_fitted_questions(every_vote, shift.fitted_on, "the weights")
+    _refuse_fitted(every_vote, shift)
     voted = every_vote
-    if answer_sets is not None and any(isinstance(one, Shifted) for one in guarantees):
-        raise InvalidValue(
-            "answer sets are promised of questions that are exchangeable with the calibration ones, and a promise "
-            "under shift is about others",
-            "leave one of the two out",
-        )
     if answer_sets is not None:
         voted, for_sets = _without_those_for_sets(every_vote, answer_sets, seed)
-    unit, every = QUESTION, None
-    by_group = any(isinstance(one, Grouped) for one in guarantees)
-    if by_group:
-        refuse_without_groups(voted.votes.cases)
-    evidence = replace(_strata(voted.counted_cases, by_group=by_group, by_chance=sizes_by_chance), missed=missed)
-    if voted.clustered:
-        distinct = voted.cases_of(voted.distinct)
-        unit, every = CLUSTER, _strata(distinct, by_group=by_group, by_chance=sizes_by_chance)
-    points = tuple(settle_by_size(one, evidence, unit, labels.wrong) for one in guarantees)
+    evidence, every = _evidence(voted, guarantees, by_chance=sizes_by_chance)
+    evidence, unit = replace(evidence, missed=judged.missed), QUESTION if every is None else CLUSTER
+    points = tuple(settle_by_size(one, evidence, unit, judged.rule.wrong) for one in guarantees)
     for rule in points:
         if not rule.feasible:
             if strict:
@@ -141,7 +108,62 @@ def calibrate(
     sets: tuple[SetRule, ...] = ()
     if answer_sets is not None and for_sets is not None:
         sets = tuple(answer_sets.settle(for_sets, rule, by_chance=sizes_by_chance) for rule in points)
-    return Policy(points, evidence, recipe, upstream, seen, unit, every, unscored, labels, sets, judge, shift)
+    parts = (points, evidence, recipe, upstream, seen, unit, every, unscored, judged.rule)
+    return Policy(*parts, sets, judged.check, shift)
+
+
+def _refuse_together(
+    guarantees: Iterable[Guarantee], answer_sets: AnswerSets | None, *, tuned: bool, checked: bool
+) -> None:
+    """Raise where two things are asked for that do not go together."""
+    if tuned and checked:
+        raise InvalidValue(
+            "a vote that was tuned and a judge that people checked do not go together", "leave {tuned} or {checked} out"
+        )
+    if checked and answer_sets is not None:
+        raise InvalidValue(
+            "answer sets need gold, and people who check a judge say of votes alone whether they are right",
+            "leave {answer_sets} out",
+        )
+    if answer_sets is not None and any(isinstance(one, Shifted) for one in guarantees):
+        raise InvalidValue(
+            "answer sets are promised of questions that are exchangeable with the calibration ones, and a promise "
+            "under shift is about others",
+            "leave one of the two out",
+        )
+
+
+def _by_judge(
+    given: VotedPools, checked: ArrayLike | Checks | None, guarantees: Sequence[Guarantee], hold_out: float
+) -> JudgedVotes:
+    """The votes that calibrate, and what is known of a judge who labelled them, where one did."""
+    if checked is None:
+        return JudgedVotes(given, None, LabelRule() if given.labels is None else given.labels.rule, None)
+    _refuse_hold_out(hold_out, "people's labels")
+    checks = checked if isinstance(checked, Checks) else Checks.of(checked, len(given))
+    return judged_votes(given, checks, guarantees)
+
+
+def _refuse_fitted(voted: VotedPools, shift: DensityRatio | None) -> None:
+    """Raise if what makes, gates or weighs these votes was fitted on them, or lacks what it looks at."""
+    voted.refuse_fitted()
+    voted.refuse_without_jitter()
+    if (gate := voted.votes.recipe.gate) is not None:
+        refuse_without_question(voted, "the gate looks at")
+        refuse_fitted_questions(voted, gate.fitted_on, "the gate and its p-values")
+    if shift is not None:
+        refuse_fitted_questions(voted, shift.fitted_on, "the weights")
+
+
+def _evidence(voted: VotedPools, guarantees: Iterable[Guarantee], *, by_chance: bool) -> tuple[Strata, Strata | None]:
+    """The votes that count, and those on all questions where clusters are what counts."""
+    by_group = any(isinstance(one, Grouped) for one in guarantees)
+    if by_group:
+        refuse_without_groups(voted.votes.cases)
+    counted = _strata(voted.counted_cases, by_group=by_group, by_chance=by_chance)
+    if not voted.clustered:
+        return counted, None
+    return counted, _strata(voted.cases_of(voted.distinct), by_group=by_group, by_chance=by_chance)
 
 
 def _ratio_of(guarantees: Iterable[Guarantee]) -> DensityRatio | None:
