@@ -124,8 +124,17 @@ def _weighted(evidence: Evidence | Strata, rule: ShiftedRule) -> Forecast:
 def forecast_of_group(evidence: Strata, rule: Rule, name: str) -> Forecast:
     """Predict the rates of a rule on questions of one group."""
     part, own = evidence.of_group(name), rule.of_kind((name,))
+    if part.kinds == ((name,),):
+        return replace(forecast(part, own), threshold=own.threshold)
     # Where groups overlap, some of its questions have to exceed the threshold of another group too.
-    return replace(forecast(part, own if part.kinds == ((name,),) else rule), threshold=own.threshold)
+    told = replace(forecast(part, rule), threshold=own.threshold)
+    if len(part.sizes) > 1 or not told.answered:
+        return told
+    # One error more in the group as a whole, not in each kind of its questions: that stays within what it allows.
+    highest = max(rule.of_kind(kind).threshold for kind in part.kinds)
+    expected = _corrected(part.n, *rule.answered(part), highest)
+    corrected = max(0.0, 1 - expected / told.answered)
+    return replace(told, expected_confident_error=expected, selective_accuracy_corrected=corrected)
 
 
 def _unspent(evidence: Evidence | Strata, rule: Rule) -> float:
