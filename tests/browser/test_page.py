@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from browser.chromium import find
-from demur.calibration import Grouped, HighProbability, Marginal
+from demur.calibration import Grouped, HighProbability, JudgeMarginal, Marginal, Selective, Simultaneous
 from demur.calibration.labelling import LabelQueue
 from demur.policy.calibrate import calibrate
 from demur.pools.fields import FieldChoice
@@ -19,6 +19,7 @@ from demur.reports.facts import report_facts
 from demur.reports.page import page_of
 from reports.test_facts import NASTY, made, pools
 from reports.test_judged_labels import facts_of
+from reports.test_report_guarantees import SEVERAL, with_learned_key
 from reports.test_report_sets import made as with_sets
 
 pytestmark = pytest.mark.skipif(find() is None, reason="no Chromium was found; run: make browser")
@@ -67,7 +68,7 @@ def case():
 
 
 def set_alpha(page, facts, alpha):
-    index = [point["alpha"] for point in facts["points"]].index(alpha)
+    index = [point["alpha"] for point in facts["points"] if point["family"] == 0].index(alpha)
     page.eval_on_selector(
         "#alpha", f"e => {{ e.value = {index}; e.dispatchEvent(new Event('input', {{bubbles: true}})); }}"
     )
@@ -512,13 +513,121 @@ def test_the_slider_moves_the_groups_and_pages_without_groups_have_no_such_table
     source, voted, policy = in_groups(guarantees=[Marginal(0.1), Grouped(HighProbability(0.1, 0.2))])
     facts = report_facts(source, voted, policy, title="In groups")
     page = show(facts)
-    assert "The policy holds further guarantees, which this page does not show: marginal at alpha = 0.1." in (
-        page.inner_text("#warnings")
-    )
+    assert page.locator("#guarantee option").all_inner_texts() == ["Grouped high probability, delta = 0.2", "Marginal"]
     assert "in each group by itself, for all but a share 0.2 of calibration sets" in page.inner_text("#promise")
     before = page.inner_text("#groups-rows")
     point = set_alpha(page, facts, 0.3)
     assert page.inner_text("#groups-rows") != before
     assert page.inner_text("#groups-said").startswith("Exploring")
     assert f"{100 * point['groups'][0]['answered']:.1f}" in page.inner_text("#groups-rows")
+    page.select_option("#guarantee", label="Marginal")  # one threshold for all has no table of groups
+    assert not page.locator("#groups").is_visible()
     assert not show(case[0]).locator("#groups").is_visible()
+
+
+def decided(page):
+    """Which questions the page answers."""
+    return page.evaluate("state.answered")
+
+
+@pytest.mark.parametrize("guarantees", [SEVERAL, (Marginal(0.1), PER_GROUP, Grouped(HighProbability(0.1, 0.2)))])
+def test_each_guarantee_can_be_chosen_and_decides_as_python_does(show, guarantees):
+    """By keyboard: the list of guarantees is a plain one."""
+    source, voted, policy = in_groups(guarantees=guarantees)
+    page = show(report_facts(source, voted, policy, title="Several"))
+    page.focus("#guarantee")
+    seen = set()
+    for at, family in enumerate(page.evaluate("facts.families")):
+        if at:
+            page.keyboard.press("ArrowDown")
+        assert page.input_value("#guarantee") == str(at)
+        for alpha in family["chosen"]:
+            page.click(f"#chosen button:text-is('{alpha:g}')")
+            page.focus("#guarantee")
+            name = page.evaluate("now().guarantee")
+            rule = policy.point(alpha, name)
+            seen.add((alpha, name))
+            assert decided(page) == policy.decide_votes(voted.votes, alpha=alpha, guarantee=name).answered.tolist()
+            assert rule.promise in page.inner_text("#print")
+            told = policy.forecast(alpha, name)
+            assert page.inner_text("#big-answered").startswith(f"{100 * told.answered:.1f}")
+            p_values = page.evaluate("questions.p_value")
+            assert p_values == pytest.approx(rule.p_value(policy.strata, voted.votes.cases))
+    assert seen == {(rule.alpha, rule.guarantee.name) for rule in policy.points}
+
+
+def test_every_alpha_is_promised_on_the_slider_where_all_are_together(show):
+    source, voted, policy = made((Simultaneous(0.1, 0.1),), n=400)
+    facts = report_facts(source, voted, policy, title="At once")
+    page = show(facts)
+    assert not page.locator("#guarantee").is_visible()
+    for alpha in (0.1, 0.155, 0.3):
+        set_alpha(page, facts, alpha)
+        text = " ".join(page.inner_text(part) for part in ("#promise", "#print", "#status"))
+        assert "xploring" not in text
+        assert "beforehand: the policy" not in text
+        assert f"the rate of wrong answers on new questions is at most {100 * alpha:g}" in text
+        assert "Every alpha is promised together: take any of them" in text
+        assert "Choosing alpha by these labels costs" in text
+        assert decided(page) == policy.decide_votes(voted.votes, alpha=alpha).answered.tolist()
+    assert "Any alpha holds" in page.inner_text("#chosen")
+
+
+def test_a_choice_and_its_price_are_told(show):
+    source, voted, policy = made((Marginal(0.1, choices=12),), n=400)
+    page = show(report_facts(source, voted, policy, title="Chosen"))
+    assert "whichever of 12 ways to vote was chosen by the same labels" in page.inner_text("#promise")
+    assert "Choosing one of 12 ways to vote by these labels costs" in page.inner_text("#print")
+
+
+def test_a_limit_on_the_answers_is_drawn_and_told_as_one(show):
+    source, voted, policy = made((Selective(0.1, 0.1),), n=600)
+    page = show(report_facts(source, voted, policy, title="Selective"))
+    assert "Limit: 10\u00a0% of the answers given" in page.inner_text("#sub-error")
+    assert "limit 10\u00a0% of the answers" in page.inner_text("#chart-control .reading")
+    assert "α times the share answered" in page.inner_text("#chart-control figcaption")
+
+
+def test_labels_by_a_checked_judge_are_counted(show, case):
+    source, voted, _ = made(n=400)
+    rng, truth = np.random.default_rng(5), voted.labelled
+    drawn, said = rng.random(400) < 0.5, np.where(rng.random(400) < 0.1, ~truth, truth)
+    policy = calibrate(voted.with_labels(said), guarantee=JudgeMarginal(0.1), checked=np.where(drawn, truth, None))
+    page = show(
+        report_facts(source, voted.with_labels(said), policy, title="Judged"), viewport={"width": 400, "height": 800}
+    )
+    used, found = page.inner_text("#used"), policy.judge
+    low, high = (100 * bound for bound in (found.false_right_rate.lower, found.false_right_rate.upper))
+    assert f"{found.false_right} of {found.right}" in used
+    assert f"{low:.1f} to {high:.1f}" in used
+    assert f"Drawn for people to check\n{found.drawn}" in used
+    assert "Set by the errors that the judge saw" in page.inner_text("#sub-threshold")
+    assert "undefined" not in page.inner_text("body")
+    assert not show(case[0]).locator("#used").is_visible()
+
+
+def test_a_learned_confidence_stands_beside_the_share_it_replaces(show):
+    source, voted, policy = with_learned_key()
+    facts = report_facts(source, voted, policy, title="Learned")
+    page = show(facts)
+    heads = page.locator("#heads th").all_inner_texts()
+    assert heads[3:5] == ["Learned confidence", "Share of the vote"]
+    page.click("th[data-key='lead'] button")
+    page.eval_on_selector("#rows tr[data-row]", "row => row.click()")
+    row = int(page.locator("#rows tr[data-row]").first.get_attribute("data-row"))
+    led, share = voted.votes.key[row, 0], voted.votes.confidence[row]
+    assert f"learned confidence {led:.4f} (share of the vote {share:.4f})" in page.inner_text("tr.detail .decided")
+    assert "Threshold on learned confidence, λ" in page.inner_text("#chart-accuracy")
+    assert "learned, fitted on 150 labelled problems" in page.inner_text("#run")
+    assert decided(page) == policy.decide_votes(voted.votes, alpha=0.05).answered.tolist()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_groups_of_long_names_fit_every_width(show, width):
+    source, voted, policy = in_groups(guarantees=[PER_GROUP, Grouped(Marginal(0.2), 20, "pooled")])
+    page = show(report_facts(source, voted, policy, title="In groups"), viewport={"width": width, "height": 900})
+    for at in ("0", "1"):
+        page.select_option("#guarantee", at)
+        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 1
+    assert "that of all" in page.inner_text("#groups-rows")
+    assert "have no limit of their own" in page.inner_text("#groups-said")

@@ -187,7 +187,7 @@ def test_long_texts_are_cut_to_a_budget(monkeypatch):
 
 def test_all_curves_are_on_the_questions_that_have_every_score(case):
     facts = case[-1]
-    assert facts["compared"] == {"n": 240, "left_out": 0, "draws": 400}
+    assert facts["compared"] == {"n": 240, "left_out": 0, "draws": 400, "by": ""}
     assert facts["frontier"]["on"] == "compared"
     own = next(score for score in facts["scores"] if score["own"])
     assert own["name"] == "s"

@@ -82,7 +82,13 @@ const frontierChart = {
   },
 };
 
+/* How many of all questions may be answered wrongly at a point. */
+const limitAt = ({ alpha, among_answers, answered }) => (among_answers ? alpha * answered : alpha);
 const controlChart = {
+  caption() {
+    const most = now().among_answers ? "α times the share answered, for the limit is one of the answers" : "α";
+    return `Wrong answers are expected to stay under the line y = ${most}, whatever alpha is chosen.`;
+  },
   build(width) {
     const alphas = points.map((point) => point.alpha);
     const x = [alphas[0], alphas.at(-1)];
@@ -97,7 +103,8 @@ const controlChart = {
       { name: "answered right", low: wrong, high: answered, fill: "f-right" },
       { name: "answered wrongly", low: none, high: wrong, fill: "f-wrong" },
     ];
-    const series = [{ name: "limit α", colour: "ink", dots: trace(plot, x, x) }];
+    const limit = now().among_answers ? "limit: α of the answers" : "limit α";
+    const series = [{ name: limit, colour: "ink", dots: trace(plot, alphas, points.map(limitAt)) }];
     if (facts.n_test) {
       const errors = points.map((point) => point.observed.confident_error);
       series.push({ name: "wrong, unseen questions", colour: "wrong", dash: "5 3", dots: trace(plot, alphas, errors) });
@@ -116,9 +123,11 @@ const controlChart = {
     return { svg: plot.svg, key, move };
   },
   say: whereFeasible((point, observed) => {
-    const unseen = observed ? `; unseen: ${percent(observed.confident_error)}, ${usual(observed)}` : "";
+    const law = observed && !point.groups ? `, ${usual(observed)}` : "";
+    const unseen = observed ? `; unseen: ${percent(observed.confident_error)}${law}` : "";
     const wrong = percent(point.expected_confident_error);
-    return `${wrong} answered wrongly, limit ${plainPercent(point.alpha)}${unseen}.`;
+    const limit = `limit ${plainPercent(point.alpha)}${point.among_answers ? " of the answers" : ""}`;
+    return `${wrong} answered wrongly, ${limit}${unseen}.`;
   }),
   table() {
     const heads = ["Alpha", "Answered", "Answered wrongly", "Unseen: answered", "Unseen: wrongly", "p-value"];
@@ -134,7 +143,7 @@ const accuracyChart = {
   build(width) {
     const { threshold, accuracy, lower, upper, observed } = facts.curves;
     const y = [floorOf(accuracy, lower, observed ?? [], facts.vote_accuracy), 1];
-    const titles = { xTitle: "Threshold on confidence, λ", yTitle: "Accuracy of answers, A(λ)" };
+    const titles = { xTitle: `Threshold on ${facts.confidence.told}, λ`, yTitle: "Accuracy of answers, A(λ)" };
     const plot = frame(width, heightOf(width), { x: [0, 1], y, ...titles, yText: shareText });
     const twice = (values) => values.flatMap((value) => [value, value]);
     area(plot, [...twice(threshold).slice(1), threshold.at(-1)], twice(lower), twice(upper), "band");
@@ -168,7 +177,7 @@ function drawHazards(width, height, place) {
   const { edges, gap } = facts.hazards;
   const gaps = gap.filter(known);
   const y = [Math.min(0, ...gaps), Math.max(0.5, ...gaps)];
-  const titles = { xTitle: "Threshold on confidence, λ", yTitle: "Hazard gap: wrong minus right" };
+  const titles = { xTitle: `Threshold on ${facts.confidence.told}, λ`, yTitle: "Hazard gap: wrong minus right" };
   const plot = frame(width, height, { ...place, y, ...titles, yText: number });
   const zero = plot.Y(0);
   for (const [bin, value] of gap.entries()) {
@@ -241,7 +250,8 @@ const evidenceChart = {
     const most = Math.max(1, ...right);
     const worst = Math.max(0, ...wrong);
     const y = [-(worst + (most + worst) * 0.1), most * 1.08];
-    const titles = { xTitle: "Confidence of the vote, ν", yTitle: "Number of votes" };
+    const symbol = facts.confidence.is_share ? ", ν" : "";
+    const titles = { xTitle: `${capital(facts.confidence.told)} of the vote${symbol}`, yTitle: "Number of votes" };
     const plot = frame(width, heightOf(width), { x: [0, 1], y, ...titles, yText: (value) => String(Math.abs(value)) });
     const zero = plot.Y(0);
     const roomy = (plot.right - plot.left) / BINS > 17;
@@ -293,16 +303,19 @@ function setUpCharts() {
   setUpChart("chart-evidence", evidenceChart);
   setUpChart("chart-scores", scoresChart);
   // A page is laid out for paper without a word to what observes it, so that pictures are drawn for it beforehand.
-  addEventListener("beforeprint", () => redraw(true));
-  addEventListener("afterprint", () => redraw(false));
+  addEventListener("beforeprint", () => layOut(true));
+  addEventListener("afterprint", () => layOut(false));
 }
-function redraw(forPaper) {
+function layOut(forPaper) {
   onPaper = forPaper;
   for (const { fit } of drawn) fit?.();
 }
+/* Anew at the same width, for another guarantee. */
+function redraw() {
+  for (const { paint } of drawn) paint?.();
+}
 function setUpChart(id, { build, say, table, caption }) {
   const [title, reading, plot, words, details] = byId(id).querySelectorAll("h3, .reading, .plot, figcaption, details");
-  if (caption) words.textContent = caption();
   let width = 0;
   let picture = null;
   const read = (point) => {
@@ -317,6 +330,10 @@ function setUpChart(id, { build, say, table, caption }) {
     const wanted = Math.round(Math.min(Math.max(room, 260), 1160));
     if (Math.abs(wanted - width) < 3) return;
     width = wanted;
+    paint();
+  };
+  const paint = () => {
+    if (caption) words.textContent = caption();
     picture = build(width);
     plot.replaceChildren(...[picture.svg, picture.key].filter((part) => part !== null));
     read(now());
@@ -326,7 +343,7 @@ function setUpChart(id, { build, say, table, caption }) {
   });
   new ResizeObserver(fit).observe(plot);
   fit();
-  drawn.push({ read, fit });
+  drawn.push({ read, fit, paint });
 }
 function dataTable(heads, rows) {
   const step = Math.max(1, Math.ceil(rows.length / 60));

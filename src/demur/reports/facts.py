@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from demur.calibration import Grouped, JudgedGuarantee, Rule, forecast, settle_by_size
+from demur.calibration import Rule, forecast, settle_by_size
 from demur.calibration.guarantee import without_infinity
 from demur.evaluation.comparison import compare_scores, shared_rows
 from demur.evaluation.resampling import DRAWS
@@ -28,6 +28,8 @@ from demur.pools.splits import Rows
 from demur.pools.voted_pools import VotedPools
 from demur.reports.answer_sets import set_facts
 from demur.reports.group_facts import by_kind, group_rows, kinds_of
+from demur.reports.guarantees import Family, families_of, family_facts, plain_of, point_facts
+from demur.reports.key_facts import confidence_facts
 from demur.reports.questions import path_facts, question_facts
 from demur.reports.verdicts import label_facts
 from demur.version import __version__
@@ -47,13 +49,14 @@ def report_facts(
     fresh = counted[~seen[counted]] if voted.correct is not None else counted[:0]
     votes = voted.votes
     test = None if not len(fresh) else Strata.of(votes.cases.take(fresh), voted.labelled[fresh])
-    scores = _scores(source, voted, policy)
+    families, scores = families_of(policy), _scores(source, voted, policy)
     keys = [] if voted.table is None else [key for pool in voted.table.answers for key in pool]
     return {
         "title": title,
         "demur": __version__,
         "run": _run(policy),
         "key": list(policy.recipe.names),
+        "confidence": confidence_facts(policy.recipe),
         "n_paths": [min(policy.sizes), max(policy.sizes)],
         "n": policy.n,
         "labelled": policy.n - policy.evidence.n_unlabelled,
@@ -61,14 +64,17 @@ def report_facts(
         "n_test": len(fresh),
         "vote_accuracy": policy.evidence.vote_accuracy,
         "chosen": sorted({point.alpha for point in policy.points}),
-        "points": _points(policy, test, voted, fresh),
+        "families": family_facts(policy, families, votes.cases),
+        "points": [
+            point for at, family in enumerate(families) for point in _points(policy, at, family, test, voted, fresh)
+        ],
         "curves": _curves(policy.evidence, None if test is None else test.pooled),
         "hazards": _hazards(policy.evidence),
         "evidence": _counts(policy.evidence),
         "test": None if test is None else _counts(test.pooled),
         "frontier": _policy_frontier(scores, policy),
         "scores": scores,
-        "compared": _compared(scores),
+        "compared": {**_compared(scores), "by": _yields_by(policy, families)},
         "without_answer": [keys.count(None), len(keys)],
         "labels": label_facts(voted, policy),
         "baselines": _baselines(source, voted),
@@ -79,7 +85,6 @@ def report_facts(
             *_doubts(scores, voted),
             *policy.size_warnings(),
             *group_warnings(policy),
-            *_not_shown(policy),
             *_per_question(policy),
         ],
         "answer_sets": set_facts(policy, votes),
@@ -88,34 +93,37 @@ def report_facts(
     }
 
 
-def _points(policy: Policy, test: Strata | None, voted: VotedPools, fresh: Rows) -> list[dict[str, Any]]:
-    """Operating points on the grid and at the calibrated alphas, with what is expected and what happened."""
-    calibrated = _shown_points(policy)
+def _points(
+    policy: Policy, at: int, family: Family, test: Strata | None, voted: VotedPools, fresh: Rows
+) -> list[dict[str, Any]]:
+    """One guarantee on the grid and at all calibrated alphas, with what is expected and what happened."""
+    calibrated = family.by_alpha()
     evidence, sizes, kinds = policy.strata, sorted(set(voted.votes.n_paths.tolist())), kinds_of(voted)
     points = []
-    for alpha in sorted({*GRID, *calibrated}):
-        guarantee: Any = calibrated.get(alpha) or _at(policy.points[0].guarantee, alpha)
+    for alpha in sorted({*GRID, *(rule.alpha for rule in policy.points)}):
+        chosen = alpha in calibrated
+        guarantee: Any = calibrated.get(alpha) or family.at(alpha)
         rule = settle_by_size(guarantee, evidence, policy.unit, policy.labels.wrong)
         expected = forecast(evidence, rule)
         right, wrong = rule.answered(evidence)
-        wrong -= rule.answered_unlabelled(evidence)
+        unlabelled = rule.answered_unlabelled(evidence)
         thresholds = rule.n_thresholds  # each was set by the data: the band must hold for all of them
         margin = thresholds * math.sqrt(math.log(4 * thresholds / 0.05) / (2 * policy.n))
         half = margin / expected.answered if expected.answered else math.nan
         accuracy = expected.selective_accuracy
-        chosen = alpha in calibrated
         points.append(
             {
                 **rule.document(),
                 "alpha": rule.alpha,
+                "family": at,
                 **by_kind(rule, kinds, sizes),
                 "by_size": None if rule.needs_groups else _by_size(rule, sizes),
                 "rare_sizes": [] if rule.needs_groups else [size for size in sizes if not rule.takes(size)],
-                "groups": group_rows(policy, rule, voted, fresh, chosen=alpha in calibrated),
+                "groups": group_rows(policy, rule, voted, fresh, chosen=chosen),
                 "chosen": chosen,
+                **point_facts(policy, rule, promised=chosen or family.every_alpha),
                 "feasible": rule.feasible,
                 "among_answers": rule.among_answers,
-                "n_needed": guarantee.n_needed(),
                 "promise": rule.promise,
                 "answered": expected.answered,
                 "accuracy": expected.selective_accuracy_corrected,
@@ -124,31 +132,12 @@ def _points(policy: Policy, test: Strata | None, voted: VotedPools, fresh: Rows)
                 "expected_confident_error": expected.expected_confident_error,
                 "false_abstention": expected.false_abstention,
                 "right_above": right,
-                "wrong_above": wrong,
+                "wrong_above": wrong - unlabelled,
+                "unlabelled_above": unlabelled,
                 "observed": None if test is None else _observed(test, rule, policy, chosen=chosen),
             }
         )
     return points
-
-
-def _shown_points(policy: Policy) -> dict[float, Any]:
-    """One guarantee per alpha: the first in the order of the policy."""
-    first: dict[float, Any] = {}
-    for rule in policy.points:
-        first.setdefault(rule.alpha, rule.guarantee)
-    return first
-
-
-def _not_shown(policy: Policy) -> list[str]:
-    """Guarantees of the policy that the page leaves out."""
-    shown = _shown_points(policy)
-    others = [rule for rule in policy.points if shown[rule.alpha] is not rule.guarantee]
-    told = ", ".join(f"{rule.guarantee.name.replace('_', ' ')} at alpha = {rule.alpha:g}" for rule in others)
-    return [f"The policy holds further guarantees, which this page does not show: {told}."] if others else []
-
-
-def _at(guarantee: Any, alpha: float) -> Any:
-    return guarantee.at(alpha) if isinstance(guarantee, Grouped) else replace(guarantee, alpha=alpha)
 
 
 def _by_size(rule: Rule, sizes: Sequence[int]) -> dict[str, Any] | None:
@@ -244,14 +233,31 @@ def _scores(source: PoolSource, voted: VotedPools, policy: Policy) -> list[dict[
     """Every score side by side; a report is about pools, so the vote has a table."""
     assert voted.table is not None
     summaries, rule = [], None if voted.labels is None else voted.labels.rule
-    promised = [point.guarantee for point in policy.points]
-    guarantees = [one.plain if isinstance(one, JudgedGuarantee) else one for one in promised]
-    compared = compare_scores(source, voted.table.fields, correct=rule, own=voted.votes.recipe, guarantees=guarantees)
+    guarantees = _yielding(policy)
+    compared = compare_scores(
+        source, voted.table.fields, correct=rule, own=voted.votes.recipe, guarantees=list(guarantees.values())
+    )
     for summary in compared:
         plain = {item.name: getattr(summary, item.name) for item in fields(summary) if item.name != "frontier"}
-        plain["answered"] = [summary.answered.get(point.alpha) for point in policy.points]
+        plain["answered"] = [summary.answered.get(alpha) for alpha in guarantees]
         summaries.append({**plain, "frontier": None if summary.frontier is None else _frontier(summary.frontier)})
     return summaries
+
+
+def _yielding(policy: Policy) -> dict[float, Any]:
+    """The guarantee that votes are compared by at each calibrated alpha: the first of the policy, without groups."""
+    first: dict[float, Any] = {}
+    for rule in sorted(policy.points, key=lambda rule: rule.alpha):
+        first.setdefault(rule.alpha, plain_of(rule.guarantee))
+    return first
+
+
+def _yields_by(policy: Policy, families: Sequence[Family]) -> str:
+    """What yields of compared votes are by, in words; blank where it is the one guarantee of the policy."""
+    if len(families) == 1 and plain_of(families[0].guarantee) is families[0].guarantee:
+        return ""
+    names = dict.fromkeys(one.name.replace("_", " ") for one in _yielding(policy).values())
+    return f"Yields are those of one threshold for all questions ({' or '.join(names)})."
 
 
 def _baselines(source: PoolSource, voted: VotedPools) -> dict[str, float]:

@@ -6,19 +6,20 @@ import os
 import tempfile
 import webbrowser
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from demur.calibration import Level
+from demur.errors import InvalidValue
 from demur.files.atomic import atomic_file
 from demur.pipeline.sources import read_pools
 from demur.policy.calibrate import calibrate
 from demur.policy.policy import Policy
 from demur.pools.fields import FieldChoice
 from demur.pools.label_rule import LabelRule
-from demur.pools.labels import labelled_rows
+from demur.pools.labels import labelled_rows, without_gold
 from demur.pools.source import PoolSource, vote_pools
 from demur.pools.voted_pools import VotedPools
 from demur.reports.page import report_page
@@ -76,7 +77,14 @@ def report(
     if policy is None:
         voted = voted or vote_pools(pools, FieldChoice(score=score), correct=correct)
         policy = calibrate(voted, alpha=list(alpha), hold_out=hold_out, seed=seed)
+    elif not isinstance(policy, Policy):
+        raise InvalidValue(
+            f"a report shows one policy, got a {type(policy).__name__}",
+            "give the policy of one stage, or audit a cascade",
+        )
     elif voted is None:
+        if policy.labels.people and correct is None:  # gold may say otherwise than they did
+            pools = replace(pools, pools=without_gold(pools.pools))
         labelled = correct is not None or len(labelled_rows(pools.pools)) == len(pools.pools)
         voted = policy.vote(pools, labelled=labelled, correct=correct)
         policy.check(voted.votes)

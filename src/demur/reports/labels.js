@@ -1,4 +1,45 @@
-/* Labels by a judge: how many, how far people confirmed them, and some of them one by one. */
+/* Labels used: how many votes have one and who gave it; then what a judge said of answers, some of it one by one. */
+
+function usedCounts(point) {
+  const counts = { [`Calibration ${facts.unit}s`]: facts.n };
+  const { checked } = facts.labels;
+  if (facts.labelled < facts.n) {
+    counts.Labelled = facts.labelled;
+    counts["Without a label, counted as wrong"] = facts.n - facts.labelled;
+    counts[`Of these answered at ${atAlpha(point)}`] = point.unlabelled_above;
+  }
+  if (checked) {
+    const { votes, drawn, unchecked, false_right, false_right_interval } = checked;
+    const right = checked.right - checked.right_unchecked;
+    const rate = right ? `, ${percent(false_right / right)}` : "";
+    counts["Labelled by a judge"] = votes;
+    counts["Drawn for people to check"] = drawn;
+    if (unchecked) counts["Without a word by people yet, counted as wrong"] = unchecked;
+    counts["Judge’s false “right”"] = `${false_right} of ${right}${rate} (95\u00a0%: ${range(false_right_interval)})`;
+    counts["Judge’s false “wrong”"] = `${checked.false_wrong} of ${checked.wrong - checked.wrong_unchecked}`;
+  }
+  return counts;
+}
+function usedSentence() {
+  const { checked } = facts.labels;
+  const partly = facts.labelled < facts.n;
+  const whole = "Votes without a label count as wrong, so that the promise holds whatever made labelling stop.";
+  if (!checked) return whole;
+  const by = checked.alone
+    ? "Only the votes that people were to check calibrate, by what people said"
+    : "The judge’s labels calibrate, and errors that people found it to miss are added";
+  return `${by}. The promise needs them to be drawn at random.${partly ? ` ${whole}` : ""}`;
+}
+function paintUsed(point) {
+  const told = facts.labelled < facts.n || facts.labels.checked !== null;
+  byId("used").classList.toggle("hide", !told);
+  if (!told) return;
+  put("used-said", usedSentence());
+  const rows = Object.entries(usedCounts(point)).map(([name, value]) =>
+    el("div", {}, el("dt", {}, name), el("dd", {}, String(value))),
+  );
+  byId("used-counts").replaceChildren(...rows);
+}
 
 const saying = (said) => (said === null ? NONE : said ? "yes" : "no");
 function judgedSentence({ judge, agree, disagree, neither, without, overruled }) {

@@ -8,25 +8,29 @@ function decisionSentence(row) {
   const confidence = key[0];
   const tie = threshold.findIndex((bound, place) => place && key[place] !== bound);
   const verb = state.answered[row] ? "exceeds" : "does not exceed";
-  let why = `confidence ${fixed(confidence, 4)} ${verb} the threshold ${fixed(first, 4)}`;
+  const share = facts.confidence.is_share ? "" : ` (share of the vote ${fixed(questions.confidence[row], 4)})`;
+  const told = `${facts.confidence.told} ${fixed(confidence, 4)}${share}`;
+  let why = `${told} ${verb} the threshold ${fixed(first, 4)}`;
   if (!point.feasible) {
     why = needs(point);
   } else if (questions.answer[row] === null) {
     why = "no path has an answer";
+  } else if (facts.confidence.unlike && confidence === 0 && questions.confidence[row] > 0) {
+    why = facts.confidence.unlike;
   } else if (point.by_kind && point.refusals[questions.kind[row]] !== null) {
     why = point.refusals[questions.kind[row]];
   } else if (point.rare_sizes.includes(questions.n_paths[row])) {
     why = `it has ${questions.n_paths[row]} paths, and too few calibration questions have as many`;
   } else if (first === 0 && confidence > 0) {
-    why = "the threshold is 0, so whatever has an answer is answered";
+    why = `${told}, and at this alpha whatever has an answer is answered`;
   } else if (confidence === first && tie > 0 && known(threshold[tie])) {
     const name = facts.key[tie].replaceAll("_", " ");
     const compared = `its ${name} ${number(key[tie])} ${verb} ${number(threshold[tie])}`;
-    why = `confidence ${fixed(confidence, 4)} ties with the threshold, and ${compared}`;
+    why = `${told} ties with the threshold, and ${compared}`;
   }
   const decides = point.guarantee === "marginal" || point.guarantee === "grouped_marginal";
   const scope = decides ? "" : " (it decides only for marginal promises)";
-  const part = questions.calibrated[row] ? " This question helped to calibrate the policy." : "";
+  const part = questions.calibrated[row] ? " The policy was made with this question: it calibrated it, or helped to tune or fit it." : "";
   const head = `${capital(decisionOf(row))} at ${atAlpha(point)}`;
   return `${head}: ${why}. p-value ${chance(questions.p_value[row])}${scope}.${part}`;
 }

@@ -42,7 +42,8 @@ const scoresChart = {
     const intervals = `Intervals are for 95\u00a0% confidence: same-yield means, yields and differences by ${draws} draws of the questions with replacement, the same for all votes; vote right by the exact binomial; path AUROC by the normal law, a question's paths together.`;
     const noise = "A difference whose interval includes 0 is within noise.";
     const areas = "Frontier AUC counts only the yields that a vote can reach, so compare the same-yield mean.";
-    return n ? `All votes on the same ${many(n, "labelled question")}.${lacking} ${intervals} ${noise} ${areas}` : "";
+    const by = facts.compared.by ? ` ${facts.compared.by}` : "";
+    return n ? `All votes on the same ${many(n, "labelled question")}.${lacking} ${intervals} ${noise} ${areas}${by}` : "";
   },
   build(width) {
     const rows = [

@@ -14,7 +14,13 @@ const COLUMNS = [
   { key: "id", name: "Id", width: 14, text: true },
   { key: "question", name: "Question", width: 30, text: true },
   { key: "answer", name: "Answer", width: 14, text: true },
-  { key: "confidence", name: "Confidence", width: 11, shown: (value) => fixed(value, 3) },
+  { key: "lead", name: capital(facts.confidence.told), width: 11, shown: (value) => fixed(value, 3) },
+  {
+    key: "confidence",
+    name: questions.lead ? "Share of the vote" : "Confidence",
+    width: 11,
+    shown: (value) => fixed(value, 3),
+  },
   { key: "tie", name: "Tie key", width: 9, shown: number },
   { key: "p_value", name: "p-value", width: 9, shown: chance },
   { key: "decision", name: "Decision", width: 11 },
@@ -131,7 +137,7 @@ function cellOf({ key, text, shown }, row) {
   if (key === "id") return el("td", "data", foldOf(row), short(value, 60));
   if (key === "decision") return el("td", "tag decision-cell");
   if (key === "right") return el("td", {}, signOf(value));
-  if (key === "calibrated") return el("td", {}, value ? "calibration" : "unseen");
+  if (key === "calibrated") return el("td", {}, value ? "used" : "unseen");
   if (key === "answer" && value === null) return el("td", {}, "no answer");
   return text ? el("td", "data", short(value ?? "", 120)) : el("td", "num", shown(value));
 }

@@ -56,13 +56,19 @@ const capital = (words) => words.charAt(0).toUpperCase() + words.slice(1);
 /* An operating point in words. */
 
 const atAlpha = (point) => `alpha = ${level(point.alpha)}`;
-const needs = (point) =>
-  `needs ${point.n_needed} calibration ${facts.unit}s${point.groups ? " of a group" : ""}; abstains always`;
+const needs = (point) => `needs ${point.needs}; abstains always`;
 // Ties and scarce errors make errors fewer, so the law of their number is only a ceiling.
 const usual = (observed) => `usually at most ${percent(observed.usual_at_most)} (95\u00a0%)`;
+/* A draw that parts equals says nothing to a reader, so jitter is not written out. */
 function thresholdText({ feasible, groups, threshold: [first, second] }) {
   if (!feasible) return "none";
   const more = groups ? " or more" : "";
   if (first === 0 && !known(second)) return `0${more}`;
-  return (known(second) ? `${fixed(first, 3)} / ${number(second)}` : fixed(first, 3)) + more;
+  const tie = known(second) && facts.key[1] !== "jitter";
+  return (tie ? `${fixed(first, 3)} / ${number(second)}` : fixed(first, 3)) + more;
+}
+/* What decides among votes of equal confidence; blank where they stay together. */
+function tiesText() {
+  const names = facts.key.slice(1).map((name) => name.replaceAll("_", " "));
+  return names.length ? `; among equals ${names.join(", then ")} decides` : "";
 }

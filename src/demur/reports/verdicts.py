@@ -1,4 +1,4 @@
-"""What the report shows of labels: the rule in words and, where a judge is part of it, what it said of answers."""
+"""What the report shows of labels: the rule in words, who labelled how many, and what a judge said of answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST = 400
 
 def label_facts(voted: VotedPools, policy: Policy) -> dict[str, Any]:
     """What counts as right, and the verdicts behind it; those that people spoke on stand first."""
-    known = {"told": policy.labels.told, "wrong": policy.labels.wrong}
+    known = {"told": policy.labels.told, "wrong": policy.labels.wrong, "checked": _checked(policy)}
     if voted.labels is None or voted.labels.rule.verdicts is None:
         return {**known, "judged": None}
     found = [
@@ -40,6 +40,14 @@ def label_facts(voted: VotedPools, policy: Policy) -> dict[str, Any]:
         "of": len(verdicts),
     }
     return {**known, "judged": judged}
+
+
+def _checked(policy: Policy) -> dict[str, Any] | None:
+    """What people found of a judge that labelled the votes; None where none did, or nobody checked it."""
+    judge = policy.judge
+    if judge is None:
+        return None
+    return {**judge.facts(), "unchecked": judge.unchecked, "alone": policy.strata.missed is None}
 
 
 def _interest(placed: tuple[str, Verdict]) -> tuple[bool, bool, bool]:
