@@ -9,11 +9,22 @@ import numpy as np
 import pytest
 
 from browser.chromium import find
-from demur.calibration import Grouped, HighProbability, JudgeMarginal, Marginal, Selective, Simultaneous
+from demur.calibration import (
+    Grouped,
+    HighProbability,
+    JudgeMarginal,
+    Marginal,
+    Selective,
+    Simultaneous,
+    settle_by_size,
+)
+from demur.calibration.guarantee import NOWHERE_FEW_ENOUGH
 from demur.calibration.labelling import LabelQueue
 from demur.policy.calibrate import calibrate
+from demur.policy.explanations import UNLIKE
 from demur.pools.fields import FieldChoice
 from demur.pools.source import PoolSource, vote_pools
+from demur.questions.outliers import OutlierGate
 from demur.records import Path, Pool, Problem
 from demur.reports.facts import report_facts
 from demur.reports.page import page_of
@@ -520,6 +531,8 @@ def test_the_slider_moves_the_groups_and_pages_without_groups_have_no_such_table
     assert page.inner_text("#groups-rows") != before
     assert page.inner_text("#groups-said").startswith("Exploring")
     assert f"{100 * point['groups'][0]['answered']:.1f}" in page.inner_text("#groups-rows")
+    explored = settle_by_size(Grouped(HighProbability(0.3, 0.2)), policy.strata)
+    assert decided(page) == explored.answers(voted.votes.cases).tolist()
     page.select_option("#guarantee", label="Marginal")  # one threshold for all has no table of groups
     assert not page.locator("#groups").is_visible()
     assert not show(case[0]).locator("#groups").is_visible()
@@ -586,6 +599,42 @@ def test_a_limit_on_the_answers_is_drawn_and_told_as_one(show):
     assert "Limit: 10\u00a0% of the answers given" in page.inner_text("#sub-error")
     assert "limit 10\u00a0% of the answers" in page.inner_text("#chart-control .reading")
     assert "α times the share answered" in page.inner_text("#chart-control figcaption")
+
+
+def test_where_no_threshold_keeps_a_promise_about_answers_the_page_says_so_and_names_none(show):
+    source, voted, policy = made((Selective(0.02, 0.1),), n=600)
+    page = show(report_facts(source, voted, policy, title="Nowhere"))
+    for part in ("#promise", "#warnings", "#chart-accuracy .reading"):
+        assert NOWHERE_FEW_ENOUGH[3:] in page.inner_text(part)
+    assert page.inner_text("#big-threshold") == "none"
+    page.eval_on_selector("#rows tr[data-row]", "row => row.click()")
+    assert NOWHERE_FEW_ENOUGH[:-1] in page.inner_text("tr.detail .decided")
+
+
+def test_a_question_that_the_gate_closes_is_told_from_one_of_low_confidence(show):
+    words = ["red", "blue", "green", "tall", "small", "fast", "slow", "old"]
+    rng = np.random.default_rng(1)
+    asked = [f"{' '.join(rng.choice(words, 6))} {at}?" for at in range(100, 800)]
+    source = PoolSource(
+        [
+            replace(pool, problem=replace(pool.problem, question=asked[at] if at % 9 else f"∑ {at} " * 90))
+            for at, pool in enumerate(pools(n=300))
+        ]
+    )
+    gate = OutlierGate.fit(asked[400:], level=0.05)
+    recipe = vote_pools(source, FieldChoice(score="s")).votes.recipe.gated(gate)
+    voted = vote_pools(source, FieldChoice(score="s"), recipe)
+    policy = calibrate(voted, alpha=0.1, hold_out=0.5)
+    page = show(report_facts(source, voted, policy, title="Gated"))
+    closed = voted.votes.key[:, 0] == 0
+    low = np.flatnonzero(~closed & ~policy.decide_votes(voted.votes).answered)[0]
+    assert 30 < closed.sum() < 100
+    for row, told in ((np.flatnonzero(closed)[0], True), (low, False)):
+        page.evaluate("id => { location.hash = `#q=${id}` }", f"q{row}")
+        page.locator(f"[data-detail='{row}']").wait_for()
+        assert (UNLIKE in page.inner_text(f"[data-detail='{row}'] .decided")) == told
+    assert "0 for questions that the gate takes for outliers" in page.inner_text("#run")
+    assert decided(page) == policy.decide_votes(voted.votes).answered.tolist()
 
 
 def test_labels_by_a_checked_judge_are_counted(show, case):

@@ -12,8 +12,10 @@ const comparable = facts.scores.filter((score) => score.frontier?.answered.lengt
 
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 const zip = (...lists) => lists[0].map((_, index) => lists.map((list) => list?.[index]));
-const lambdaText = (point) => (point.feasible ? `λ = ${fixed(point.threshold[0], 3)}` : "abstains always");
-const whereFeasible = (say) => (point) => (point.feasible ? say(point, point.observed) : `${needs(point)}.`);
+const lambdaText = (point) =>
+  point.feasible && !point.nowhere ? `λ = ${fixed(point.threshold[0], 3)}` : "abstains always";
+const whereFeasible = (say) => (point) =>
+  point.feasible ? point.nowhere || say(point, point.observed) : `${needs(point)}.`;
 function allVotes(plot, accuracy = facts.vote_accuracy) {
   return { name: "all votes, p_v", colour: "none", dash: "1 3", dots: straight(plot, accuracy) };
 }

@@ -8,6 +8,7 @@ from typing import Any
 from demur.calibration import Grouped, JudgedGuarantee, Rule, Simultaneous
 from demur.calibration.choices import choices_of
 from demur.calibration.grouped import POOLED
+from demur.calibration.guarantee import NOWHERE_FEW_ENOUGH
 from demur.policy.policy import Policy
 from demur.policy.prices import price_of
 
@@ -81,6 +82,7 @@ def point_facts(policy: Policy, rule: Rule, *, promised: bool) -> dict[str, Any]
     return {
         "promised": promised,
         "needs": _needs(rule),
+        "nowhere": NOWHERE_FEW_ENOUGH if rule.feasible and rule.among_answers and rule.never_answers else "",
         "judged": isinstance(rule.guarantee, JudgedGuarantee),
         "choices": choices_of(rule.guarantee),
         "price": "" if price is None else price[1],

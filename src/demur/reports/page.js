@@ -80,6 +80,7 @@ function paintStatus(point) {
 
 function promiseSentence(point) {
   if (!point.feasible) return `At ${atAlpha(point)}, the policy ${needs(point)}. It has ${facts.n}.`;
+  if (point.nowhere) return `At ${atAlpha(point)}, ${point.nowhere}`;
   if (!point.promised) {
     const rates = `about ${percent(point.answered)} of questions would be answered, and ${percent(point.expected_confident_error)} of all wrongly`;
     return `Exploring ${atAlpha(point)}: ${rates}. Nothing is promised here, for this alpha was not calibrated.`;
@@ -88,8 +89,7 @@ function promiseSentence(point) {
   const aNew = facts.unit === "cluster" ? "one question of each new cluster" : "new questions";
   const used = point.groups ? `the ${facts.unit}s of that group` : `the ${facts.n} ${facts.unit}s used`;
   const sets = `for all but a share ${point.delta} of calibration sets like ${used}`;
-  const chosen =
-    point.choices > 1 ? `, whichever of ${point.choices} ways to vote was chosen by the same labels` : "";
+  const chosen = point.choices > 1 ? `, whichever of ${point.choices} ways to vote was chosen by the same labels` : "";
   if (point.among_answers) {
     const share = `of the answers given to ${aNew} at most ${plainPercent(point.alpha)} are wrong in the long run${chosen}`;
     return `At ${atAlpha(point)}, ${each}${sets}, ${share}. ${facts.labels.wrong}`.trim();
@@ -119,6 +119,7 @@ function accuracySentence(point) {
 }
 function thresholdSentence(point) {
   if (!point.feasible) return `${needs(point)}.`;
+  if (point.nowhere) return capital(point.nowhere);
   return `Answers if the ${facts.confidence.told} is greater${tiesText()}. ${originOf(point)}`;
 }
 function originOf(point) {
@@ -173,6 +174,8 @@ function paintWarnings(point) {
   } else if (stuck > point.alpha && facts.key.length === 1 && !point.among_answers && !point.groups) {
     const share = `${percent(stuck)} of all votes are unanimous and wrong`;
     warnings.unshift(`No threshold can answer: ${share}. Break ties by mean score.`);
+  } else if (point.nowhere) {
+    warnings.unshift(`At ${atAlpha(point)} ${point.nowhere}`);
   } else if (point.answered === 0) {
     const none = `no vote exceeds the threshold ${thresholdText(point)}`;
     warnings.unshift(`At ${atAlpha(point)} nothing is answered: ${none}.`);

@@ -13,6 +13,8 @@ function decisionSentence(row) {
   let why = `${told} ${verb} the threshold ${fixed(first, 4)}`;
   if (!point.feasible) {
     why = needs(point);
+  } else if (point.nowhere) {
+    why = point.nowhere.replace(/\.$/, "");
   } else if (questions.answer[row] === null) {
     why = "no path has an answer";
   } else if (facts.confidence.unlike && confidence === 0 && questions.confidence[row] > 0) {
@@ -28,9 +30,9 @@ function decisionSentence(row) {
     const compared = `its ${name} ${number(key[tie])} ${verb} ${number(threshold[tie])}`;
     why = `${told} ties with the threshold, and ${compared}`;
   }
-  const decides = point.guarantee === "marginal" || point.guarantee === "grouped_marginal";
+  const decides = ["marginal", "grouped_marginal"].includes(point.guarantee) && point.choices === 1;
   const scope = decides ? "" : " (it decides only for marginal promises)";
-  const part = questions.calibrated[row] ? " The policy was made with this question: it calibrated it, or helped to tune or fit it." : "";
+  const part = questions.calibrated[row] ? " The policy was made with this question." : "";
   const head = `${capital(decisionOf(row))} at ${atAlpha(point)}`;
   return `${head}: ${why}. p-value ${chance(questions.p_value[row])}${scope}.${part}`;
 }

@@ -43,7 +43,9 @@ const scoresChart = {
     const noise = "A difference whose interval includes 0 is within noise.";
     const areas = "Frontier AUC counts only the yields that a vote can reach, so compare the same-yield mean.";
     const by = facts.compared.by ? ` ${facts.compared.by}` : "";
-    return n ? `All votes on the same ${many(n, "labelled question")}.${lacking} ${intervals} ${noise} ${areas}${by}` : "";
+    return n
+      ? `All votes on the same ${many(n, "labelled question")}.${lacking} ${intervals} ${noise} ${areas}${by}`
+      : "";
   },
   build(width) {
     const rows = [

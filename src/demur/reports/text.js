@@ -60,8 +60,8 @@ const needs = (point) => `needs ${point.needs}; abstains always`;
 // Ties and scarce errors make errors fewer, so the law of their number is only a ceiling.
 const usual = (observed) => `usually at most ${percent(observed.usual_at_most)} (95\u00a0%)`;
 /* A draw that parts equals says nothing to a reader, so jitter is not written out. */
-function thresholdText({ feasible, groups, threshold: [first, second] }) {
-  if (!feasible) return "none";
+function thresholdText({ feasible, nowhere, groups, threshold: [first, second] }) {
+  if (!feasible || nowhere) return "none";
   const more = groups ? " or more" : "";
   if (first === 0 && !known(second)) return `0${more}`;
   const tie = known(second) && facts.key[1] !== "jitter";
