@@ -457,6 +457,14 @@ def test_labels_used_are_shown_and_what_they_do_not_tell_is_not(show):
     text = page.inner_text("body")
     assert f"{queue.n_labelled} of 300 calibration questions are labelled, and the others count as wrong" in text
     assert f"300, {queue.n_labelled} labelled" in text
+    used = page.inner_text("#used")
+    assert f"Labelled\n{queue.n_labelled}\n" in used
+    assert f"Without a label, counted as wrong\n{300 - queue.n_labelled}\n" in used
+    assert "Of these answered at alpha = 0.05\n0" in used
+    point = set_alpha(page, facts, 0.5)
+    assert point["unlabelled_above"] > 0
+    assert f"Of these answered at alpha = 0.5\n{point['unlabelled_above']}" in page.inner_text("#used")
+    set_alpha(page, facts, 0.05)
     assert "Only some of the calibration votes are labelled, so this is not known." in text
     assert page.inner_text("#big-answered").startswith(f"{100 * policy.forecast(0.05).answered:.1f}")
 

@@ -150,7 +150,7 @@ function paintHeader(point) {
   put("big-withheld", percent(point.false_abstention));
   put("big-threshold", thresholdText(point));
   put("sub-accuracy", accuracySentence(point));
-  const limit = `Limit: ${plainPercent(point.alpha)}${point.among_answers ? " of the answers given" : ""}`;
+  const limit = `Limit: ${plainPercent(point.alpha)}${point.among_answers ? " of the answers given" : ""}${point.groups ? " in each group" : ""}`;
   put("sub-error", `of all questions, expected. ${limit}.`);
   put("sub-threshold", thresholdSentence(point));
   if (point.observed) paintObserved(point, point.observed);
