@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import demur as dm
-from demur.calibration import Grouped, exact_alpha, forecast, forecast_of_group, settle_by_size
+from demur.calibration import Grouped, exact_alpha, settle_by_size
 from demur.calibration.laws_on import law_on, laws_by_group
 from demur.errors import InfeasibleWarning, InvalidValue
 from demur.evidence.laws import ErrorLaw, SumLaw, UnionLaw
@@ -261,34 +261,3 @@ def test_groups_may_be_large_enough_only_together():
     pooled = settle_by_size(Grouped(dm.Marginal(0.1), fallback="pooled"), strata)
     assert pooled.feasible
     assert pooled.threshold_of(2, ("g1",)) == dm.Marginal(0.1).settle(strata.pooled).threshold_key
-
-
-def test_what_to_expect_of_a_group_stays_within_its_limit_where_groups_overlap():
-    """One error more in the group, not in each kind of its questions: more would exceed what the promise allows."""
-    rng = np.random.default_rng(8)
-    for alpha in (0.05, 0.1, 0.2):
-        n = 400
-        kinds = [("a",), ("b",), ("a", "b"), ("a", "c"), ("c",)]
-        groups = GroupColumn.of(kinds[at] for at in rng.integers(len(kinds), size=n))
-        keys = rng.random((n, 1))
-        evidence = Strata.of(Cases(keys, np.full(n, 5), groups), rng.random(n) < keys[:, 0])
-        rule = settle_by_size(Grouped(dm.Marginal(alpha)), evidence)
-        for name in "abc":
-            part = evidence.of_group(name)
-            told, wrong = forecast_of_group(evidence, rule, name), rule.answered(part)[1]
-            assert told.expected_confident_error == (wrong + 1) / (part.n + 1) <= alpha
-            assert told.selective_accuracy_corrected == pytest.approx(1 - told.expected_confident_error / told.answered)
-
-
-def test_rare_groups_that_another_threshold_stands_in_for_do_not_swell_what_to_expect():
-    rng = np.random.default_rng(3)
-    n, rare = 300, 60
-    groups = GroupColumn.of([("large",)] * (n - rare) + [(f"rare {at}",) for at in range(rare)])
-    keys = rng.random((n, 1))
-    evidence = Strata.of(Cases(keys, np.full(n, 5), groups), rng.random(n) < keys[:, 0])
-    rule = settle_by_size(Grouped(dm.Marginal(0.1), fallback="pooled"), evidence)
-    own = rule.answered(evidence.of_group("large"))[1]
-    others = rule.answered(evidence)[1] - own
-    wanted = (240 * (own + 1) / 241 + 60 * (others + 1) / 61) / 300
-    assert forecast(evidence, rule).expected_confident_error == pytest.approx(wanted)
-    assert wanted < 0.15

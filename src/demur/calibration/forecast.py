@@ -124,17 +124,8 @@ def _weighted(evidence: Evidence | Strata, rule: ShiftedRule) -> Forecast:
 def forecast_of_group(evidence: Strata, rule: Rule, name: str) -> Forecast:
     """Predict the rates of a rule on questions of one group."""
     part, own = evidence.of_group(name), rule.of_kind((name,))
-    if part.kinds == ((name,),):
-        return replace(forecast(part, own), threshold=own.threshold)
     # Where groups overlap, some of its questions have to exceed the threshold of another group too.
-    told = replace(forecast(part, rule), threshold=own.threshold)
-    if len(part.sizes) > 1 or not told.answered:
-        return told
-    # One error more in the group as a whole, not in each kind of its questions: that stays within what it allows.
-    highest = max(rule.of_kind(kind).threshold for kind in part.kinds)
-    expected = _corrected(part.n, *rule.answered(part), highest)
-    corrected = max(0.0, 1 - expected / told.answered)
-    return replace(told, expected_confident_error=expected, selective_accuracy_corrected=corrected)
+    return replace(forecast(part, own if part.kinds == ((name,),) else rule), threshold=own.threshold)
 
 
 def _unspent(evidence: Evidence | Strata, rule: Rule) -> float:
@@ -152,7 +143,8 @@ def _unspent(evidence: Evidence | Strata, rule: Rule) -> float:
 def _expected(evidence: Evidence | Strata, rule: Rule) -> float:
     """The rate on new questions. Each threshold was set by an error, which a new question may make too."""
     if rule.needs_groups and isinstance(evidence, Strata):
-        return _expected_by_group(evidence, rule)
+        parts = [(evidence.of_kind(kind), rule.of_kind(kind)) for kind in evidence.kinds]
+        return sum(part.n * _expected(part, own) for part, own in parts) / evidence.n
     n, (right, wrong) = evidence.n, rule.answered(evidence)
     apart = {} if isinstance(evidence, Evidence) else evidence.by_size
     expected = 0.0
@@ -162,21 +154,6 @@ def _expected(evidence: Evidence | Strata, rule: Rule) -> float:
             expected += part.n * _corrected(part.n, *own, threshold[0])
             n, right, wrong = n - part.n, right - own[0], wrong - own[1]
     return (expected + n * _corrected(n, right, wrong, rule.threshold)) / evidence.n
-
-
-def _expected_by_group(evidence: Strata, rule: Rule) -> float:
-    """One error more in each group that has a threshold of its own, and one in all other kinds of questions together:
-    those of several groups, and those that another threshold stands in for, set none by themselves.
-    """
-    expected, n, right, wrong, highest = 0.0, 0, 0, 0, 0.0
-    for kind in evidence.kinds:
-        part, own = evidence.of_kind(kind), rule.of_kind(kind)
-        if len(kind) == 1 and not rule.stand_in(kind):
-            expected += part.n * _expected(part, own)
-            continue
-        counts = own.answered(part)
-        n, right, wrong, highest = n + part.n, right + counts[0], wrong + counts[1], max(highest, own.threshold)
-    return (expected + n * _corrected(n, right, wrong, highest)) / evidence.n
 
 
 def _corrected(n: int, right: int, wrong: int, threshold: float) -> float:
