@@ -1,4 +1,4 @@
-"""One threshold for all may be nearly always right on easy questions and often wrong on hard ones; one per group is not."""
+"""One threshold for all may be wrong often on hard questions and hardly ever on easy ones; one for each group is not."""
 
 import numpy as np
 
