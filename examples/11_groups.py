@@ -1,4 +1,4 @@
-"""One threshold for all may be wrong often on hard questions and hardly ever on easy ones; one for each group is not."""
+"""One threshold for all may be wrong often on hard questions and hardly ever on easy ones; one per group is not."""
 
 import numpy as np
 

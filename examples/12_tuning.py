@@ -1,4 +1,4 @@
-"""To choose how to vote by labels costs the promise, unless other problems calibrate: tune, and calibrate on the rest."""
+"""To choose how to vote by labels costs the promise, unless other problems calibrate: tune, then calibrate on them."""
 
 import demur as dm
 
