@@ -80,7 +80,7 @@ EVALUATED = {
 CALIBRATED = {
     "alpha": lambda point: f"{point['alpha']:g}",
     "answers above": lambda point: (
-        " / ".join(f"{bound:.4f}" for bound in point["threshold_key"] if bound is not None)
+        " / ".join(f"{bound:.4f}" for bound in point["threshold_key"][:-1] if bound is not None)  # without the jitter
         if point["told"].startswith("answers above")
         else point["told"]
     ),

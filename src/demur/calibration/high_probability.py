@@ -7,32 +7,25 @@ allow more. It needs independent calibration questions, not merely exchangeable 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, log, log1p
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from scipy.special import bdtr
 
+from demur.calibration.all_but_delta import AllButDelta
 from demur.calibration.choices import whichever
-from demur.calibration.guarantee import QUESTION, Count, RankGuarantee, exact_alpha, shown, stored
+from demur.calibration.guarantee import QUESTION, Count, shown
 
 _EXACT_LIMIT = 20_000  # sample sizes up to which a tie with δ is settled in whole numbers
 
 
 @dataclass(frozen=True)
-class HighProbability(RankGuarantee):
+class HighProbability(AllButDelta):
     """Confident-error rate at most alpha, for all but a share delta of calibration sets."""
 
-    delta: float
-    delta_level: Fraction = field(init=False, repr=False)
-    """Delta, exactly."""
     name: ClassVar[str] = "high_probability"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "delta_level", exact_alpha(self.delta, "delta"))
-        object.__setattr__(self, "delta", float(self.delta_level))
 
     def rank(self, n: int) -> int:
         low, high = 0, n  # the rank lies in [low, high]; P(Bin(n, α) ≤ j) grows with j
@@ -51,9 +44,6 @@ class HighProbability(RankGuarantee):
         while guess > 1 and self._allows(0, guess - 1):
             guess -= 1
         return guess
-
-    def parameters(self) -> dict[str, Any]:
-        return {**super().parameters(), "delta": stored(self.delta_level)}
 
     def promise(self, n: Count, unit: str = QUESTION) -> str:
         new = "on new questions like them" if unit == QUESTION else "on one question of each new cluster like them"

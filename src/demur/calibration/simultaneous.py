@@ -9,28 +9,20 @@ exchangeable ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
+from demur.calibration.all_but_delta import AllButDelta
 from demur.calibration.band import Band, band, fewest_votes
 from demur.calibration.choices import whichever
-from demur.calibration.guarantee import QUESTION, Count, Level, RankGuarantee, exact_alpha, shown, stored
+from demur.calibration.guarantee import QUESTION, Count, Level, exact_alpha, shown
 
 
 @dataclass(frozen=True)
-class Simultaneous(RankGuarantee):
+class Simultaneous(AllButDelta):
     """Confident-error rate at most alpha, for all but a share delta of calibration sets, at every alpha at once."""
 
-    delta: float
-    delta_level: Fraction = field(init=False, repr=False)
-    """Delta, exactly."""
     name: ClassVar[str] = "simultaneous"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "delta_level", exact_alpha(self.delta, "delta"))
-        object.__setattr__(self, "delta", float(self.delta_level))
 
     def at(self, alpha: Level) -> Simultaneous:
         """The same promise at another alpha: all of them are kept together."""
@@ -45,9 +37,6 @@ class Simultaneous(RankGuarantee):
 
     def n_needed(self) -> int:
         return fewest_votes(self.alpha, float(self.delta_level / self.choices))
-
-    def parameters(self) -> dict[str, Any]:
-        return {**super().parameters(), "delta": stored(self.delta_level)}
 
     def promise(self, n: Count, unit: str = QUESTION) -> str:
         new = "on new questions like them" if unit == QUESTION else "on one question of each new cluster like them"
