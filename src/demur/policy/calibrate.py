@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from demur.calibration import CLUSTER, QUESTION, Grouped, Guarantee, Level, Marginal, Shifted, settle_by_size
 from demur.calibration.answer_sets import AnswerSets, SetRule
+from demur.calibration.choices import choices_of
 from demur.calibration.grouped import refuse_without_groups
 from demur.calibration.labelling import refuse_all_labels_needed
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
@@ -113,7 +114,7 @@ def calibrate(
 
 
 def _refuse_together(
-    guarantees: Iterable[Guarantee], answer_sets: AnswerSets | None, *, tuned: bool, checked: bool
+    guarantees: Sequence[Guarantee], answer_sets: AnswerSets | None, *, tuned: bool, checked: bool
 ) -> None:
     """Raise where two things are asked for that do not go together."""
     if tuned and checked:
@@ -130,6 +131,12 @@ def _refuse_together(
             "answer sets are promised of questions that are exchangeable with the calibration ones, and a promise "
             "under shift is about others",
             "leave one of the two out",
+        )
+    if answer_sets is not None and (chosen := max(map(choices_of, guarantees))) > 1:
+        raise InvalidValue(
+            f"the way to vote was chosen from {chosen} by all labels, those of the questions kept for answer sets too, "
+            "and sets know no correction for that",
+            "choose it on other problems, or leave {answer_sets} out",
         )
 
 
