@@ -16,6 +16,7 @@ from demur.errors import CalibrationLeak, InvalidValue
 from demur.evaluation.audit import Consistency
 from demur.policy.cascade import Cascade
 from demur.policy.cascade_forecast import StageForecast
+from demur.pools.fitted_questions import refuse_fitted_tests
 from demur.pools.voted_pools import VotedPools
 from demur.shown.frames import frame_of
 from demur.shown.html import html_of_columns
@@ -85,6 +86,8 @@ def audit_cascade(cascade: Cascade, votes: Sequence[VotedPools]) -> CascadeAudit
     fresh = first.counted[~seen[first.counted]]
     if not len(fresh):
         raise CalibrationLeak(f"all {len(first)} problems calibrated this cascade", "give other problems")
+    for stage, table in zip(cascade.stages, votes, strict=False):
+        refuse_fitted_tests(table, stage.policy.recipe.gate, None, np.arange(len(table)))
     decided = cascade.decide_votes(votes)
     if (open_ := np.flatnonzero(decided.needs[fresh] >= 0)).size:
         row = int(fresh[open_[0]])

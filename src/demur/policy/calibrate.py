@@ -22,7 +22,7 @@ from demur.policy.policy import Policy
 from demur.policy.seen import Seen
 from demur.policy.tuned import Tuned
 from demur.pools.checks import Checks
-from demur.pools.fitted_questions import refuse_fitted_questions, refuse_without_question
+from demur.pools.fitted_questions import refuse_fitted_questions, refuse_gated
 from demur.pools.label_rule import LabelRule
 from demur.pools.splits import Texts
 from demur.pools.voted_pools import LabelledCases, VotedPools
@@ -155,9 +155,7 @@ def _refuse_fitted(voted: VotedPools, shift: DensityRatio | None) -> None:
     """Raise if what makes, gates or weighs these votes was fitted on them, or lacks what it looks at."""
     voted.refuse_fitted()
     voted.refuse_without_jitter()
-    if (gate := voted.votes.recipe.gate) is not None:
-        refuse_without_question(voted, "the gate looks at")
-        refuse_fitted_questions(voted, gate.fitted_on, "the gate and its p-values")
+    refuse_gated(voted)
     if shift is not None:
         refuse_fitted_questions(voted, shift.fitted_on, "the weights")
 
