@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from demur.calibration.choices import choices_of
 from demur.calibration.guarantee import Rule
 from demur.calibration.shifted import ShiftedRule
 from demur.evidence.counts import Evidence
@@ -55,7 +56,8 @@ def forecast(evidence: Evidence | Strata, rule: Rule, *, delta: float = 0.05) ->
     if isinstance(rule.law, BoundLaw):
         return _judged(evidence, rule, answered / n, wrong / n)
     thresholds = rule.n_thresholds  # each was set by the data, and the bound must hold for all of them
-    margin = thresholds * math.sqrt(math.log(2 * thresholds / delta) / (2 * n))
+    bounds = thresholds * choices_of(rule.guarantee)  # and of every way to vote that might have been chosen
+    margin = thresholds * math.sqrt(math.log(2 * bounds / delta) / (2 * n))
     unlabelled = rule.answered_unlabelled(evidence)
     at_least = right / answered if answered else math.nan
     accuracy = right / (answered - unlabelled) if answered > unlabelled else math.nan

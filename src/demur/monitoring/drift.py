@@ -26,7 +26,7 @@ from demur.calibration.guarantee import without_infinity
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, Floats
 from demur.monitoring.betting import Stakes, as_count
-from demur.monitoring.monitor import BettingMonitor, as_level, take
+from demur.monitoring.monitor import BettingMonitor, as_level, take, what_counts
 from demur.monitoring.ranks import Key, OnlineRanks, ordered_bytes
 from demur.monitoring.uniforms import Uniforms
 from demur.policy.policy import Policy
@@ -43,7 +43,7 @@ class DriftMonitor(BettingMonitor):
     If the stream is exchangeable with the calibration questions, the probability of any alarm, ever, is at most
     `delta`. An alarm says that the keys changed, harmlessly perhaps; no alarm does not say that errors stayed as they
     were, for answers can become wrong while keys stay. Each question counts once: one that is asked again is not a
-    new one. All keys so far are kept, for ranks need them.
+    new one; and where calibration counted clusters, one question of each. All keys so far are kept: ranks need them.
     """
 
     kind = "drift"
@@ -81,11 +81,12 @@ class DriftMonitor(BettingMonitor):
         if not self.alarm:
             return (
                 f"No drift found in {self.n} keys (p = {self.p_value:.3g}, alarm at {self.delta:g}). "
-                "This says nothing of errors that leave the keys as they were."
+                f"This says nothing of errors that leave the keys as they were.{what_counts(self.policy)}"
             )
         return (
             f"Keys have drifted: alarm at key {self.alarm_at} of {self.n} (p = {self.p_value:.3g}), they lie "
             f"{self.change}. The promise no longer holds for such questions; audit them, and calibrate again."
+            f"{what_counts(self.policy)}"
         )
 
     def update(self, keys: Votes | ArrayLike, n_paths: ArrayLike | None = None) -> Self:
