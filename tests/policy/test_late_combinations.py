@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import demur as dm
+from demur.calibration import forecast
 from demur.errors import InvalidValue
 
 
@@ -52,3 +53,29 @@ def test_a_size_that_is_too_rare_under_weights_has_a_p_value_that_says_so():
     assert not found.answered.any()
     assert found.p_value == pytest.approx(expected.p_value)
     assert (found.p_value > 0.1).all()
+
+
+def test_what_is_expected_of_the_best_of_several_ways_to_vote_is_no_lower_than_what_comes():
+    """Errors of the one that the labels chose are few among them by luck: one more among one more is too few."""
+    n, ways, rng = 100, 20, np.random.default_rng(0)
+    guarantee, found, told, plain = dm.Marginal(0.15, choices=ways), [], [], []
+    for _ in range(300):
+        right = rng.random(n) < 0.5
+        keys = rng.random((ways, n))
+        wrong = np.sort(np.where(right, 0, keys), axis=1)[:, ::-1]
+        thresholds = wrong[:, guarantee.rank(n) - 1]
+        best = int(thresholds.argmin())  # the noise that answers most
+        evidence = dm.Evidence.of(keys[best][:, None], right)
+        rule = guarantee.settle(evidence)
+        told.append(forecast(evidence, rule).expected_confident_error)
+        plain.append(guarantee.rank(n) / (n + 1))
+        found.append(0.5 * (1 - rule.threshold))
+    error = np.std(found, ddof=1) / np.sqrt(300)
+    assert np.mean(plain) + 4 * error < np.mean(found) <= np.mean(told) <= 0.15
+
+
+def test_a_plan_knows_no_weights_and_a_queue_no_judge():
+    with pytest.raises(InvalidValue, match="which a plan does not know"):
+        dm.plan(voted(), guarantee=dm.Shifted(dm.Marginal(0.1)))
+    with pytest.raises(InvalidValue, match="needs a judge's labels of all votes"):
+        dm.LabelQueue(voted(), [dm.JudgeMarginal(0.1)])

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from demur.calibration.grouped import POOLED, Grouped, refuse_without_groups
 from demur.calibration.guarantee import Guarantee, RankGuarantee
+from demur.calibration.judged import JudgedGuarantee
 from demur.calibration.shifted import Shifted
 from demur.errors import InvalidValue
 from demur.evidence.counts import Floats
@@ -40,6 +41,11 @@ def refuse_all_labels_needed(guarantees: Iterable[Guarantee]) -> None:
             raise InvalidValue(
                 "labels from the top are asked for by rank, and under weights there are no ranks",
                 "label all votes, or some of them in any order, and calibrate with {partly_labelled}",
+            )
+        if isinstance(guarantee, JudgedGuarantee):
+            raise InvalidValue(
+                f"the guarantee {guarantee.name} needs a judge's labels of all votes, and people's of a random part",
+                "give what people found as {checked}",
             )
         if not isinstance(_without_groups(guarantee), RankGuarantee):
             raise InvalidValue(
