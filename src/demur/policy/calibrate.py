@@ -95,7 +95,8 @@ def calibrate(
     voted = every_vote
     if answer_sets is not None:
         voted, for_sets = _without_those_for_sets(every_vote, answer_sets, seed)
-    evidence, every = _evidence(voted, guarantees, by_chance=sizes_by_chance)
+    clustered = judged.clustered or voted.clustered
+    evidence, every = _evidence(voted, guarantees, by_chance=sizes_by_chance, clustered=clustered)
     evidence, unit = replace(evidence, missed=judged.missed), QUESTION if every is None else CLUSTER
     points = tuple(settle_by_size(one, evidence, unit, judged.rule.wrong) for one in guarantees)
     for rule in points:
@@ -160,13 +161,15 @@ def _refuse_fitted(voted: VotedPools, shift: DensityRatio | None) -> None:
         refuse_fitted_questions(voted, shift.fitted_on, "the weights")
 
 
-def _evidence(voted: VotedPools, guarantees: Iterable[Guarantee], *, by_chance: bool) -> tuple[Strata, Strata | None]:
+def _evidence(
+    voted: VotedPools, guarantees: Iterable[Guarantee], *, by_chance: bool, clustered: bool
+) -> tuple[Strata, Strata | None]:
     """The votes that count, and those on all questions where clusters are what counts."""
     by_group = any(isinstance(one, Grouped) for one in guarantees)
     if by_group:
         refuse_without_groups(voted.votes.cases)
     counted = _strata(voted.counted_cases, by_group=by_group, by_chance=by_chance)
-    if not voted.clustered:
+    if not clustered:
         return counted, None
     return counted, _strata(voted.cases_of(voted.distinct), by_group=by_group, by_chance=by_chance)
 
