@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import demur as dm
 from demur.errors import InvalidValue
 from demur.monitoring import DriftMonitor, ErrorMonitor, OnlineThreshold
+from demur.voting.key import Column
 
 
 def votes_of(n=300, **known):
@@ -66,3 +68,20 @@ def test_the_bound_on_accuracy_allows_for_a_choice_by_labels():
     margin = np.sqrt(np.log(2 * 4 / 0.05) / (2 * 300)) / told.answered
     assert told.accuracy_at_least == pytest.approx(told.selective_accuracy - margin)
     assert told.accuracy_at_least < one.forecast().accuracy_at_least or told.answered != one.forecast().answered
+
+
+def test_drift_of_a_vote_that_was_chosen_by_calibration_is_no_drift_by_that_alone():
+    """Of many ways to vote the one with the highest calibration keys has lower ones in use, though nothing changed."""
+    n, ways, delta, runs, rng = 100, 500, 0.1, 80, np.random.default_rng(0)
+    alarms = {1: 0, ways: 0}
+    for _ in range(runs):
+        keys = rng.random((ways, n + 300))
+        chosen = keys[int(keys[:, :n].mean(axis=1).argmax())]
+        votes = dm.vote([["a"]] * n, tie_break=(Column(chosen[:n]), "none"), ids=list(map(str, range(n))))
+        right = np.arange(n) % 20 > 0
+        for choices in alarms:
+            policy = dm.calibrate(votes, right, guarantee=dm.Marginal(0.2, choices=choices))
+            monitor = DriftMonitor(policy, delta=delta).update(np.column_stack([np.ones(300), chosen[n:]]))
+            assert monitor.alarm == (monitor.p_value <= delta)
+            alarms[choices] += monitor.alarm
+    assert alarms[ways] <= stats.binom.isf(1e-6, runs, delta) < alarms[1]
