@@ -430,6 +430,22 @@ def test_an_audit_refuses_what_calibrated_and_what_is_not_all_there(cascade, new
         dm.audit_cascade(cascade, tables[:1])
 
 
+def test_an_audit_refuses_questions_that_only_a_later_stage_knows_to_have_calibrated():
+    """The first stage has ids alone, and a copy under another id is no new question."""
+    texts = [f"question {row}" for row in range(300)]
+
+    def tables(prefix):
+        cheap, right = stage_votes(300, 0, accuracy=0.45, n_paths=5, prefix=prefix)
+        strong, also = stage_votes(300, 1, accuracy=0.75, n_paths=9, prefix=prefix)
+        return dm.VotedPools.of(cheap, right), dm.VotedPools.of(strong, also, questions=texts)
+
+    made = dm.calibrate_cascade(
+        [dm.Stage(name, table) for name, table in zip("ab", tables("q"), strict=True)], alpha=0.1
+    )
+    with pytest.raises(CalibrationLeak, match="300 of 300 problems calibrated"):
+        dm.audit_cascade(made, tables("copy of "))
+
+
 def test_problems_that_were_held_out_are_audited():
     made = dm.calibrate_cascade(stages(), alpha=0.1, hold_out=0.5, seed=4)
     audit = dm.audit_cascade(made, [dm.VotedPools.of(stage.votes, stage.correct) for stage in stages()])

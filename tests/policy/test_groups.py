@@ -278,3 +278,16 @@ def test_forecasts_are_given_for_each_group(policy):
     assert told["rare"].answered == 0
     assert told["hard"].threshold > told["easy"].threshold
     assert all(one.expected_confident_error <= 0.12 for one in told.values())
+
+
+def test_questions_of_two_groups_that_share_no_number_of_paths_are_refused_in_words():
+    """Each group has its promise for pools of its own size, and a question of both has neither."""
+    answers = [["a"] * 6 for _ in range(60)] + [["a"] * 8 for _ in range(60)]
+    groups = [["six"]] * 60 + [["eight"]] * 60
+    votes = dm.vote(answers, ids=[str(row) for row in range(120)], groups=groups)
+    policy = dm.calibrate(votes, np.arange(120) % 15 > 0, guarantee=dm.Grouped(dm.Marginal(0.1)))
+    new = dm.vote([["a"] * 6, ["a"] * 8], ids=["x", "y"], groups=[["six", "eight"]] * 2)
+    decided = policy.decide_votes(new)
+    assert not decided.answered.any()
+    assert "saw no number of paths often enough in each of its groups" in decided[0].explanation
+    assert decided.of_small_group.all()

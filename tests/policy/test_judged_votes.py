@@ -225,3 +225,29 @@ def test_counts_of_a_checked_judge_make_sense():
     assert JudgeCheck.of_document(judge.describe()) == judge
     with pytest.raises(InvalidValue, match="make sense"):
         JudgeCheck(30, 30, 2, 1, 10, 3, 0)
+
+
+def test_clusters_are_drawn_alike_by_the_one_vote_of_each_that_counts(votes, labels, tmp_path):
+    """Of rows drawn at random, a large cluster nearly always has one: the checked ones would not be like new ones."""
+    clusters = [f"large {row // 10}" if row < 120 else f"small {row}" for row in range(N)]
+    voted = dm.VotedPools.of(votes[0], labels[1], clusters=clusters)
+    some = np.random.default_rng(0).permutation(N)[:120]
+    column = np.full(N, None, dtype=object)
+    column[some] = labels[0][some]
+    policy = dm.calibrate(voted, alpha=0.1, checked=column)
+    counted = voted.counted
+    assert policy.n == np.isin(counted, some).sum() < len({clusters[row] for row in some})
+    assert policy.judge.drawn == policy.n
+    assert policy.unit == "cluster"
+    mine = np.full(N, None, dtype=object)
+    mine[np.intersect1d(some, counted)] = labels[0][np.intersect1d(some, counted)]
+    apart = dm.calibrate(voted, alpha=0.1, checked=mine)  # one of each cluster was drawn, and clusters still count
+    assert apart.unit == "cluster"
+    assert apart.points == policy.points
+    apart.save(tmp_path / "policy.json")
+    assert dm.Policy.load(tmp_path / "policy.json").summary() == apart.summary()
+    others = np.full(N, None, dtype=object)
+    rest = np.setdiff1d(np.arange(120), counted)[:40]
+    others[rest] = labels[0][rest]
+    with pytest.raises(InvalidValue, match="the one vote that counts was checked"):
+        dm.calibrate(voted, alpha=0.1, checked=others)

@@ -191,3 +191,11 @@ def test_what_takes_all_questions_for_alike_refuses_a_policy_by_weights(calibrat
         dm.monitoring.ErrorMonitor(calibrated, alpha=0.1)
     with pytest.raises(InvalidValue, match="repeated splits compare with an exact law"):
         dm.evaluate(dm.vote([["a"]] * 40), [True] * 40, guarantee=dm.Shifted(dm.Marginal(0.1)), n_cal=20)
+
+
+def test_questions_that_the_weights_were_fitted_to_are_not_new(calibrated, ratio):
+    """The classifier has seen them as traffic, and gives them more weight than others like them."""
+    rng = np.random.default_rng(1)
+    texts, hard = ask(rng, 0.7, 500)
+    with pytest.raises(CalibrationLeak, match="500 of 500 problems shaped the weights"):
+        dm.audit_policy(calibrated, *vote_on(rng, texts, hard, ratio.weights(texts)))

@@ -163,5 +163,21 @@ def test_a_batch_behind_a_gate_in_the_key_keeps_its_share_of_wrong_answers():
     assert np.mean(given) > 0.1
 
 
+def test_reference_questions_can_neither_be_audited_nor_selected_from_nor_calibrate_a_cascade(gate):
+    """The gate has ranked their own distance, so that it shuts out fewer of them than of new questions."""
+    votes, right = vote(USUAL[200:320], gate), np.arange(120) % 9 > 0
+    policy = dm.calibrate(votes, right, alpha=0.2)
+    again, labels = vote([*USUAL[320:350], *USUAL[5:10]], gate), np.ones(35, dtype=bool)
+    with pytest.raises(CalibrationLeak, match="5 of 35 problems shaped the gate"):
+        dm.audit_policy(policy, again, labels)
+    with pytest.raises(CalibrationLeak, match="5 of 35 problems shaped the gate"):
+        policy.select(again, fdr=0.2)
+    assert dm.audit_policy(policy, again.take(np.arange(30)), labels[:30]).n == 30
+    plain = vote([*USUAL[320:350], *USUAL[5:10]], None)
+    stages = [dm.Stage("cheap", plain, labels), dm.Stage("strong", again, labels)]
+    with pytest.raises(CalibrationLeak, match="the gate and its p-values were fitted on calibration problems"):
+        dm.calibrate_cascade(stages, alpha=0.2)
+
+
 def test_a_gate_before_the_share_needs_nothing_else(gate):
     assert Gated(Share(), gate).name == "gated_share"

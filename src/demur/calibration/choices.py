@@ -48,7 +48,7 @@ def union_rank(n: int, level: Fraction, choices: int) -> int:
     low, high = 0, int((n + 1) * level)  # what one choice alone allows
     while low < high:
         middle = (low + high + 1) // 2
-        if _mean_at_most(middle, n, choices) * (1 + _CERTAIN) <= level:
+        if mean_at_most(middle, n, choices) * (1 + _CERTAIN) <= level:
             low = middle
         else:
             high = middle - 1
@@ -66,8 +66,11 @@ def fewest_votes(level: Fraction, choices: int) -> int:
     return high
 
 
-def _mean_at_most(k: int, n: int, choices: int) -> float:
-    """∫ min(1, J · P(V > v)) dv. An error in where it is smallest can only make it too large."""
+def mean_at_most(k: int, n: int, choices: int) -> float:
+    """∫ min(1, J · P(V > v)) dv, a bound on the chosen one's mean rate at rank k.
+
+    An error in where it is smallest can only make it too large.
+    """
     if k > n:
         return 1.0
     v = float(betainccinv(k, n + 1 - k, 1 / choices))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from demur.calibration.choices import choices_of, mean_at_most
 from demur.calibration.guarantee import Rule
 from demur.calibration.shifted import ShiftedRule
 from demur.evidence.counts import Evidence
@@ -35,7 +36,7 @@ class Forecast:
     some of those that are answered have no label."""
     expected_confident_error: float
     """What to expect on new questions: one error more among one question more, which is k/(n+1) where there are no
-    ties, and an estimate where there are."""
+    ties, and an estimate where there are. Of a way to vote that the same labels chose, a bound on that."""
     false_abstention: float
     """Share of calibration questions that the vote had right and the policy withholds; NaN where some of those that it
     withholds have no label."""
@@ -55,7 +56,8 @@ def forecast(evidence: Evidence | Strata, rule: Rule, *, delta: float = 0.05) ->
     if isinstance(rule.law, BoundLaw):
         return _judged(evidence, rule, answered / n, wrong / n)
     thresholds = rule.n_thresholds  # each was set by the data, and the bound must hold for all of them
-    margin = thresholds * math.sqrt(math.log(2 * thresholds / delta) / (2 * n))
+    bounds = thresholds * choices_of(rule.guarantee)  # and of every way to vote that might have been chosen
+    margin = thresholds * math.sqrt(math.log(2 * bounds / delta) / (2 * n))
     unlabelled = rule.answered_unlabelled(evidence)
     at_least = right / answered if answered else math.nan
     accuracy = right / (answered - unlabelled) if answered > unlabelled else math.nan
@@ -146,21 +148,25 @@ def _expected(evidence: Evidence | Strata, rule: Rule) -> float:
         parts = [(evidence.of_kind(kind), rule.of_kind(kind)) for kind in evidence.kinds]
         return sum(part.n * _expected(part, own) for part, own in parts) / evidence.n
     n, (right, wrong) = evidence.n, rule.answered(evidence)
+    chosen = choices_of(rule.guarantee)
     apart = {} if isinstance(evidence, Evidence) else evidence.by_size
     expected = 0.0
     for size, threshold in rule.by_size.items():
         if (part := apart.get(size)) is not None:
             own = part.above(threshold)
-            expected += part.n * _corrected(part.n, *own, threshold[0])
+            expected += part.n * _corrected(part.n, *own, threshold[0], chosen)
             n, right, wrong = n - part.n, right - own[0], wrong - own[1]
-    return (expected + n * _corrected(n, right, wrong, rule.threshold)) / evidence.n
+    return (expected + n * _corrected(n, right, wrong, rule.threshold, chosen)) / evidence.n
 
 
-def _corrected(n: int, right: int, wrong: int, threshold: float) -> float:
+def _corrected(n: int, right: int, wrong: int, threshold: float, chosen: int) -> float:
     """The error rate of one threshold, with one error more among one question more.
 
-    A threshold of 0 was not set by an error, and where nothing is answered nothing is to be corrected.
+    A threshold of 0 was not set by an error, and where nothing is answered nothing is to be corrected. Whatever was
+    chosen by the same labels is likely to be lucky on them: then it is a bound on what to expect.
     """
     if not n:
         return 0.0
+    if chosen > 1 and right + wrong:
+        return mean_at_most(wrong + 1, n, chosen)
     return (1 + wrong) / (n + 1) if threshold > 0 and right + wrong else wrong / n

@@ -233,7 +233,10 @@ class GroupedRule(Rule):
             return "this question is of no group, and each promise here is about one group"
         if self.among_answers and len(groups) > 1:
             return "this question is of several groups, and a promise about the answers given cannot be kept in each"
-        name = next(name for name in groups if name not in self.by_group or not self.by_group[name].feasible)
+        lacking = [name for name in groups if name not in self.by_group or not self.by_group[name].feasible]
+        if not lacking:
+            return f"calibration saw no number of paths often enough in each of its groups for alpha = {self.alpha:g}"
+        name = lacking[0]
         return (
             f"{self.group_sizes.get(name, 0)} calibration {self.unit}s are of the group {name!r:.60}, where "
             f"alpha = {self.alpha:g} needs {self.guarantee.n_needed()}"

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from demur.calibration.grouped import POOLED, Grouped, refuse_without_groups
 from demur.calibration.guarantee import Guarantee, RankGuarantee
+from demur.calibration.judged import JudgedGuarantee
+from demur.calibration.shifted import Shifted
 from demur.errors import InvalidValue
 from demur.evidence.counts import Floats
 from demur.pools.voted_pools import VotedPools, as_part_of_labels
@@ -35,6 +37,16 @@ _RECENT = 30
 def refuse_all_labels_needed(guarantees: Iterable[Guarantee]) -> None:
     """Raise unless each threshold is the k-th largest wrong key: no other may stand on some labels."""
     for guarantee in guarantees:
+        if isinstance(guarantee, Shifted):
+            raise InvalidValue(
+                "labels from the top are asked for by rank, and under weights there are no ranks",
+                "label all votes, or some of them in any order, and calibrate with {partly_labelled}",
+            )
+        if isinstance(guarantee, JudgedGuarantee):
+            raise InvalidValue(
+                f"the guarantee {guarantee.name} needs a judge's labels of all votes, and people's of a random part",
+                "give what people found as {checked}",
+            )
         if not isinstance(_without_groups(guarantee), RankGuarantee):
             raise InvalidValue(
                 f"the guarantee {guarantee.name} needs the labels of all votes: its errors need not fall as the "

@@ -56,6 +56,12 @@ class Shifted:
                 "weights there is neither; only Marginal can",
                 "leave the shift out, or give Marginal(alpha)",
             )
+        if self.guarantee.choices > 1:
+            raise InvalidValue(
+                f"the rank that pays for a choice among {self.guarantee.choices} ways to vote means nothing under "
+                "weights",
+                "choose the way to vote on other problems, or leave the shift out",
+            )
         if not isinstance(self.weights, DensityRatio) and not (isinstance(self.weights, str) and self.weights.strip()):
             raise InvalidValue(
                 "weights must be a ratio from fit_shift, or the name of a field that holds them, got "
@@ -95,8 +101,8 @@ class Shifted:
         needed, errors, own = self.n_needed(), WeightedErrors.of(pooled), {}
         known: Any = range(sizes[0], sizes[-1] + 1) if evidence.by_chance else sizes
         if not evidence.by_chance and len(sizes) > 1:
-            own = {size: WeightedErrors.of(part) for size, part in evidence.by_size.items() if part.n >= needed}
-            known = tuple(own)
+            own = {size: WeightedErrors.of(part) for size, part in evidence.by_size.items()}
+            known = tuple(size for size, votes in evidence.sizes.items() if votes >= needed)
         usual = pooled.total_weight / pooled.n
         rule = ShiftedRule(
             self, pooled.n, ErrorLaw(0, pooled.n), errors.threshold(usual, self.level), known,

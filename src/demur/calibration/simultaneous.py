@@ -16,6 +16,7 @@ from demur.calibration.all_but_delta import AllButDelta
 from demur.calibration.band import Band, band, fewest_votes
 from demur.calibration.choices import whichever
 from demur.calibration.guarantee import QUESTION, Count, Level, exact_alpha, shown
+from demur.evidence.laws import ErrorLaw
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,11 @@ class Simultaneous(AllButDelta):
 
     def rank(self, n: int) -> int:
         return self.band(n).rank(self.alpha) if n else 0
+
+    def law(self, n: int) -> ErrorLaw:
+        """Whoever audits may have the worst of all ranks before them: any of those that were looked at, chosen late."""
+        late = len(self.band(n).looks) if n else 1
+        return ErrorLaw(self.rank(n), n, self.choices * late)
 
     def n_needed(self) -> int:
         return fewest_votes(self.alpha, float(self.delta_level / self.choices))

@@ -27,6 +27,7 @@ from demur.evidence.counts import Evidence
 from demur.evidence.frontier import Frontier
 from demur.evidence.laws import CountLaw
 from demur.policy.policy import Policy
+from demur.pools.fitted_questions import refuse_fitted_tests
 from demur.pools.splits import Rows, Texts
 from demur.pools.voted_pools import VotedPools
 from demur.shown.frames import frame_of
@@ -221,6 +222,7 @@ def audit_policy(
     fresh = voted.counted[~seen[voted.counted]]
     if not len(fresh):
         raise CalibrationLeak(f"all {len(voted)} problems calibrated this policy", "give other problems")
+    refuse_fitted_tests(voted, policy.recipe.gate, policy.shift, fresh)
     left_out, n = int(seen.sum()), len(fresh)
     unit, new = CLUSTER if voted.clustered else QUESTION, voted.distinct[~seen[voted.distinct]]
     points = [_audit(policy, rule, voted, fresh, new, unit) for rule in policy.points]

@@ -16,6 +16,8 @@ from demur.errors import CalibrationLeak, InvalidValue
 from demur.evaluation.audit import Consistency
 from demur.policy.cascade import Cascade
 from demur.policy.cascade_forecast import StageForecast
+from demur.policy.cascade_problems import matched
+from demur.pools.fitted_questions import refuse_fitted_tests
 from demur.pools.voted_pools import VotedPools
 from demur.shown.frames import frame_of
 from demur.shown.html import html_of_columns
@@ -79,12 +81,18 @@ def audit_cascade(cascade: Cascade, votes: Sequence[VotedPools]) -> CascadeAudit
     for stage, table in zip(cascade.stages, votes, strict=False):
         stage.policy.refuse_other_labels(table)
         table.labelled  # noqa: B018 - all must have labels
-    if cascade.seen.hold_out is None:
-        cascade.refuse_seen(first)
     seen = first.seen_by(cascade.seen)
+    # A later stage may know questions that the first does not.
+    for stage, table in zip(cascade.stages, votes, strict=False):
+        if cascade.seen.hold_out is None:
+            cascade.refuse_seen(table)
+        rows = matched(first, table, (cascade.stages[0].name, stage.name))
+        seen |= (rows >= 0) & table.seen_by(cascade.seen)[rows]
     fresh = first.counted[~seen[first.counted]]
     if not len(fresh):
         raise CalibrationLeak(f"all {len(first)} problems calibrated this cascade", "give other problems")
+    for stage, table in zip(cascade.stages, votes, strict=False):
+        refuse_fitted_tests(table, stage.policy.recipe.gate, None, np.arange(len(table)))
     decided = cascade.decide_votes(votes)
     if (open_ := np.flatnonzero(decided.needs[fresh] >= 0)).size:
         row = int(fresh[open_[0]])

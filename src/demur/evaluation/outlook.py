@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from demur.calibration import Level, RankGuarantee, Rule
+from demur.calibration.choices import choices_of
 from demur.calibration.guarantee import NOWHERE_FEW_ENOUGH
 from demur.calibration.laws_on import NewVotes, by_stratum
 from demur.errors import InvalidValue
@@ -27,6 +28,7 @@ from demur.evidence.counts import Floats
 from demur.evidence.laws import AnswerLaw, BoundLaw, CountLaw, ErrorLaw, SumLaw
 from demur.evidence.strata import Strata, Stratum
 from demur.policy.policy import Policy
+from demur.records import Groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +58,8 @@ class Outlook:
             return f"Nothing will be answered: {NOWHERE_FEW_ENOUGH}"
         share = 100 * self.above_alpha
         often = "fewer than 1" if share < 0.5 else f"about {share:.0f}"
-        often = f"at most {often}" if isinstance(self.rule.law, BoundLaw) and share >= 0.5 else often
+        bound = isinstance(self.rule.law, BoundLaw) or choices_of(self.rule.guarantee) > 1
+        often = f"at most {often}" if bound and not self.rule.among_answers and share >= 0.5 else often
         if self.rule.among_answers:
             return (
                 f"Of 100 audits with {self.n} answers {often} would find more than alpha = {self.rule.alpha:g} of "
@@ -122,28 +125,40 @@ def _law(policy: Policy, rule: Rule, new: Mapping[Stratum, int]) -> CountLaw:
     if not rule.needs_groups:
         return _law_of(rule, policy.strata, new)
     kinds = {kind: {stratum: votes for stratum, votes in new.items() if stratum[0] == kind} for kind, _ in new}
-    parts = [(_law_of(rule.of_kind(kind), policy.strata.of_kind(kind), own), own) for kind, own in kinds.items()]
+    parts = [(_law_of(rule.of_kind(kind), _compared(policy, rule, kind), own), own) for kind, own in kinds.items()]
     return SumLaw(tuple((law, sum(own.values())) for law, own in parts))
+
+
+def _compared(policy: Policy, rule: Rule, kind: Groups) -> Strata:
+    """The votes that set the threshold of a kind of questions: all, where those stand in for its groups, or else those
+    of the smallest of its groups."""
+    if rule.stand_in(kind) or not rule.of_kind(kind).feasible:
+        return policy.strata.without_groups()
+    return policy.strata.of_group(min(kind, key=lambda name: policy.strata.groups[name]))
 
 
 def _law_of(rule: Rule, strata: Strata, new: Mapping[Stratum, int]) -> CountLaw:
     guarantee, law = rule.guarantee, rule.law
     if not (isinstance(guarantee, RankGuarantee) and isinstance(law, ErrorLaw)):
         return law
-    if not strata.parts:
+    if not rule.feasible:
         return ErrorLaw(0, 0)
     if strata.by_chance or len(strata.sizes) == 1:
-        return _lowered(guarantee.law(strata.n) if strata.n != law.n else law, rule.answered(strata)[1])
+        return _lowered(guarantee, strata.n, rule.answered(strata)[1])
     sizes: Counter[int] = Counter()
     for (_, size), votes in new.items():
         sizes[size] += votes
     laws = {size: ErrorLaw(0, 0) for size in sizes}
     for size, evidence in strata.by_size.items():
         if size in sizes and rule.takes(size):
-            laws[size] = _lowered(guarantee.law(evidence.n), evidence.above(rule.threshold_of(size))[1])
+            laws[size] = _lowered(guarantee, evidence.n, evidence.above(rule.threshold_of(size))[1])
     return SumLaw(tuple((law, sizes[size]) for size, law in laws.items()))
 
 
-def _lowered(law: ErrorLaw, wrong: int) -> ErrorLaw:
-    """A law with the rank that the errors above the threshold have: a lower one where votes tie or all are answered."""
-    return replace(law, k=min(law.k, wrong + 1))
+def _lowered(guarantee: RankGuarantee, n: int, wrong: int) -> ErrorLaw:
+    """Its law with the rank that the errors above the threshold have: a lower one where votes tie or all are answered.
+
+    Of an alpha that may be chosen late, it is that of one that was not.
+    """
+    law = guarantee.law(n)
+    return replace(law, k=min(law.k, wrong + 1), choices=guarantee.choices)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from demur.calibration import CLUSTER, QUESTION, Grouped, Guarantee, HighProbability, Marginal
+from demur.calibration import CLUSTER, QUESTION, Grouped, Guarantee, HighProbability, Marginal, Shifted
 from demur.calibration.guarantee import RankGuarantee
 from demur.errors import InvalidValue
 from demur.evaluation.feasibility import Feasibility
@@ -190,6 +190,11 @@ def plan(
         raise InvalidValue(
             "a promise per group needs enough votes of each group, which a plan does not know",
             "plan what is promised of one group, and read n as its votes",
+        )
+    if any(isinstance(one, Shifted) for one in guarantees):
+        raise InvalidValue(
+            "what a promise under shift brings depends on the weights of the questions, which a plan does not know",
+            "plan Marginal, and read n as what the questions are worth: their effective sample size",
         )
     guarantees.sort(key=lambda one: (one.alpha, not isinstance(one, Marginal)))
     sizes = None if n is None else [n] if isinstance(n, int) else list(n)

@@ -26,7 +26,7 @@ from demur.calibration.guarantee import RankGuarantee
 from demur.errors import InvalidValue
 from demur.evidence.laws import ErrorLaw
 from demur.monitoring.betting import LARGEST_LOG_FACTOR, Stakes, as_count
-from demur.monitoring.monitor import BettingMonitor, as_level, refuse_groups, take
+from demur.monitoring.monitor import BettingMonitor, as_level, refuse_groups, take, what_counts
 from demur.policy.policy import Policy
 
 _ODDS = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -38,8 +38,9 @@ class ErrorMonitor(BettingMonitor):
 
     If questions are exchangeable with the calibration ones, the probability of any alarm, ever, is at most `delta`,
     over calibration sets and audits together. The audited questions must be a random part of all traffic, chosen before
-    anybody knows how they were answered; those that were not answered count, and need no label. An alarm says that the
-    error rate is or was above `level`, which is itself above alpha.
+    anybody knows how they were answered; those that were not answered count, and need no label. Where calibration
+    counted clusters, take one question of each. An alarm says that the error rate is or was above `level`, which is
+    itself above alpha.
     """
 
     kind = "audited errors"
@@ -63,10 +64,10 @@ class ErrorMonitor(BettingMonitor):
         told = f"{self.errors} wrong answers in {self.n} audited questions"
         level = f"{self.level:.3g}, the most that calibration allows at alpha = {self.rule.alpha:g}"
         if not self.alarm:
-            return f"{told}: no sign of a rate above {level} (p = {self.p_value:.3g})."
+            return f"{told}: no sign of a rate above {level} (p = {self.p_value:.3g}).{what_counts(self.policy)}"
         return (
             f"{told}: the rate is or was above {level} (alarm at question {self.alarm_at}, p = {self.p_value:.3g}). "
-            "The promise no longer holds; calibrate again on questions like these."
+            f"The promise no longer holds; calibrate again on questions like these.{what_counts(self.policy)}"
         )
 
     def update(self, wrong: bool | ArrayLike) -> Self:

@@ -22,11 +22,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from demur.calibration.choices import choices_of
 from demur.calibration.guarantee import without_infinity
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, Floats
 from demur.monitoring.betting import Stakes, as_count
-from demur.monitoring.monitor import BettingMonitor, as_level, take
+from demur.monitoring.monitor import BettingMonitor, as_level, take, what_counts
 from demur.monitoring.ranks import Key, OnlineRanks, ordered_bytes
 from demur.monitoring.uniforms import Uniforms
 from demur.policy.policy import Policy
@@ -43,7 +44,7 @@ class DriftMonitor(BettingMonitor):
     If the stream is exchangeable with the calibration questions, the probability of any alarm, ever, is at most
     `delta`. An alarm says that the keys changed, harmlessly perhaps; no alarm does not say that errors stayed as they
     were, for answers can become wrong while keys stay. Each question counts once: one that is asked again is not a
-    new one. All keys so far are kept, for ranks need them.
+    new one; and where calibration counted clusters, one question of each. All keys so far are kept: ranks need them.
     """
 
     kind = "drift"
@@ -55,7 +56,9 @@ class DriftMonitor(BettingMonitor):
             "watch with a policy that was calibrated without the shift",
         )
         self.policy, self.delta = policy, as_level(delta)
-        self.stakes = Stakes(len(_BETS), 1 / self.delta)
+        self._chosen = max(choices_of(rule.guarantee) for rule in policy.points)
+        """From how many ways to vote calibration chose this one: any of them might have been the unlucky one."""
+        self.stakes = Stakes(len(_BETS), self._chosen / self.delta)
         self._uniforms = Uniforms(seed)
         self._width = policy.evidence.levels.shape[1]
         self._apart = not policy.strata.by_chance and len(policy.sizes) > 1
@@ -70,6 +73,10 @@ class DriftMonitor(BettingMonitor):
         return self._uniforms.seed
 
     @property
+    def p_value(self) -> float:
+        return min(1.0, self._chosen * super().p_value)
+
+    @property
     def change(self) -> str | None:
         """How keys differ from those before, by the bet that has won most; None before an alarm."""
         stakes = self.stakes.stakes
@@ -81,11 +88,12 @@ class DriftMonitor(BettingMonitor):
         if not self.alarm:
             return (
                 f"No drift found in {self.n} keys (p = {self.p_value:.3g}, alarm at {self.delta:g}). "
-                "This says nothing of errors that leave the keys as they were."
+                f"This says nothing of errors that leave the keys as they were.{what_counts(self.policy)}"
             )
         return (
             f"Keys have drifted: alarm at key {self.alarm_at} of {self.n} (p = {self.p_value:.3g}), they lie "
             f"{self.change}. The promise no longer holds for such questions; audit them, and calibrate again."
+            f"{what_counts(self.policy)}"
         )
 
     def update(self, keys: Votes | ArrayLike, n_paths: ArrayLike | None = None) -> Self:

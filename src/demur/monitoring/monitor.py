@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from demur.calibration import Rule
+from demur.calibration import CLUSTER, Rule
 from demur.descriptions import digest
 from demur.errors import InvalidValue, MonitorFileError
 from demur.monitoring import file
@@ -117,6 +117,11 @@ def refuse_groups(rule: Rule) -> None:
             f"the guarantee {rule.guarantee.name} is about each group by itself, and one stream watches all questions",
             "name another as {guarantee}",
         )
+
+
+def what_counts(policy: Policy) -> str:
+    """That one question of each cluster is to be watched, where clusters are what calibration counted; blank if not."""
+    return " One question of each cluster counts, as in calibration." if policy.unit == CLUSTER else ""
 
 
 def as_level(delta: Any, name: str = "delta") -> float:

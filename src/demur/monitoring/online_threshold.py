@@ -30,7 +30,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from demur.calibration import Level
+from demur.calibration import Level, Shifted
 from demur.errors import InvalidValue
 from demur.evidence.counts import ThresholdKey, above_all, answer_all
 from demur.monitoring.betting import as_count
@@ -74,6 +74,17 @@ class OnlineThreshold(Monitor):
     ) -> None:
         self.policy, self.rule = policy, policy.point(alpha, guarantee)
         refuse_groups(self.rule)
+        if self.rule.among_answers:
+            raise InvalidValue(
+                f"the alpha of the guarantee {self.rule.guarantee.name} is about the answers given, and a threshold "
+                "that follows labels keeps one about all questions",
+                "name another as {guarantee}",
+            )
+        if isinstance(self.rule.guarantee, Shifted):
+            raise InvalidValue(
+                "a threshold that follows labels is the same for all questions, and this promise is by their weights",
+                "name another as {guarantee}",
+            )
         self.alpha = self.rule.alpha
         self.step = as_level(step, "step")
         self.labelled_share = 1.0 if labelled_share == 1 else as_level(labelled_share, "labelled_share")

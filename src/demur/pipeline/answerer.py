@@ -86,6 +86,7 @@ class Answerer:
     ) -> Asked:
         """Sample paths for one new question, vote as the policy was calibrated, and answer or abstain."""
         rule = self.policy.point(alpha, guarantee)  # before a path is paid for
+        self.policy.sets_of(rule)
         if not isinstance(question, Problem):
             groups_asked(self.policy, rule, question, None)
         task = self.policy.upstream.answers.get("task")

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from demur.calibration import CLUSTER, QUESTION, Grouped, Guarantee, Level, Marginal, Shifted, settle_by_size
 from demur.calibration.answer_sets import AnswerSets, SetRule
+from demur.calibration.choices import choices_of
 from demur.calibration.grouped import refuse_without_groups
 from demur.calibration.labelling import refuse_all_labels_needed
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
@@ -21,7 +22,7 @@ from demur.policy.policy import Policy
 from demur.policy.seen import Seen
 from demur.policy.tuned import Tuned
 from demur.pools.checks import Checks
-from demur.pools.fitted_questions import refuse_fitted_questions, refuse_without_question
+from demur.pools.fitted_questions import refuse_fitted_questions, refuse_gated
 from demur.pools.label_rule import LabelRule
 from demur.pools.splits import Texts
 from demur.pools.voted_pools import LabelledCases, VotedPools
@@ -94,7 +95,8 @@ def calibrate(
     voted = every_vote
     if answer_sets is not None:
         voted, for_sets = _without_those_for_sets(every_vote, answer_sets, seed)
-    evidence, every = _evidence(voted, guarantees, by_chance=sizes_by_chance)
+    clustered = judged.clustered or voted.clustered
+    evidence, every = _evidence(voted, guarantees, by_chance=sizes_by_chance, clustered=clustered)
     evidence, unit = replace(evidence, missed=judged.missed), QUESTION if every is None else CLUSTER
     points = tuple(settle_by_size(one, evidence, unit, judged.rule.wrong) for one in guarantees)
     for rule in points:
@@ -113,7 +115,7 @@ def calibrate(
 
 
 def _refuse_together(
-    guarantees: Iterable[Guarantee], answer_sets: AnswerSets | None, *, tuned: bool, checked: bool
+    guarantees: Sequence[Guarantee], answer_sets: AnswerSets | None, *, tuned: bool, checked: bool
 ) -> None:
     """Raise where two things are asked for that do not go together."""
     if tuned and checked:
@@ -130,6 +132,12 @@ def _refuse_together(
             "answer sets are promised of questions that are exchangeable with the calibration ones, and a promise "
             "under shift is about others",
             "leave one of the two out",
+        )
+    if answer_sets is not None and (chosen := max(map(choices_of, guarantees))) > 1:
+        raise InvalidValue(
+            f"the way to vote was chosen from {chosen} by all labels, those of the questions kept for answer sets too, "
+            "and sets know no correction for that",
+            "choose it on other problems, or leave {answer_sets} out",
         )
 
 
@@ -148,20 +156,20 @@ def _refuse_fitted(voted: VotedPools, shift: DensityRatio | None) -> None:
     """Raise if what makes, gates or weighs these votes was fitted on them, or lacks what it looks at."""
     voted.refuse_fitted()
     voted.refuse_without_jitter()
-    if (gate := voted.votes.recipe.gate) is not None:
-        refuse_without_question(voted, "the gate looks at")
-        refuse_fitted_questions(voted, gate.fitted_on, "the gate and its p-values")
+    refuse_gated(voted)
     if shift is not None:
         refuse_fitted_questions(voted, shift.fitted_on, "the weights")
 
 
-def _evidence(voted: VotedPools, guarantees: Iterable[Guarantee], *, by_chance: bool) -> tuple[Strata, Strata | None]:
+def _evidence(
+    voted: VotedPools, guarantees: Iterable[Guarantee], *, by_chance: bool, clustered: bool
+) -> tuple[Strata, Strata | None]:
     """The votes that count, and those on all questions where clusters are what counts."""
     by_group = any(isinstance(one, Grouped) for one in guarantees)
     if by_group:
         refuse_without_groups(voted.votes.cases)
     counted = _strata(voted.counted_cases, by_group=by_group, by_chance=by_chance)
-    if not voted.clustered:
+    if not clustered:
         return counted, None
     return counted, _strata(voted.cases_of(voted.distinct), by_group=by_group, by_chance=by_chance)
 

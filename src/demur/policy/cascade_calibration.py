@@ -15,6 +15,7 @@ from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValu
 from demur.policy.cascade import Cascade, StageParts, cascade_of
 from demur.policy.cascade_problems import matched
 from demur.policy.seen import Seen
+from demur.pools.fitted_questions import refuse_gated
 from demur.pools.label_rule import LabelRule
 from demur.pools.splits import Split
 from demur.pools.voted_pools import VotedPools
@@ -74,6 +75,7 @@ def calibrate_cascade(
     for table in same:
         table.refuse_fitted()
         table.refuse_without_jitter()
+        refuse_gated(table)
     rows = problems.counted
     votes = JointVotes(
         tuple(table.votes.key[rows] for table in same),

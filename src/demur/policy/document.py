@@ -19,6 +19,7 @@ from demur.calibration.answer_sets import AnswerSets, SetEvidence, SetRule, is_p
 from demur.calibration.guarantee import stored as stored_level
 from demur.calibration.shifted import FITTED, GIVEN
 from demur.descriptions import Description
+from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence
 from demur.evidence.judge_check import JudgeCheck
 from demur.evidence.strata import Strata
@@ -69,7 +70,15 @@ class PolicyParts:
 
     def sets_of(self, rule: Rule) -> SetRule | None:
         """Which answers to offer where one of its rules abstains; None where the policy has no answer sets."""
-        return self.sets[self.points.index(rule)] if self.sets else None
+        if not self.sets:
+            return None
+        if rule not in self.points:
+            raise InvalidValue(
+                f"answer sets are calibrated for what the policy abstains from at the alphas that it names, and "
+                f"{rule.alpha:g} was chosen late",
+                "calibrate with this alpha, or without {answer_sets}",
+            )
+        return self.sets[self.points.index(rule)]
 
     @property
     def description(self) -> Description:

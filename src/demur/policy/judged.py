@@ -13,6 +13,7 @@ from demur.evidence.counts import Evidence
 from demur.evidence.judge_check import JudgeCheck
 from demur.pools.checks import Checks
 from demur.pools.label_rule import LabelRule
+from demur.pools.splits import Rows
 from demur.pools.voted_pools import VotedPools
 
 
@@ -27,6 +28,8 @@ class JudgedVotes:
     """What people call right."""
     missed: Evidence | None = None
     """Where the judge's labels calibrate too; None where the checked votes do alone."""
+    clustered: bool = False
+    """Whether clusters are what counts, even where of each one question was checked."""
 
 
 def judged_votes(voted: VotedPools, checks: Checks, guarantees: Sequence[Guarantee]) -> JudgedVotes:
@@ -41,10 +44,11 @@ def judged_votes(voted: VotedPools, checks: Checks, guarantees: Sequence[Guarant
     checks.refuse_extremes(voted.votes.key)
     n, judged = len(voted.counted), None if voted.correct is None else voted.correct & _known(voted)
     if not kinds.pop():
-        part, mine = _checked_alone(voted, checks)
+        rows = _checked_rows(voted, checks)
+        part, mine = _checked_alone(voted, checks, rows)
         counted = part.counted
-        check = None if judged is None else JudgeCheck.of(judged[checks.drawn][counted], mine.take(counted), n)
-        return JudgedVotes(part, check, checks.rule)
+        check = None if judged is None else JudgeCheck.of(judged[rows][counted], mine.take(counted), n)
+        return JudgedVotes(part, check, checks.rule, clustered=voted.clustered)
     if voted.clustered:
         raise InvalidValue(
             "guarantees by a judge's labels count questions, and some of these share a cluster",
@@ -74,8 +78,21 @@ def _known(voted: VotedPools) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return np.ones(len(voted), dtype=np.bool_) if voted.known is None else voted.known
 
 
-def _checked_alone(voted: VotedPools, checks: Checks) -> tuple[VotedPools, Checks]:
-    """The drawn votes with people's labels, which may lack some, and what is known of those."""
-    rows = np.flatnonzero(checks.drawn)
+def _checked_rows(voted: VotedPools, checks: Checks) -> Rows:
+    """The drawn votes of clusters and questions whose vote that counts was drawn.
+
+    Of rows drawn at random, large clusters have one more often: by the one that counts, all clusters are drawn alike.
+    """
+    counted = voted.counted[checks.drawn[voted.counted]]
+    if not len(counted):
+        raise InvalidValue(
+            "of no cluster or question the one vote that counts was checked, so that nothing can be promised",
+            "draw the part to be checked from the votes that count",
+        )
+    return np.flatnonzero(checks.drawn & np.isin(voted.units, voted.units[counted]))
+
+
+def _checked_alone(voted: VotedPools, checks: Checks, rows: Rows) -> tuple[VotedPools, Checks]:
+    """Some drawn votes with people's labels, which may lack some, and what is known of those."""
     part, mine = voted.take(rows), checks.take(rows)
     return part.with_labels(mine.right, None if mine.known.all() else mine.known), mine

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from demur.calibration import Forecast, Guarantee, Level, Rule, forecast, forecast_of_group
+from demur.calibration import Forecast, Guarantee, Level, Rule, Shifted, forecast, forecast_of_group
 from demur.calibration.laws_on import NewVotes, by_stratum, law_on
-from demur.errors import CalibrationLeak, LabelMismatch, PipelineMismatch, PolicyFileError
+from demur.errors import CalibrationLeak, InvalidValue, LabelMismatch, PipelineMismatch, PolicyFileError
 from demur.evidence.counts import Floats
 from demur.evidence.laws import CountLaw
 from demur.policy import file
@@ -270,6 +270,11 @@ class Policy(PolicyParts):
 
     def p_value(self, votes: Votes) -> Floats:
         """The conformal p-value of each vote: answered at a marginal alpha exactly when p ≤ alpha."""
+        if all(isinstance(rule.guarantee, Shifted) for rule in self.points):
+            raise InvalidValue(
+                "this policy promises about questions by their weights, and has no p-values without them",
+                "take those of `decide_votes`",
+            )
         self.check(votes)
         return self.strata.p_value(votes.cases)
 

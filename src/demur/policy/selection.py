@@ -15,6 +15,7 @@ from demur.calibration.shifted import ShiftedRule
 from demur.errors import CalibrationLeak, InvalidValue
 from demur.policy.decisions import Decisions
 from demur.policy.explanations import UNLIKE, is_gated, without_vote
+from demur.pools.fitted_questions import refuse_fitted_tests
 from demur.pools.voted_pools import VotedPools
 from demur.records import Decision
 from demur.voting.votes import Votes
@@ -139,6 +140,7 @@ def select(policy: Policy, votes: Votes | VotedPools, fdr: Level) -> Selection:
             "and a batch with them is not exchangeable with calibration",
             "leave them out, or give other problems",
         )
+    refuse_fitted_tests(voted, policy.recipe.gate, None, np.arange(len(voted)))
     counted = np.zeros(len(votes), dtype=np.bool_)
     counted[voted.counted] = True
     # A vote without confidence is never answered, however few the wrong ones are.

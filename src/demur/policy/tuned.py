@@ -123,13 +123,16 @@ class Tuned:
         correct: str | LabelRule | None = None,
         say: Callable[[str], None] = lambda _: None,
     ) -> VotedPools:
-        """Vote on pools the way that was chosen, the problems it was chosen on among them."""
+        """Vote on pools the way that was chosen, the problems it was chosen on among them.
+
+        The votes know which those are, and nothing calibrates on them: `calibrate(…, tuned=…)` leaves them out.
+        """
         from demur.pools.fields import FieldChoice
         from demur.pools.source import vote_pools
 
         fields = replace(FieldChoice.of(self.description), in_use=False)
         how: dict[str, Any] = {"labelled": labelled, "partly_labelled": partly_labelled, "correct": correct}
-        return vote_pools(source, fields, self.recipe, say=say, **how)
+        return vote_pools(source, fields, self.recipe, fitted_on=self.problems, say=say, **how)
 
     def rest(self, voted: VotedPools) -> VotedPools:
         """Voted pools without the problems that the way to vote was chosen on: what may calibrate.

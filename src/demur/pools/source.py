@@ -124,7 +124,7 @@ def vote_pools(
     partly_labelled: bool = False,
     correct: str | LabelRule | None = None,
     assumed: Description = Description(),  # noqa: B008 - frozen
-    fitted_on: Iterable[str] = (),
+    fitted_on: Iterable[str] | Problems = (),
     say: Say = lambda _: None,
 ) -> VotedPools:
     """Read the answers, hold the vote and, if asked for, find out which votes are right.
@@ -140,7 +140,8 @@ def vote_pools(
     table = read_table(pools, fields)
     _mention_spellings(table, say)
     upstream = assumed.updated(source.description_with(fields, recipe.other_scores))
-    votes = vote_table(pools, table, recipe, upstream, Problems.of(fitted_on))
+    fitted = fitted_on if isinstance(fitted_on, Problems) else Problems.of(fitted_on)
+    votes = vote_table(pools, table, recipe, upstream, fitted)
     if table.unscored:
         lacking = f"{len(table.unscored)} of {len(pools)} pools"
         say(f"note: {lacking} have a path without the score {fields.score!r}, and cast no vote")
