@@ -106,6 +106,19 @@ def test_a_choice_by_the_same_labels_is_paid_for_and_said(demur, pools):
     assert (point["choices"], "choices" in plain, "price" in plain) == (10, False, False)
     ran = demur("decide", pools, "--policy", "policy.json", "--fdr", "0.1")
     assert "chosen from 10 by the labels that calibrated it" in ran.err
+    ran = demur(*flags, "--chosen-from", "10", "--answer-sets", "0.1")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "answer sets know no correction for a choice from 10 ways" in ran.err
+
+
+def test_a_choice_is_paid_for_with_labels_from_a_file_too(demur, pools):
+    demur("label", pools, "--alpha", "0.1", "-o", "labels.jsonl", "--json")
+    flags = ("calibrate", pools, "--label-file", "labels.jsonl", "--json")
+    assert [(one["alpha"], one.get("choices")) for one in demur(*flags).json["points"]] == [(0.1, None)]
+    (point,) = demur(*flags, "--chosen-from", "3", "--alpha", "0.1").json["points"]
+    assert (point["alpha"], point["choices"]) == (0.1, 3)
+    (point,) = demur(*flags, "--chosen-from", "3").json["points"]
+    assert point["choices"] == 3
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,12 @@ class Shifted:
                 "weights there is neither; only Marginal can",
                 "leave the shift out, or give Marginal(alpha)",
             )
+        if self.guarantee.choices > 1:
+            raise InvalidValue(
+                f"a choice from {self.guarantee.choices} ways to vote by the labels that calibrate cannot be paid for "
+                "under weights: the correction is one of ranks",
+                "choose on other problems",
+            )
         if not isinstance(self.weights, DensityRatio) and not (isinstance(self.weights, str) and self.weights.strip()):
             raise InvalidValue(
                 "weights must be a ratio from fit_shift, or the name of a field that holds them, got "

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from demur.calibration import CLUSTER, QUESTION, Grouped, Guarantee, Level, Marginal, Shifted, settle_by_size
 from demur.calibration.answer_sets import AnswerSets, SetRule
+from demur.calibration.choices import choices_of
 from demur.calibration.grouped import refuse_without_groups
 from demur.calibration.labelling import refuse_all_labels_needed
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
@@ -124,6 +125,11 @@ def _refuse_together(
         raise InvalidValue(
             "answer sets need gold, and people who check a judge say of votes alone whether they are right",
             "leave {answer_sets} out",
+        )
+    if answer_sets is not None and (choices := max(map(choices_of, guarantees))) > 1:
+        raise InvalidValue(
+            f"answer sets know no correction for a choice from {choices} ways to vote by the labels that calibrate",
+            "choose on other problems, or leave {answer_sets} out",
         )
     if answer_sets is not None and any(isinstance(one, Shifted) for one in guarantees):
         raise InvalidValue(
