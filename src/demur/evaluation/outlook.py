@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from demur.evidence.counts import Floats
 from demur.evidence.laws import AnswerLaw, BoundLaw, CountLaw, ErrorLaw, SumLaw
 from demur.evidence.strata import Strata, Stratum
 from demur.policy.policy import Policy
+from demur.records import Groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +123,23 @@ def _law(policy: Policy, rule: Rule, new: Mapping[Stratum, int]) -> CountLaw:
     if not rule.needs_groups:
         return _law_of(rule, policy.strata, new)
     kinds = {kind: {stratum: votes for stratum, votes in new.items() if stratum[0] == kind} for kind, _ in new}
-    parts = [(_law_of(rule.of_kind(kind), policy.strata.of_kind(kind), own), own) for kind, own in kinds.items()]
-    return SumLaw(tuple((law, sum(own.values())) for law, own in parts))
+    apart = {kind: own for kind, own in kinds.items() if not rule.stand_in(kind)}
+    parts = [(_law_of(rule.of_kind(kind), policy.strata.of_kind(kind), own), own) for kind, own in apart.items()]
+    laws = [(law, sum(own.values())) for law, own in parts]
+    if others := [kind for kind in kinds if kind not in apart]:
+        laws.append((_law_of_others(policy, rule, others), sum(sum(kinds[kind].values()) for kind in others)))
+    return SumLaw(tuple(laws))
+
+
+def _law_of_others(policy: Policy, rule: Rule, kinds: Iterable[Groups]) -> ErrorLaw:
+    """Of questions that take the threshold of all: with the errors that such questions had in calibration and one more.
+
+    An estimate: of these questions by themselves nothing is promised.
+    """
+    parts = [(rule.of_kind(kind), policy.strata.of_kind(kind)) for kind in kinds]
+    seen = [(part.n, *own.answered(part)) for own, part in parts if part.parts]
+    n, right, wrong = (sum(column) for column in zip(*seen, strict=True)) if seen else (0, 0, 0)
+    return ErrorLaw(wrong + 1, n) if right + wrong else ErrorLaw(0, 0)
 
 
 def _law_of(rule: Rule, strata: Strata, new: Mapping[Stratum, int]) -> CountLaw:
