@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import demur as dm
 from demur.calibration import Grouped, exact_alpha, settle_by_size
+from demur.calibration.forecast import forecast, forecast_of_group
 from demur.calibration.laws_on import law_on, laws_by_group
 from demur.errors import InfeasibleWarning, InvalidValue
 from demur.evidence.laws import ErrorLaw, SumLaw, UnionLaw
@@ -261,3 +262,17 @@ def test_groups_may_be_large_enough_only_together():
     pooled = settle_by_size(Grouped(dm.Marginal(0.1), fallback="pooled"), strata)
     assert pooled.feasible
     assert pooled.threshold_of(2, ("g1",)) == dm.Marginal(0.1).settle(strata.pooled).threshold_key
+
+
+def test_groups_that_take_the_threshold_of_all_share_the_one_error_that_set_it():
+    rng = np.random.default_rng(5)
+    confidence, names = rng.uniform(0.2, 1, 420), [(f"g{row % 14}",) for row in range(420)]
+    cases = Cases(confidence[:, None], np.full(420, 2), GroupColumn.of(names))
+    strata = Strata.of(cases, rng.uniform(size=420) < confidence)
+    plain = forecast(strata.without_groups(), settle_by_size(dm.Marginal(0.02), strata.without_groups()))
+    rule = settle_by_size(Grouped(dm.Marginal(0.02), fallback="pooled"), strata)
+    expected = forecast(strata, rule)
+    assert expected.expected_confident_error == pytest.approx(plain.expected_confident_error, rel=0.05)
+    assert expected.unspent_by_ties == plain.unspent_by_ties == 0
+    parts = [forecast_of_group(strata, rule, name).expected_confident_error for name in strata.groups]
+    assert np.mean(parts) == pytest.approx(plain.expected_confident_error, rel=0.05)

@@ -246,6 +246,11 @@ def test_only_the_marginal_guarantee_can_be_weighted_and_others_say_why(other):
         dm.Shifted(other)
 
 
+def test_a_choice_by_the_same_labels_cannot_be_paid_for_under_weights_and_is_refused():
+    with pytest.raises(InvalidValue, match=r"a choice among 4 ways to vote .* choose the way to vote on other problems"):
+        dm.Shifted(dm.Marginal(0.1, choices=4))
+
+
 def test_weights_that_are_none_are_refused_in_one_line():
     answers = [["a"], ["b"]]
     for bad, told in (

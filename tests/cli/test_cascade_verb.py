@@ -91,6 +91,17 @@ def test_decide_follows_it_and_writes_what_the_next_stage_has_to_be_asked(demur,
     assert {line["decision"] for line in lines} == {"answer", "needs"}
 
 
+def test_questions_that_are_needed_take_the_place_of_questions_alone(demur, made, files):
+    flags = ("decide", NEW[0], "--cascade", "cascade.json", "--needed")
+    before = (files / NEW[1]).read_bytes()
+    ran = demur(*flags, NEW[1])
+    assert (ran.code, "holds pools, which questions would replace" in ran.err) == (2, True)
+    assert (files / NEW[1]).read_bytes() == before
+    ran = demur(*flags, "same.jsonl", "-o", "./same.jsonl")
+    assert (ran.code, "--needed and -o both name same.jsonl" in ran.err) == (2, True)
+    assert [demur(*flags, "needed.jsonl").code for _ in range(2)] == [0, 0]
+
+
 def test_audit_judges_the_errors_of_all_stages(demur, made):
     ran = demur("audit", *NEW, "--cascade", "cascade.json")
     assert ran.code == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 
@@ -27,6 +28,28 @@ def test_tune_then_calibrate_just_works_on_a_run(demur, pools):
     assert "280 calibration questions" in ran.out
     ran = demur("audit", "run.db", "--policy", "policy.json")
     assert (ran.code, "calibrated this policy" in ran.err) == (2, True)
+
+
+def test_a_run_is_tuned_on_all_that_its_file_holds(demur, tmp_path):
+    """Sources and texts too: two of eight models are good."""
+    rng, skill = np.random.default_rng(0), np.array([0.9, 0.85, 0.4, 0.4, 0.35, 0.35, 0.3, 0.3])
+    with (tmp_path / "models.jsonl").open("w") as lines:
+        for row in range(500):
+            right = rng.random(8) < 1 / (1 + np.exp(-np.log(skill / (1 - skill)) - rng.normal()))
+            answers = np.where(right, row, row + rng.integers(1, 4, 8)).tolist()
+            paths = [{"answer": str(one), "text": f"So {one}.", "src": f"m{at}"} for at, one in enumerate(answers)]
+            print(json.dumps({"id": f"p{row}", "question": f"{row}?", "gold": str(row), "paths": paths}), file=lines)
+    assert demur("import", "models.jsonl", "-o", "run.db").code == 0
+    facts = {name: demur("tune", name, "--alpha", "0.1", "--json").json for name in ("models.jsonl", "run.db")}
+    assert facts["run.db"]["rows"] == facts["models.jsonl"]["rows"]
+    assert facts["run.db"]["chosen"] == "learned key of majority vote"
+    assert demur("tune", "run.db", "--alpha", "0.1", "-o", "tuned.json").code == 0
+    points = [
+        demur("calibrate", name, *how, "--alpha", "0.1", "--json").json["points"]
+        for how in (["--tuned", "tuned.json"], ["--tie-break", "mean_score:length"])
+        for name in ("models.jsonl", "run.db")
+    ]
+    assert (points[0], points[2]) == (points[1], points[3])
 
 
 def test_text_and_json_tell_the_same(demur, pools, tuned):
@@ -106,6 +129,19 @@ def test_a_choice_by_the_same_labels_is_paid_for_and_said(demur, pools):
     assert (point["choices"], "choices" in plain, "price" in plain) == (10, False, False)
     ran = demur("decide", pools, "--policy", "policy.json", "--fdr", "0.1")
     assert "chosen from 10 by the labels that calibrated it" in ran.err
+    ran = demur(*flags, "--chosen-from", "10", "--answer-sets", "0.1")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "answer sets know no correction for a choice from 10 ways" in ran.err
+
+
+def test_a_choice_is_paid_for_with_labels_from_a_file_too(demur, pools):
+    demur("label", pools, "--alpha", "0.1", "-o", "labels.jsonl", "--json")
+    flags = ("calibrate", pools, "--label-file", "labels.jsonl", "--json")
+    assert [(one["alpha"], one.get("choices")) for one in demur(*flags).json["points"]] == [(0.1, None)]
+    (point,) = demur(*flags, "--chosen-from", "3", "--alpha", "0.1").json["points"]
+    assert (point["alpha"], point["choices"]) == (0.1, 3)
+    (point,) = demur(*flags, "--chosen-from", "3").json["points"]
+    assert point["choices"] == 3
 
 
 @pytest.mark.parametrize(

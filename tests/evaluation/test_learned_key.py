@@ -130,6 +130,14 @@ def test_the_problems_of_the_tune_split_may_not_calibrate_by_id_or_by_question()
     dm.calibrate(asked(range(100, 300), list(range(100, 300)), key), alpha=0.1)
 
 
+def test_a_confidence_that_never_differs_is_no_label():
+    sources = [["one", "two", "three"] if row % 2 else ["one", "three", "two"] for row in range(100)]
+    right = np.arange(100) % 2 == 0
+    right[:10] = ~right[:10]
+    fit = dm.fit_learned(dm.VotedPools.of(dm.vote([["a", "a", "b"]] * 100, ids=range(100), origins=sources), right))
+    assert fit.better
+
+
 def test_labels_dressed_as_a_score_are_refused():
     answers, gold = world(np.random.default_rng(9), 100)
     right = dm.vote(answers).answer == gold

@@ -90,3 +90,16 @@ def test_nothing_answered_and_nothing_asked():
     assert ahead.sentence.startswith("Nothing will be answered: 2 calibration questions are too few")
     with pytest.raises(InvalidValue, match="at least one question, got 0"):
         dm.audit_outlook(policy, 0)
+
+
+def test_groups_that_take_the_threshold_of_all_may_be_answered_wrongly():
+    rng = np.random.default_rng(5)
+    confidence = rng.uniform(0.2, 1, 420)
+    pools = [["a"] * int(20 * one) + ["b"] * (20 - int(20 * one)) for one in confidence]
+    votes = dm.vote(pools, ids=range(420), groups=[f"g{row % 14}" for row in range(420)])
+    right = rng.uniform(size=420) < confidence
+    guarantees = [dm.Marginal(0.02), dm.Grouped(dm.Marginal(0.02), fallback="pooled")]
+    policy = dm.calibrate(votes, right, guarantee=guarantees)
+    by_group, plain = (dm.audit_outlook(policy, 420, guarantee=one.name) for one in reversed(guarantees))
+    assert by_group.surprising_above == plain.surprising_above
+    assert by_group.above_alpha == pytest.approx(plain.above_alpha, abs=0.05)

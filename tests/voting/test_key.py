@@ -9,7 +9,7 @@ import pytest
 
 import demur as dm
 from demur.descriptions import digest
-from demur.errors import CalibrationLeak, InvalidValue, PipelineMismatch
+from demur.errors import CalibrationLeak, InvalidValue, PipelineMismatch, PoolFileError
 from demur.pools.source import PoolSource
 from demur.records import Path, Pool, Problem
 from demur.voting.key import Component, Counted, Share, key_of, parse_component
@@ -129,6 +129,12 @@ def scored_pools(n=60):
         )
         for k in range(n)
     ]
+
+
+def test_ties_are_not_broken_by_a_score_that_no_path_has():
+    source = PoolSource(scored_pools())
+    with pytest.raises(PoolFileError, match=r"no path has the score 'twoo', which ties .* did you mean 'two'?"):
+        dm.vote_pools(source, recipe=source.recipe(None, tie_break="mean_score:twoo"))
 
 
 def test_a_file_with_two_scores_makes_one_key_of_both(tmp_path):

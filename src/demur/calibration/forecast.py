@@ -134,8 +134,10 @@ def _unspent(evidence: Evidence | Strata, rule: Rule) -> float:
     """Of k − 1 errors that may lie above the threshold, the share that do not because others tie with it."""
     if isinstance(evidence, Strata):
         if rule.needs_groups:
-            parts = [(evidence.of_kind(kind), rule.of_kind(kind)) for kind in evidence.kinds if len(kind) < 2]
-            return sum(part.n * _unspent(part, own) for part, own in parts) / evidence.n
+            # Where the threshold of all stands in, it is among all votes that errors tie with it.
+            kinds = [(kind, bool(rule.stand_in(kind))) for kind in evidence.kinds if len(kind) < 2]
+            parts = [(evidence.of_kind(kind), rule.of_kind(kind), every) for kind, every in kinds]
+            return sum(part.n * _unspent(evidence if every else part, own) for part, own, every in parts) / evidence.n
         evidence = evidence.pooled
     if not isinstance(rule.law, ErrorLaw) or not rule.feasible or rule.threshold == 0:
         return 0.0
@@ -143,10 +145,14 @@ def _unspent(evidence: Evidence | Strata, rule: Rule) -> float:
 
 
 def _expected(evidence: Evidence | Strata, rule: Rule) -> float:
-    """The rate on new questions. Each threshold was set by an error, which a new question may make too."""
+    """The rate on new questions. Each threshold was set by an error, which a new question may make too.
+
+    Where a threshold was set by more questions than these, that error is theirs in proportion.
+    """
     if rule.needs_groups and isinstance(evidence, Strata):
         parts = [(evidence.of_kind(kind), rule.of_kind(kind)) for kind in evidence.kinds]
         return sum(part.n * _expected(part, own) for part, own in parts) / evidence.n
+    more = min(1.0, evidence.n / rule.n) if rule.n else 1.0
     n, (right, wrong) = evidence.n, rule.answered(evidence)
     chosen = choices_of(rule.guarantee)
     apart = {} if isinstance(evidence, Evidence) else evidence.by_size
@@ -154,13 +160,13 @@ def _expected(evidence: Evidence | Strata, rule: Rule) -> float:
     for size, threshold in rule.by_size.items():
         if (part := apart.get(size)) is not None:
             own = part.above(threshold)
-            expected += part.n * _corrected(part.n, *own, threshold[0], chosen)
+            expected += part.n * _corrected(part.n, *own, threshold[0], more, chosen)
             n, right, wrong = n - part.n, right - own[0], wrong - own[1]
-    return (expected + n * _corrected(n, right, wrong, rule.threshold, chosen)) / evidence.n
+    return (expected + n * _corrected(n, right, wrong, rule.threshold, more, chosen)) / evidence.n
 
 
-def _corrected(n: int, right: int, wrong: int, threshold: float, chosen: int) -> float:
-    """The error rate of one threshold, with one error more among one question more.
+def _corrected(n: int, right: int, wrong: int, threshold: float, more: float, chosen: int) -> float:
+    """The error rate of one threshold, with one error more among one question more, or with a part of both.
 
     A threshold of 0 was not set by an error, and where nothing is answered nothing is to be corrected. Whatever was
     chosen by the same labels is likely to be lucky on them: then it is a bound on what to expect.
@@ -169,4 +175,4 @@ def _corrected(n: int, right: int, wrong: int, threshold: float, chosen: int) ->
         return 0.0
     if chosen > 1 and right + wrong:
         return mean_at_most(wrong + 1, n, chosen)
-    return (1 + wrong) / (n + 1) if threshold > 0 and right + wrong else wrong / n
+    return (more + wrong) / (n + more) if threshold > 0 and right + wrong else wrong / n

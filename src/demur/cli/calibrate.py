@@ -106,7 +106,8 @@ def run(
     else:
         raise InvalidValue("--tuned says how votes are made, without weights or a gate: leave one of the two out")
     if header is not None and label_file is not None:
-        guarantees = guarantees_for(header, label_file, guarantees if alpha or delta or smoothed or by_group else None)
+        asked = alpha or delta or smoothed or by_group or chosen_from
+        guarantees = guarantees_for(header, label_file, guarantees if asked else None)
         sizes_by_chance |= header.sizes_by_chance
         voted = voted if is_check else demur.labelled_by(voted, label_file)
     every = len(voted)
@@ -153,9 +154,15 @@ def _judged(guarantees: list[Guarantee], *, is_check: bool) -> list[Guarantee]:
             "--use-judge is for labels by a judge that people checked: name --checked FIELD, or a --label-file that "
             "`label --check` wrote"
         )
+    from demur.calibration.choices import choices_of
+
     kinds = {"marginal": demur.JudgeMarginal, "high_probability": demur.JudgeHighProbability}
-    if others := {one.name for one in guarantees} - set(kinds):
-        raise InvalidValue(f"--use-judge and --{others.pop()} exclude each other: leave one out")
+    for one in guarantees:
+        if one.name not in kinds:
+            other = "by-group" if isinstance(one, demur.Grouped) else one.name
+            raise InvalidValue(f"--use-judge and --{other} exclude each other: leave one out")
+        if choices_of(one) > 1:
+            raise InvalidValue("--use-judge knows no correction for a choice: leave it or --chosen-from out")
     made: list[Any] = [(kinds[one.name], one.parameters()) for one in guarantees]
     return [kind(**parameters) for kind, parameters in made]
 

@@ -48,7 +48,9 @@ def decide(
     """Decide by a cascade on every problem of the first stage's pools."""
     from demur.pools.jsonl import write_lines
 
-    replacing.refuse_overwriting(needed, *places, out, by=replacing.POOLS)
+    replacing.refuse_overwriting(needed, *places, by=replacing.QUESTIONS)
+    if needed is not None and out is not None and needed.resolve() == out.resolve():
+        raise InvalidValue(f"--needed and -o both name {out}; choose another name for one of them")
     tables = vote_stages(cascade, places, run, labelled=False, partial=True, task=task)
     decided = cascade.decide_votes(tables)
     lines = [decision.document() for decision in decided]

@@ -10,7 +10,7 @@ from pathlib import Path
 from demur.errors import InvalidValue
 
 POLICY, CASCADE, POOLS, LINES, PARQUET = "a policy", "a cascade", "pools", "JSON lines", "a Parquet file"
-PAGE, TUNED, SHIFT = "a web page", "a tuned vote", "a fitted shift"
+PAGE, TUNED, SHIFT, QUESTIONS = "a web page", "a tuned vote", "a fitted shift", "questions"
 STORE, _OTHER = "a store of runs", "something else"
 _HEAD = 4096
 
@@ -38,7 +38,7 @@ def written_as(out: Path | None) -> str:
 def refuse_foreign(place: Path) -> None:
     """Raise where a table or figure would take the place of a store, a policy or pools."""
     there = kind_of(place) if place.is_file() else None
-    if there in (STORE, POLICY, CASCADE, TUNED, SHIFT, POOLS, PARQUET):
+    if there in (STORE, POLICY, CASCADE, TUNED, SHIFT, POOLS, QUESTIONS, PARQUET):
         raise InvalidValue(f"{place} holds {there}, which results would replace; choose another folder")
 
 
@@ -70,6 +70,9 @@ def kind_of(path: Path) -> str | None:
     if text.startswith("{") and '"format": "demur-tuned"' in text[:200]:
         return TUNED
     if line.startswith('{"'):
-        named = '"paths":', '"question":', '"format": "demur-pools"'
-        return POOLS if any(name in line for name in named) else LINES
+        if any(name in line for name in ('"paths":', '"format": "demur-pools"')):
+            return POOLS
+        if '"question":' not in line:
+            return LINES
+        return QUESTIONS if "\n" in text else POOLS  # the paths of a long question may come later
     return _OTHER

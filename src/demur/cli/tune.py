@@ -44,8 +44,8 @@ def run(
     replacing.refuse_overwriting(out, file, by=replacing.TUNED)
     guarantees, rule = promise_flags.guarantees_of(alpha, delta, False, None), labels.rule()
     fields = flags.fields(flags.score)
-    facts = vote_flags.needs_facts(fields) or rule.label_field is not None
-    source = demur.read_pools(file, run_name, facts=facts, partial=partial, say=options.mention)
+    # A learned key looks at all that there is: sources of paths, and how long their texts are.
+    source = demur.read_pools(file, run_name, texts=True, partial=partial, say=options.mention)
     given: dict[str, Any] = {"weight": flags.weight, "normaliser": flags.normaliser, "tie_break": flags.tie_break}
     tuned = demur.tune(
         source, fields, guarantee=guarantees, share=share, seed=seed or 0, correct=rule, say=options.mention, **given

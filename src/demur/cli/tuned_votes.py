@@ -20,8 +20,8 @@ def vote_as_tuned(
             f"{', '.join(given)} and --tuned exclude each other: the file says how votes are made; tune again with it"
         )
     ready_made = labels["correct"].label_field is not None
-    facts = vote_flags.needs_facts(demur.FieldChoice.of(tuned.description)) or ready_made
-    source = demur.read_pools(place, run, facts=facts, partial=partial, say=options.mention)
+    wanted = vote_flags.wanted_of(demur.FieldChoice.of(tuned.description), tuned.recipe.key, facts=ready_made)
+    source = demur.read_pools(place, run, **wanted, partial=partial, say=options.mention)
     voted = tuned.vote(source, say=options.mention, **labels)
     vote_flags.tell_comparison(voted)
     return source, voted

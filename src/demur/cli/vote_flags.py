@@ -13,7 +13,9 @@ from demur.cli.output import mention, say_in_the_end
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
-    pass
+    from collections.abc import Iterable
+
+    from demur.voting.key import Component
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,16 @@ class VoteFlags:
 
         Where people `checked` a part, other labels are a judge's: gold is, where all problems have one.
         """
+        from demur.voting.key import key_of
+
         said = _vote_section(config)
         score = self.score or said.get("score")
         fields = replace(self.fields(score), weights=weights)
         normaliser = self.normaliser or (said.get("normaliser") if score is not None else None)
-        facts = texts or needs_facts(fields) or correct.label_field is not None or checked
-        source = demur.read_pools(place, run, facts=facts, texts=texts, partial=partial, say=mention)
         weight, tie_break = self.weight or said.get("weight"), self.tie_break or said.get("tie_break")
+        more = correct.label_field is not None or checked
+        wanted = wanted_of(fields, key_of(tie_break, idle_score=False, told_apart=False), texts=texts, facts=more)
+        source = demur.read_pools(place, run, **wanted, partial=partial, say=mention)
         recipe = source.recipe(score, normaliser, weight, tie_break).gated(gate)
         fitted_on = [] if self.fitted_on is None else read_ids(self.fitted_on)
         known = {pool.problem.id for pool in source.pools}
@@ -148,10 +153,8 @@ def vote_by_policy(
     if task is not None:
         demur.tasks.chosen(task)  # before the policy, which may name it and may not load it
     ready_made = correct is not None and correct.label_field is not None
-    recipe = policy.recipe
-    texts = recipe.other_scores != recipe.needs  # lengths are read off them
-    facts = needs_facts(demur.FieldChoice.of(policy.description)) or ready_made or texts or recipe.origin is not None
-    source = demur.read_pools(place, run, facts=facts, texts=texts, partial=partial, say=mention)
+    wanted = wanted_of(demur.FieldChoice.of(policy.description), policy.recipe.key, facts=ready_made)
+    source = demur.read_pools(place, run, **wanted, partial=partial, say=mention)
     voted = policy.vote(source.of_task(task), labelled=labelled, correct=correct, say=mention)
     tell_comparison(voted)
     return voted
@@ -178,6 +181,16 @@ def told_ties(vote: dict[str, Any]) -> str:
 def needs_facts(fields: demur.FieldChoice) -> bool:
     """Whether a run must be read with more than answers and scores."""
     return fields.answer_field != "answer" or "." in (fields.score or "")
+
+
+def wanted_of(
+    fields: demur.FieldChoice, key: Iterable[Component], *, texts: bool = False, facts: bool = False
+) -> dict[str, Any]:
+    """What to read of a run besides answers and scores, for votes with such a key."""
+    needs = {name for part in key for name in part.needs}
+    texts |= "length" in needs  # lengths are read off them
+    facts |= any("." in name for name in needs) or any(part.origin is not None for part in key)
+    return {"facts": facts or texts or needs_facts(fields), "texts": texts}
 
 
 def refuse_beside_policy(**flags: object) -> None:

@@ -161,7 +161,7 @@ def _without_gaps(counted: Counted) -> Counted:
 def _refuse_labels(names: Sequence[str], features: Floats, right: NDArray[np.bool_]) -> None:
     """Raise if some feature is one number wherever the vote is right and another wherever it is not."""
     for name, column in zip(names, features.T, strict=True):
-        if np.ptp(column[right]) == np.ptp(column[~right]) == 0:
+        if np.ptp(column[right]) == np.ptp(column[~right]) == 0 != np.ptp(column):
             raise InvalidValue(
                 f"the feature {name} is the label itself: one value wherever the vote is right, another wherever it "
                 "is not",

@@ -127,6 +127,11 @@ def _refuse_together(
             "answer sets need gold, and people who check a judge say of votes alone whether they are right",
             "leave {answer_sets} out",
         )
+    if answer_sets is not None and (choices := max(map(choices_of, guarantees))) > 1:
+        raise InvalidValue(
+            f"answer sets know no correction for a choice from {choices} ways to vote by the labels that calibrate",
+            "choose on other problems, or leave {answer_sets} out",
+        )
     if answer_sets is not None and any(isinstance(one, Shifted) for one in guarantees):
         raise InvalidValue(
             "answer sets are promised of questions that are exchangeable with the calibration ones, and a promise "

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from demur.pools.scores import refuse_label_name, with_gaps
+from demur.errors import PoolFileError
+from demur.pools.field_names import score_fields, there_is
+from demur.pools.scores import is_number, refuse_label_name, with_gaps
 from demur.records import Path, Pool, names_labels
 from demur.voting.key import LENGTH, Beside
 
@@ -27,6 +29,13 @@ def numbers_of(pools: Sequence[Pool], name: str) -> list[list[float | None]]:
     if name != LENGTH:
         return with_gaps(pools, name)
     return [[None if path.text is None else float(len(path.text)) for path in pool.paths] for pool in pools]
+
+
+def refuse_absent(pools: Sequence[Pool], name: str) -> None:
+    """Raise where no path has a number that ties are to be broken by."""
+    if pools and not any(number is not None for pool in pools for number in numbers_of([pool], name)[0]):
+        known = there_is(name, score_fields(pools, is_number))
+        raise PoolFileError(f"no path has the score {name!r}, which ties are to be broken by; {known}")
 
 
 def origins_of(pools: Sequence[Pool], field: str) -> list[list[str | None]]:

@@ -23,9 +23,9 @@ def read_column(pools: Sequence[Pool], name: str) -> list[float]:
         of_paths = {repr(path.extra.get(name)): path.extra.get(name) for path in pool.paths}
         if value is ABSENT and len(of_paths) == 1:  # tables have one row per path, which all say it
             value = next(iter(of_paths.values())) if name in pool.paths[0].extra else ABSENT
-        if not _is_number(value):
+        if not is_number(value):
             shown = "nothing" if value is ABSENT else f"{value!r:.60}"
-            known = f"; {there_is(name, number_fields(pools, _is_number))}" if value is ABSENT else ""
+            known = f"; {there_is(name, number_fields(pools, is_number))}" if value is ABSENT else ""
             raise PoolFileError(
                 f"problem {pool.problem.id!r} has {shown} in the field {name!r}; expected a finite number{known}"
             )
@@ -64,7 +64,7 @@ def count_gaps(pools: Sequence[Pool], name: str) -> int:
 
 def as_unscored(value: Any) -> Unscored:
     """What a description or a caller says of pools without a score; ValueError where it is none of the three."""
-    if value is None or value == DROP or _is_number(value):
+    if value is None or value == DROP or is_number(value):
         return value  # type: ignore[no-any-return]
     raise InvalidValue(f"unscored must be None, {DROP!r} or a finite number, got {value!r:.60}")
 
@@ -101,7 +101,7 @@ def with_gaps(pools: Sequence[Pool], name: str) -> list[list[float | None]]:
                 continue
             if isinstance(value, bool):
                 raise InvalidValue(f"{name!r} holds true and false: that is a label, and labels cannot be a score")
-            if not _is_number(value):
+            if not is_number(value):
                 raise PoolFileError(
                     f"problem {pool.problem.id!r}, path {position}: the score {name!r} must be a finite number, "
                     f"got {value!r:.40}"
@@ -120,11 +120,12 @@ def _no_score(pools: Sequence[Pool], lacking: Sequence[str], name: str) -> PoolF
             "score them with the `demur score` that scored the others; or calibrate with {unscored=drop}, which leaves "
             "such pools out and abstains on them in use, or with {unscored=VALUE}, which stands in for the score",
         )
-    known = there_is(name, score_fields(pools, _is_number))
+    known = there_is(name, score_fields(pools, is_number))
     return PoolFileError(f"no pool has the score {name!r} in all its paths; {known}")
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a value may be a score."""
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return False
     try:

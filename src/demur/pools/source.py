@@ -16,7 +16,7 @@ from demur.pools.fields import FieldChoice, PoolTable, named_sampling, problems_
 from demur.pools.frames import FramePools, table_of
 from demur.pools.label_rule import LabelRule
 from demur.pools.labels import read_labels, refuse_labels_as_score
-from demur.pools.path_fields import beside_of
+from demur.pools.path_fields import beside_of, refuse_absent
 from demur.pools.scores import count_gaps, read_column
 from demur.pools.voted_pools import VotedPools
 from demur.pools.weights import read_weights
@@ -24,7 +24,7 @@ from demur.records import Pool
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of, shown
 from demur.tasks import chosen
-from demur.voting.key import TieBreak, key_of
+from demur.voting.key import MeanScore, TieBreak, key_of
 from demur.voting.normalisers import parse_normaliser
 from demur.voting.problems import Problems
 from demur.voting.recipe import DROP, Recipe
@@ -170,6 +170,9 @@ def vote_table(
     fitted_on: Problems = Problems(),  # noqa: B008 - frozen
 ) -> Votes:
     """The vote on pools whose answers and scores have been read."""
+    for part in recipe.key:
+        if isinstance(part, MeanScore) and part.score is not None:
+            refuse_absent(pools, part.score)
     return vote_again(
         recipe,
         table.answers,
