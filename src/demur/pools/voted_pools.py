@@ -288,8 +288,8 @@ class VotedPools:
             )
         if shared := fitted_on.rows(self.names, self.questions, self.clusters):
             raise CalibrationLeak(
-                f"a score, normaliser or key was fitted on {len(shared)} of the calibration problems, or chosen by "
-                f"them (the first is {self.ids[shared[0]]!r}); fit it on a tune split that calibration does not use"
+                f"a score, normaliser, key or way to vote was chosen or fitted on {len(shared)} of the calibration "
+                f"problems (the first is {self.ids[shared[0]]!r}); fit it on a tune split that calibration does not use"
             )
 
     def refuse_without_jitter(self) -> None:
