@@ -15,7 +15,7 @@ def refuse_without_question(voted: VotedPools, why: str) -> None:
     if lacking:
         raise InvalidValue(
             f"{lacking} of {len(voted)} calibration votes have no question text, which {why}",
-            "give {questions} when voting",
+            "give the questions with the pools or votes",
         )
 
 
@@ -25,7 +25,7 @@ def refuse_fitted_questions(voted: VotedPools, fitted_on: Set[str], what: str) -
     if all(digest is None for digest in digests):
         raise InvalidValue(
             f"{what} need votes with questions, to check that calibration does not use those they were fitted on",
-            "give {questions} when voting",
+            "give the questions with the pools or votes",
         )
     texts = [None] * len(voted) if voted.table is None else voted.table.questions
     for row, (digest, text) in enumerate(zip(digests, texts, strict=True)):
