@@ -101,3 +101,4 @@ def test_an_audit_judges_the_answers(demur, policy, new):
     assert "Not consistent with the promise: 60 wrong answers among 200 answers" in ran.out
     for flags in (["--of", "500", "--errors", "3", "--answered", "501"], ["--policy", policy, "--answered", "3"]):
         assert "--answered goes with --errors and --of" in demur("audit", policy, *flags).err
+    assert "got 501 of 500" in demur("audit", policy, "--of", "500", "--errors", "3", "--answered", "501").err

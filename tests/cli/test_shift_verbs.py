@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -105,6 +107,11 @@ def test_what_does_not_go_together_is_refused_in_one_line(demur, files):
     assert "holds a fitted shift" in ran.err
     ran = demur("shift", files["traffic"], "--reference", files["traffic"])
     assert "in the traffic and in the reference too" in ran.err
+    assert re.search(r"such as '[^']+';", ran.err)
+    lines = [json.loads(line) for line in Path(files["pools"]).read_text().splitlines()]
+    Path("blank.jsonl").write_text("".join(json.dumps({**line, "question": None}) + "\n" for line in lines))
+    ran = demur("calibrate", "blank.jsonl", "--gate", files["reference"])
+    assert "have no question text, which the gate looks at; give the questions with the pools" in ran.err
 
 
 def test_a_gate_abstains_on_questions_unlike_its_reference(demur, files, tmp_path):

@@ -79,7 +79,10 @@ def run(
     if (errors is None) != (of is None):
         raise InvalidValue("--errors and --of go together: so many wrong answers, of so many questions")
     if answered is not None and (of is None or answered > of):
-        raise InvalidValue("--answered goes with --errors and --of: so many of the questions asked were answered")
+        told = "" if of is None else f", got {answered} of {of}"
+        raise InvalidValue(
+            f"--answered goes with --errors and --of: so many of the questions asked were answered{told}"
+        )
     if errors is not None and of is not None:
         if policy is not None or labels != LabelFlags() or run_name is not None:
             raise InvalidValue("with --errors and --of, name the policy alone: demur audit POLICY --errors 13 --of 500")

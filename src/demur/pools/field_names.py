@@ -15,7 +15,7 @@ _MOST = 20
 def there_is(wanted: str, names: Iterable[str]) -> str:
     """The names that there are, and which of them was perhaps meant."""
     known = list(dict.fromkeys(names))
-    nearest = get_close_matches(wanted, known, n=1)
+    nearest = [] if wanted in known else get_close_matches(wanted, known, n=1)
     more = f", … ({len(known)} in all)" if len(known) > _MOST else ""
     listed = f"there is: {', '.join(known[:_MOST]) or 'none'}{more}"
     return f"did you mean {nearest[0]!r}? {listed}" if nearest else listed

@@ -18,7 +18,7 @@ def refuse_without_question(voted: VotedPools, why: str) -> None:
     if lacking:
         raise InvalidValue(
             f"{lacking} of {len(voted)} calibration votes have no question text, which {why}",
-            "give {questions} when voting",
+            "give the questions with the pools or votes",
         )
 
 
@@ -34,7 +34,7 @@ def refuse_fitted_questions(voted: VotedPools, fitted_on: Set[str], what: str) -
     if voted.questions is None or all(digest is None for digest in voted.questions):
         raise InvalidValue(
             f"{what} need votes with questions, to check that calibration does not use those they were fitted on",
-            "give {questions} when voting",
+            "give the questions with the pools or votes",
         )
     if rows := _fitted_rows(voted, fitted_on):
         raise CalibrationLeak(

@@ -41,7 +41,7 @@ def fit_shift(traffic: Iterable[Asked], reference: Iterable[Asked], *, clip: flo
     )
     if shared := sorted(set(here) & set(there)):
         raise InvalidValue(
-            f"{len(shared)} questions are in the traffic and in the reference too, such as {here[shared[0]]!r:.60}",
+            f"{len(shared)} questions are in the traffic and in the reference too, such as {here[shared[0]][:60]!r}",
             "leave them out of one of the two",
         )
     texts = [*here.values(), *there.values()]
