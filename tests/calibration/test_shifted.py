@@ -247,7 +247,9 @@ def test_only_the_marginal_guarantee_can_be_weighted_and_others_say_why(other):
 
 
 def test_a_choice_by_the_same_labels_cannot_be_paid_for_under_weights_and_is_refused():
-    with pytest.raises(InvalidValue, match=r"a choice among 4 ways to vote .* choose the way to vote on other problems"):
+    with pytest.raises(
+        InvalidValue, match=r"a choice among 4 ways to vote .* choose the way to vote on other problems"
+    ):
         dm.Shifted(dm.Marginal(0.1, choices=4))
 
 

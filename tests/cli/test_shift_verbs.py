@@ -117,6 +117,8 @@ def test_what_does_not_go_together_is_refused_in_one_line(demur, files):
 def test_a_gate_abstains_on_questions_unlike_its_reference(demur, files, tmp_path):
     sums = write(tmp_path / "sums.jsonl", 11, 0.0, 100, labelled=False)
     ran = demur("calibrate", files["pools"], "--gate", sums, "--alpha", "0.2", "-o", "policy.json")
+    facts = demur("calibrate", files["pools"], "--gate", sums, "--alpha", "0.2", "--json").json
+    assert f"The gate turns away {facts['gated']} of these questions as unlike its own" in ran.out
     assert ran.code == 0, ran.err
     ran = demur("decide", files["new"], "--policy", "policy.json", "-o", "decisions.jsonl")
     assert "unlike the reference questions of the gate" in ran.out + ran.err

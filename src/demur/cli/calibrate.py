@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import demur
 from demur.cli import options, output, promise_flags, replacing, vote_flags
-from demur.cli.policy_facts import audits_ahead, policy_facts, set_sizes
+from demur.cli.policy_facts import audits_ahead, gate_facts, policy_facts, set_sizes
 from demur.cli.policy_tables import show
 from demur.cli.shift_options import ShiftFlags
 from demur.cli.tuned_votes import tell_left_out, vote_as_tuned
@@ -137,6 +137,7 @@ def run(
         "left_out": source.left_out,
         **({} if tuned is None else {"tuned_on": every - len(voted), "tuned": tell_left_out(tuned, every, len(voted))}),
         **policy_facts(policy),
+        **gate_facts(voted),
         "set_sizes": set_sizes(policy, voted),
         "audits": [] if kept_back is None else audits_ahead(policy, kept_back),
         "warnings": [*voted.score_warnings(), *policy.size_warnings(), *group_warnings(policy)],

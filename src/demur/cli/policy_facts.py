@@ -34,6 +34,14 @@ def audits_ahead(policy: demur.Policy, kept_back: demur.VotedPools) -> list[dict
     return [audit.document() for audit in audits]
 
 
+def gate_facts(voted: demur.VotedPools) -> dict[str, Any]:
+    """How many of the questions a gate turns away, where there is one."""
+    votes = voted.votes
+    if votes.recipe.gate is None:
+        return {}
+    return {"gated": int(((votes.key[:, 0] == 0) & (votes.confidence > 0)).sum())}
+
+
 def policy_facts(policy: demur.Policy) -> dict[str, Any]:
     """What a policy is, and what to expect of it."""
     from demur.policy.label_notes import label_notes
