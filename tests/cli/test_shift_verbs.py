@@ -94,7 +94,7 @@ def test_what_does_not_go_together_is_refused_in_one_line(demur, files):
     for arguments, told in (
         (("--shift", "shift.json", "--shift-weights", "weight"), "choose one"),
         (("--shift-weights", "weight", "--delta", "0.1"), "a high_probability guarantee cannot be weighted"),
-        (("--shift-weights", "weight", "--chosen-from", "4"), "a choice from 4 ways to vote"),
+        (("--shift-weights", "weight", "--chosen-from", "4"), "a choice among 4 ways to vote"),
         (("--shift-weights", "correct"), "names labels"),
         (("--shift", "pools.jsonl"), "is not"),
         (("--gate-level", "0.1"), "--gate"),

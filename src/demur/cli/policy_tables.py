@@ -76,7 +76,9 @@ def show(facts: dict[str, Any]) -> None:
         _show_bounds(facts["bounds"])
     output.say(*(point["price_note"] for point in facts["points"] if "price_note" in point))
     if "gated" in facts:
-        output.say(f"The gate turns away {facts['gated']} of these questions as unlike its own; they count, unanswered.")
+        output.say(
+            f"The gate turns away {facts['gated']} of these questions as unlike its own; they count, unanswered."
+        )
     output.say(*(f"{note}." for note in (*facts["label_notes"], *facts["weight_notes"])))
     if facts["labelled"] == facts["n"] and not math.isnan(facts["vote_accuracy"]):
         _show_vote(facts)
