@@ -26,7 +26,7 @@ def test_a_choice_by_labels_is_not_paid_for_under_weights_and_so_refused():
     [dm.Marginal(0.1, choices=5), dm.Grouped(dm.Marginal(0.1, choices=5)), dm.Selective(0.1, 0.1, choices=5)],
 )
 def test_answer_sets_know_no_correction_for_a_choice_by_labels(guarantee):
-    with pytest.raises(InvalidValue, match="chosen from 5 by all labels"):
+    with pytest.raises(InvalidValue, match="no correction for a choice from 5 ways to vote"):
         dm.calibrate(voted(), guarantee=[dm.Marginal(0.05), guarantee], answer_sets=dm.AnswerSets(0.2))
 
 

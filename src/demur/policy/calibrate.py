@@ -138,12 +138,6 @@ def _refuse_together(
             "under shift is about others",
             "leave one of the two out",
         )
-    if answer_sets is not None and (chosen := max(map(choices_of, guarantees))) > 1:
-        raise InvalidValue(
-            f"the way to vote was chosen from {chosen} by all labels, those of the questions kept for answer sets too, "
-            "and sets know no correction for that",
-            "choose it on other problems, or leave {answer_sets} out",
-        )
 
 
 def _by_judge(
