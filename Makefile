@@ -95,7 +95,6 @@ picture: setup ## Draw the pictures of the README and the docs again
 	$(BIN)/python docs/picture.py
 	$(BIN)/python docs/report_picture.py
 	$(BIN)/python docs/draw_plots.py
-	$(BIN)/python docs/draw_plots.py
 
 release: setup ## Build wheel and sdist, and try each in a clean environment on every supported Python at hand
 	@$(BIN)/python tools/release.py
