@@ -76,7 +76,8 @@ def test_ties_at_full_confidence_are_answered_in_part():
     assert 0.4 < policy.forecast().answered < 0.95
     assert (policy.threshold, len(policy.point().threshold_key)) == (1.0, 2)
     assert policy.forecast().confident_error <= 0.1
-    assert "tie" not in policy.tie_note(policy.point())
+    assert policy.tie_note(policy.point()) == ""
+    assert "Ties leave" in dm.calibrate(plain, right, alpha=0.1).tie_note(dm.calibrate(plain, right, alpha=0.1).point())
 
 
 def test_the_threshold_of_the_confidence_is_the_same_with_jitter_and_never_less_is_answered():
