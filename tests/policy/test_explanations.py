@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import demur as dm
+from demur.cli.ask import show
+from demur.cli.decide import decision_line
 from demur.errors import InfeasibleWarning
-from demur.policy.explanations import NOT_PROMISED
+from demur.policy.explanations import NOT_PROMISED, comparison
 
 PROMISE = (
     "On a new question exchangeable with the 40 calibration questions, the probability of answering it wrongly is at "
@@ -154,3 +156,34 @@ def test_an_alpha_that_is_never_met_does_not_silence_the_others():
         "questions answered wrongly, 50.0 % right but withheld"
     )
     assert policy.size_warnings() == []
+
+
+@pytest.mark.parametrize(
+    ("key", "threshold", "told"),
+    [
+        ((0.9, 0.1), (0.8, 0.5), "c is above the threshold 0.80"),
+        ((1.0, 0.7), (1.0, 0.5), "c ties with the threshold, and its jitter 0.70 is above 0.50"),
+        ((1.0, 0.3), (1.0, 0.5), "c ties with the threshold, and its jitter 0.30 is not above 0.50"),
+        ((1.0, 0.5), (1.0, 0.5), "c ties with the threshold, and its jitter 0.50 is not above 0.50"),
+        ((1.0, 0.3), (1.0, np.inf), "c is not above the threshold 1.00"),
+        ((0.0, 0.3), (0.0, np.inf), "c is not above the threshold 0.00"),
+        ((0.7,), (0.7,), "c is not above the threshold 0.70"),
+    ],
+)
+def test_what_decides_is_what_is_told(key, threshold, told):
+    assert comparison("c", key, threshold, ["share", "jitter"], answered=key > threshold, form=".2f") == told
+
+
+def test_a_question_that_is_asked_is_told_what_broke_its_tie(capsys):
+    """Every unanimous vote has confidence 1: "1 is above the threshold 1" would be no reason."""
+    ids = [f"q{row}" for row in range(100)]
+    policy = dm.calibrate(dm.vote([["a", "a"]] * 100, ids=ids), np.arange(100) > 20, alpha=0.1)
+    told = set()
+    for row in range(40):
+        decision = policy.decide(["a", "a"], id=f"new-{row}")
+        show(decision_line(decision, policy.recipe.names))
+        said = capsys.readouterr().out
+        assert "confidence 1.000 ties with the threshold, and its jitter" in said
+        assert ("is not above" in said) == decision.abstained
+        told.add(decision.abstained)
+    assert told == {True, False}

@@ -110,7 +110,8 @@ def run(
         pipelines = [_pipeline(one.policy, {**given, **own.get(one.name, {})}, **how) for one in loaded_cascade.stages]
         with demur.CascadeAnswerer(loaded_cascade, pipelines) as answerer:
             followed = answerer.ask(_problem(question, loaded_cascade.stages[0].policy, beside))
-        _tell_cascade(followed, question, json=json)
+        names = {one.name: one.policy.recipe.names for one in loaded_cascade.stages}
+        _tell_cascade(followed, question, names, json=json)
         return
     if policy is None:
         raise InvalidValue("name the policy with --policy, or a cascade with --cascade")
@@ -188,8 +189,10 @@ def _problem(
     return demur.Problem("question", question, group=tuple(known.pop("group", ())) or None, extra=known)
 
 
-def _tell_cascade(asked: CascadeAsked, question: str, *, json: bool) -> None:
-    """What a cascade decided, stage by stage."""
+def _tell_cascade(asked: CascadeAsked, question: str, names: Mapping[str, Sequence[str]], *, json: bool) -> None:
+    """What a cascade decided, stage by stage; `names` are those of the numbers of each stage's key."""
+    from demur.policy.explanations import comparison
+
     decision = asked.decision
     if json:
         paths = {name: [_path(path) for path in pool.paths] for name, pool in asked.pools.items()}
@@ -197,8 +200,9 @@ def _tell_cascade(asked: CascadeAsked, question: str, *, json: bool) -> None:
     else:
         output.say("This is for a person." if decision.abstained else output.visible(decision.answer, 200))
         for name, one in decision.decisions.items():
-            beyond = "not above" if one.abstained else "above"
-            output.say(f"  {output.visible(name, 40)}: confidence {one.confidence:.3f} is {beyond} {one.threshold:.3f}")
+            first, answered = f"confidence {one.key[0]:.3f}", not one.abstained
+            why = comparison(first, one.key, one.threshold_key, names[name], answered=answered, form=".3f")
+            output.say(f"  {output.visible(name, 40)}: {why}")
         output.say(f"  cost {decision.cost:g} (alpha {decision.alpha:g})")
     if decision.abstained:
         raise typer.Exit(ABSTAINED)
@@ -206,10 +210,13 @@ def _tell_cascade(asked: CascadeAsked, question: str, *, json: bool) -> None:
 
 def show(line: dict[str, Any]) -> None:
     """A decision in words."""
+    from demur.policy.explanations import comparison
+
     abstained = line["answer"] is None
     output.say("I would rather not answer." if abstained else output.visible(line["answer"], 200))
-    beyond = "not above" if abstained else "above"
-    reason = f"confidence {line['confidence']:.3f} is {beyond} the threshold {line['threshold']:.3f}"
+    key, bounds = line["key"], line["threshold_key"]
+    first = f"confidence {next(iter(key.values())):.3f}"
+    reason = comparison(first, list(key.values()), bounds, list(key), answered=not abstained, form=".3f")
     if line["threshold"] == 0 and not abstained:
         reason = f"confidence {line['confidence']:.3f}, and the policy always answers"
     all_paths = line["n_paths"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -45,6 +46,24 @@ def _confidence(vote: Vote, names: Sequence[str]) -> str:
     return f"{names[0].replace('_', ' ')} confidence {vote.key[0]:.4g} (share of the vote {vote.confidence:.4g})"
 
 
+def comparison(
+    first: str,
+    key: Sequence[float],
+    threshold: Sequence[float],
+    names: Sequence[str],
+    *,
+    answered: bool,
+    form: str = ".4g",
+) -> str:
+    """How a key compares with a threshold: by its first number, told by `first`, or by the one that breaks a tie."""
+    beyond = "above" if answered else "not above"
+    at = next((at for at, bound in enumerate(threshold) if key[at] != bound), len(threshold) - 1)
+    if at == 0 or math.isinf(threshold[at]):  # what nothing exceeds breaks no tie
+        return f"{first} is {beyond} the threshold {threshold[0]:{form}}"
+    tie = f"its {names[at].replace('_', ' ')} {key[at]:{form}} is {beyond} {threshold[at]:{form}}"
+    return f"{first} ties with the threshold, and {tie}"
+
+
 def without_vote(vote: Vote) -> str | None:
     """Why there is nothing to be answered, whatever the threshold; None where there is something."""
     if vote.unscored:
@@ -81,16 +100,10 @@ def explain(vote: Vote, rule: Rule, p_value: float, *, answered: bool, seen: Str
             f"{of_group} had as many, where alpha = {rule.alpha:g} needs {rule.needed_per_size}; if paths are missing "
             f"because sampling failed, sample again to draw the rest. {rule.promise}"
         )
-    beyond = "above" if answered else "not above"
     head = "Answered" if answered else "Abstained"
-    first = _confidence(vote, names)
-    compared = f"{first} is {beyond} the threshold {threshold[0]:.4g}"
+    compared = comparison(_confidence(vote, names), vote.key, threshold, names, answered=answered)
     if answered and threshold[0] == 0:
-        compared = f"{first}, and at this alpha the policy always answers"
-    elif vote.key[0] == threshold[0] and len(vote.key) > 1:
-        at = next((at for at, bound in enumerate(threshold) if vote.key[at] != bound), len(threshold) - 1)
-        tie = f"its {names[at].replace('_', ' ')} {vote.key[at]:.4g} is {beyond} {threshold[at]:.4g}"
-        compared = f"{first} ties with the threshold, and {tie}"
+        compared = f"{_confidence(vote, names)}, and at this alpha the policy always answers"
     aside = rule.weight_note(weight) + (f" {told}" if (told := rule.stand_in(groups)) else "")
     if answered != (p_value <= rule.alpha):
         aside += (
