@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -36,6 +36,16 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
+class Receipt:
+    """What one answer of a server cost, and what the server said of itself; None where it said nothing."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    model: str | None = None
+    system_fingerprint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """One path as a model gave it."""
 
@@ -47,6 +57,8 @@ class Completion:
     seed: int | None = None
     latency: float | None = None
     n_tokens: int | None = None
+    receipt: Receipt | None = None
+    """Of the answer that it came in; only the first path of an answer has it."""
 
     @property
     def truncated(self) -> bool:
@@ -95,10 +107,21 @@ def read_choices(document: Any, wanted: Sequence[Wanted], latency: float) -> lis
     places = [choice.get("index") for choice in choices]
     if sorted(places, key=str) == sorted(range(len(choices)), key=str):  # the k-th has the k-th seed
         choices = sorted(choices, key=lambda choice: choice["index"])
+    receipt = _receipt(document)
+    tokens = receipt.completion_tokens if len(choices) == 1 else None
+    told = zip(choices, wanted, strict=False)
+    return [
+        _completion(choice, want, latency, tokens, receipt if place == 0 else None)
+        for place, (choice, want) in enumerate(told)
+    ]
+
+
+def _receipt(document: Mapping[str, Any]) -> Receipt:
     usage = document.get("usage")
-    counted = usage.get("completion_tokens") if isinstance(usage, dict) and len(choices) == 1 else None
-    tokens = counted if type(counted) is int and 0 <= counted < 2**31 else None
-    return [_completion(choice, want, latency, tokens) for choice, want in zip(choices, wanted, strict=False)]
+    spent = [usage.get(name) if isinstance(usage, dict) else None for name in ("prompt_tokens", "completion_tokens")]
+    counts = [count if type(count) is int and 0 <= count < 2**31 else None for count in spent]
+    said = [document.get(name) for name in ("model", "system_fingerprint")]
+    return Receipt(*counts, *(name[:200] if isinstance(name, str) and name else None for name in said))
 
 
 def has_choices(document: Any) -> bool:
@@ -107,10 +130,12 @@ def has_choices(document: Any) -> bool:
     return isinstance(choices, list) and bool(choices) and all(isinstance(choice, dict) for choice in choices)
 
 
-def _completion(choice: dict[str, Any], want: Wanted, latency: float, tokens: int | None) -> Completion:
+def _completion(
+    choice: dict[str, Any], want: Wanted, latency: float, tokens: int | None, receipt: Receipt | None
+) -> Completion:
     logprobs, reason = _logprobs(choice.get("logprobs")), choice.get("finish_reason")
     ended, counted = str(reason)[:40] if reason else None, tokens if logprobs is None else len(logprobs)
-    return Completion(want.path, _text(choice), ended, logprobs, want.seed, latency, counted)
+    return Completion(want.path, _text(choice), ended, logprobs, want.seed, latency, counted, receipt)
 
 
 def _text(choice: dict[str, Any]) -> str:
