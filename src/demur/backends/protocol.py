@@ -118,10 +118,21 @@ def read_choices(document: Any, wanted: Sequence[Wanted], latency: float) -> lis
 
 def _receipt(document: Mapping[str, Any]) -> Receipt:
     usage = document.get("usage")
-    spent = [usage.get(name) if isinstance(usage, dict) else None for name in ("prompt_tokens", "completion_tokens")]
-    counts = [count if type(count) is int and 0 <= count < 2**31 else None for count in spent]
-    said = [document.get(name) for name in ("model", "system_fingerprint")]
-    return Receipt(*counts, *(name[:200] if isinstance(name, str) and name else None for name in said))
+    counted = usage if isinstance(usage, dict) else {}
+    return Receipt(
+        _count(counted.get("prompt_tokens")),
+        _count(counted.get("completion_tokens")),
+        _name(document.get("model")),
+        _name(document.get("system_fingerprint")),
+    )
+
+
+def _count(told: Any) -> int | None:
+    return told if type(told) is int and 0 <= told < 2**31 else None
+
+
+def _name(told: Any) -> str | None:
+    return told[:200] if isinstance(told, str) and told else None
 
 
 def has_choices(document: Any) -> bool:

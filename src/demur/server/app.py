@@ -1,0 +1,91 @@
+"""The application: routes, errors in the API's shape, security headers, and what is opened and closed with it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from demur.backends.redaction import redacted
+from demur.errors import DemurError, StoreError
+from demur.server import chat, decide, models
+from demur.server.errors import ApiError
+from demur.server.service import Service
+from demur.version import __version__
+
+_logger = logging.getLogger("demur.server")
+_SECURITY = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+
+
+def make_app(service: Service) -> FastAPI:
+    """The service as an ASGI application."""
+
+    @asynccontextmanager
+    async def living(_: FastAPI) -> AsyncIterator[None]:
+        for served in service.models.all:
+            await served.answerer.open_async()
+        try:
+            yield
+        finally:
+            for served in service.models.all:
+                await served.answerer.close_async()
+
+    app = FastAPI(
+        title="demur",
+        version=__version__,
+        description="An OpenAI-compatible service that answers or abstains, with a promise.",
+        lifespan=living,
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.service = service
+    for part in (chat, decide, models):
+        app.include_router(part.router)
+    app.add_exception_handler(ApiError, _tell)
+    app.add_exception_handler(HTTPException, _tell_http)
+    app.add_exception_handler(DemurError, _tell_own)
+    app.add_exception_handler(Exception, _tell_unexpected)
+
+    @app.middleware("http")
+    async def secured(request: Request, go_on: Callable[[Request], Any]) -> Response:
+        response: Response = await go_on(request)
+        for name, value in _SECURITY.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    return app
+
+
+async def _tell(_: Request, error: Exception) -> Response:
+    assert isinstance(error, ApiError)
+    return JSONResponse(error.document(), error.status, error.headers)
+
+
+async def _tell_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    told = {404: f"there is no {request.url.path[:200]!r} here", 405: "this route does not take this method"}
+    said = ApiError(error.status_code, told.get(error.status_code, str(error.detail)), headers=error.headers)
+    return await _tell(request, said)
+
+
+async def _tell_own(request: Request, error: Exception) -> Response:
+    if isinstance(error, StoreError):
+        _logger.error("the store: %s", redacted(str(error)))
+        return await _tell(request, ApiError(503, "decisions cannot be kept now; try again", code="store_unavailable"))
+    return await _tell(request, ApiError(400, redacted(str(error)), code="invalid_value"))
+
+
+async def _tell_unexpected(request: Request, error: Exception) -> Response:
+    _logger.error("%s %s failed: %s", request.method, request.url.path, type(error).__name__, exc_info=error)
+    return await _tell(request, ApiError(500, "the service failed; its log says more", code="internal_error"))
