@@ -87,7 +87,7 @@ class Canaries(TableFamily):
 
 
 def _this(policy: int, problem: str) -> list[Any]:
-    return [canaries.c.policy == policy, canaries.c.problem == problem]
+    return [canaries.c.policy == policy, canaries.c.problem == NAME.given("problem", problem)]
 
 
 def _all(connection: Connection, policy: int) -> list[Canary]:

@@ -24,6 +24,7 @@ from demur.store.service.values import (
     TEXT,
     WHOLE,
     Kinds,
+    known_names,
     one_of,
     optional,
     record_of,
@@ -164,7 +165,7 @@ class Decisions(TableFamily):
     @patient
     def several(self, requests: Iterable[str], *, with_paths: bool = False) -> dict[str, Decision]:
         """The decisions on these requests, by request; those unknown are left out."""
-        wanted = sorted({request for request in requests if NAME.fits(request)})
+        wanted = known_names(requests)
         with self.reading() as connection:
             parts = (wanted[start : start + _AT_ONCE] for start in range(0, len(wanted), _AT_ONCE))
             queries = (select(decisions).where(decisions.c.request.in_(part)) for part in parts)
@@ -184,7 +185,7 @@ class Decisions(TableFamily):
         limit: int = 100,
         with_paths: bool = False,
     ) -> list[Decision]:
-        """A page of decisions made from `since` to before `until`, the newest first, from the one `after` another on."""
+        """A page of decisions made from `since` to before `until`, the newest first, beginning behind `after`."""
         query = _those(select(decisions), policy=policy, outcome=outcome, audit=audit, caller=caller)
         query = _within(query, since, until)
         place = tuple_(decisions.c.at, decisions.c.request)

@@ -77,9 +77,9 @@ class Events(TableFamily):
         """A page of events, the last one first; with `policy`, those that concern all policies come too."""
         query = select(events).order_by(events.c.at.desc(), events.c.event.desc()).limit(limit)
         if policy is not None:
-            query = query.where((events.c.policy == policy) | events.c.policy.is_(None))
+            query = query.where((events.c.policy == COUNT.given("policy", policy)) | events.c.policy.is_(None))
         if kind is not None:
-            query = query.where(events.c.kind == kind)
+            query = query.where(events.c.kind == NAME.given("kind", kind))
         if since is not None:
             query = query.where(events.c.at >= WHOLE.given("since", since))
         if before is not None:

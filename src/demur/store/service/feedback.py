@@ -11,7 +11,7 @@ from demur.errors import InvalidValue, StoreError
 from demur.store.patience import patient
 from demur.store.service._tables import decisions, feedback
 from demur.store.service.family import TableFamily
-from demur.store.service.values import COUNT, NAME, TEXT, WHOLE, Kinds, one_of, optional, record_of
+from demur.store.service.values import COUNT, NAME, TEXT, WHOLE, Kinds, known_names, one_of, optional, record_of
 
 VERDICTS = ("right", "wrong", "unsure")
 _KINDS: Kinds = {
@@ -69,8 +69,7 @@ class FeedbackLog(TableFamily):
         note: str | None = None,
     ) -> Feedback:
         """Note a verdict, the true answer, or both. What this person said last, said again, is not noted again."""
-        if verdict is None and answer is None:
-            raise InvalidValue("feedback without a verdict and without an answer says nothing", "give {verdict}")
+        check_says_something(verdict, answer)
         with self.writing() as connection:
             return say(connection, request, who, at, verdict=verdict, answer=answer, source=source, note=note)
 
@@ -78,12 +77,12 @@ class FeedbackLog(TableFamily):
     def history(self, request: str) -> list[Feedback]:
         """All that was said of a decision, the first word first."""
         with self.reading() as connection:
-            return _of(connection, [request]).get(request, [])
+            return _of(connection, known_names([request])).get(request, [])
 
     @patient
     def latest(self, requests: Iterable[str]) -> dict[str, tuple[Feedback, ...]]:
         """Each person's last word on each request, the last one last; what was taken back is left out."""
-        wanted: list[str] = sorted(set(requests))
+        wanted = known_names(requests)
         last: dict[str, dict[str, Feedback]] = {}
         with self.reading() as connection:
             for start in range(0, len(wanted), _AT_ONCE):
@@ -110,10 +109,7 @@ def say(
     given = {"request": request, "who": who, "at": at, "source": source}
     given |= {"verdict": verdict, "answer": answer, "note": note}
     row = {name: _KINDS[name].given(name, value) for name, value in given.items()}
-    # One decision is spoken of by one at a time, so that turns follow each other.
-    known = select(decisions.c.request).where(decisions.c.request == request).with_for_update()
-    if connection.execute(known).first() is None:
-        raise StoreError(f"there is no decision on a request {request!r:.80}")
+    take_turns(connection, request)
     mine = select(feedback).where(feedback.c.request == request, feedback.c.who == who)
     found = connection.execute(mine.order_by(feedback.c.turn.desc()).limit(1)).first()
     last = None if found is None else record_of(Feedback, found, _KINDS)
@@ -122,6 +118,18 @@ def say(
     said = row | {"turn": 0 if last is None else last.turn + 1}
     number = connection.execute(feedback.insert().values(said).returning(feedback.c.feedback)).scalar_one()
     return Feedback(feedback=number, **said)
+
+
+def check_says_something(verdict: str | None, answer: str | None) -> None:
+    if verdict is None and answer is None:
+        raise InvalidValue("neither a verdict nor the true answer was given", f"give one of {', '.join(VERDICTS)}")
+
+
+def take_turns(connection: Connection, request: str) -> None:
+    """Have nobody else speak of a decision until the transaction ends; raises where there is no such decision."""
+    known = select(decisions.c.request).where(decisions.c.request == NAME.given("request", request))
+    if connection.execute(known.with_for_update()).first() is None:
+        raise StoreError(f"there is no decision on a request {request!r:.80}")
 
 
 def last_words(connection: Connection, requests: list[str]) -> dict[str, dict[str, Feedback]]:

@@ -98,12 +98,14 @@ class ApiKeys(TableFamily):
         """Note that a key was used, to the minute."""
         stale = or_(api_keys.c.last_used.is_(None), api_keys.c.last_used < WHOLE.given("at", at) - _NOTED_EVERY)
         with self.writing() as connection:
-            connection.execute(api_keys.update().where(api_keys.c.key == key, stale).values(last_used=at))
+            connection.execute(
+                api_keys.update().where(api_keys.c.key == NAME.given("key", key), stale).values(last_used=at)
+            )
 
     @patient
     def revoke(self, key: str, at: int) -> ApiKey:
         """End a key for good, and every login with it. Revoked twice it stays revoked since the first time."""
-        this = api_keys.c.key == key
+        this = api_keys.c.key == NAME.given("key", key)
         with self.writing() as connection:
             values = {"revoked": func.coalesce(api_keys.c.revoked, WHOLE.given("at", at))}
             connection.execute(api_keys.update().where(this).values(values))

@@ -33,9 +33,9 @@ class Monitors(TableFamily):
 
     @patient
     def read(self, policy: int, kind: str) -> MonitorState | None:
-        query = select(monitors).where(monitors.c.policy == policy, monitors.c.kind == kind)
+        this = (monitors.c.policy == COUNT.given("policy", policy), monitors.c.kind == NAME.given("kind", kind))
         with self.reading() as connection:
-            row = connection.execute(query).first()
+            row = connection.execute(select(monitors).where(*this)).first()
             return None if row is None else record_of(MonitorState, row, _KINDS)
 
     def replace(self, policy: int, kind: str, document: Mapping[str, Any], expected: int) -> bool:

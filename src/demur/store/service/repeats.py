@@ -11,7 +11,7 @@ from demur.store.connection import insert_new
 from demur.store.patience import patient
 from demur.store.service._tables import repeats
 from demur.store.service.family import TableFamily, checked_lease, lease_clock, lease_end, runs
-from demur.store.service.values import NAME, WHOLE, one_of
+from demur.store.service.values import NAME, TEXT, WHOLE, one_of
 
 _STATE = one_of("begun", "done")
 
@@ -38,7 +38,7 @@ class Repeats(TableFamily):
         with self.writing() as connection:
             now = lease_clock(connection)
             lease = {"request": request, "at": WHOLE.given("at", at), "lease_until": lease_end(now, seconds)}
-            new = {"caller": caller, "digest": digest, "body": body, "state": "begun", **lease}
+            new = {"caller": TEXT.given("caller", caller), "digest": digest, "body": body, "state": "begun", **lease}
             insert_new(connection, repeats, [new])
             row = connection.execute(select(repeats).where(*_this(caller, digest)).with_for_update()).one()
             owner, state = NAME.stored("request", row.request), _STATE.stored("state", row.state)
@@ -82,4 +82,4 @@ class Repeats(TableFamily):
 
 
 def _this(caller: str, digest: str) -> list[Any]:
-    return [repeats.c.caller == caller, repeats.c.digest == digest]
+    return [repeats.c.caller == TEXT.given("caller", caller), repeats.c.digest == NAME.given("digest", digest)]

@@ -11,7 +11,19 @@ from demur.errors import InvalidValue
 from demur.store.patience import patient
 from demur.store.service._tables import reviews
 from demur.store.service.family import TableFamily
-from demur.store.service.values import COUNT, FLAG, NAME, NUMBER, WHOLE, Kinds, one_of, optional, record_of, row_of
+from demur.store.service.values import (
+    COUNT,
+    FLAG,
+    NAME,
+    NUMBER,
+    WHOLE,
+    Kinds,
+    known_names,
+    one_of,
+    optional,
+    record_of,
+    row_of,
+)
 
 REASONS = ("abstained", "audit", "both")
 ORDERS = ("oldest", "contested")
@@ -161,7 +173,7 @@ class ReviewQueue(TableFamily):
     @patient
     def get(self, request: str) -> ReviewItem | None:
         with self.reading() as connection:
-            row = connection.execute(select(reviews).where(reviews.c.request == request)).first()
+            row = connection.execute(select(reviews).where(reviews.c.request.in_(known_names([request])))).first()
             return None if row is None else item_of(row)
 
     @patient

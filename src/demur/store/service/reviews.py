@@ -11,7 +11,7 @@ from demur.errors import StoreError
 from demur.store.patience import patient
 from demur.store.service._tables import feedback, reviews
 from demur.store.service.family import checked_lease, fresh_token, is_free, lease_clock, lease_end
-from demur.store.service.feedback import Feedback, last_words, say
+from demur.store.service.feedback import Feedback, check_says_something, last_words, say, take_turns
 from demur.store.service.review_queue import (
     EVERYTHING_OPEN,
     ReviewFilter,
@@ -21,7 +21,7 @@ from demur.store.service.review_queue import (
     ordered,
     those,
 )
-from demur.store.service.values import NAME
+from demur.store.service.values import NAME, known_names
 
 _FREE = {"lease_by": None, "lease_until": None, "lease_token": None}
 
@@ -59,7 +59,7 @@ class Reviews(ReviewQueue):
             candidates = candidates.where(is_free(reviews.c.lease_until, now))
             candidates = candidates.where(or_(reviews.c.first_by.is_(None), reviews.c.first_by != who))
             if request is not None:
-                candidates = candidates.where(reviews.c.request == request)
+                candidates = candidates.where(reviews.c.request.in_(known_names([request])))
             first = connection.execute(candidates.limit(1).with_for_update(skip_locked=True)).scalar()
             if first is None:
                 return None
@@ -72,7 +72,9 @@ class Reviews(ReviewQueue):
         """The items that a person holds now, with their leases."""
         with self.reading() as connection:
             now = lease_clock(connection)
-            query = select(reviews).where(reviews.c.lease_by == who, ~is_free(reviews.c.lease_until, now))
+            query = select(reviews).where(
+                reviews.c.lease_by.in_(known_names([who])), ~is_free(reviews.c.lease_until, now)
+            )
             return [item_of(row) for row in connection.execute(ordered(query, "oldest"))]
 
     @patient
@@ -105,11 +107,9 @@ class Reviews(ReviewQueue):
 
         False, and nothing noted, where the lease ran out and somebody else holds the item.
         """
+        check_says_something(verdict, answer)
         with self.writing() as connection:
-            row = connection.execute(select(reviews).where(reviews.c.request == request).with_for_update()).first()
-            if row is None:
-                raise StoreError(f"there is no review of a request {request!r:.80}")
-            item = item_of(row)
+            item = _held_still(connection, request)
             if token == item.settled:
                 return True  # done before, without our learning of it
             if token != item.lease_token or item.lease_by is None:
@@ -117,8 +117,6 @@ class Reviews(ReviewQueue):
             said = say(
                 connection, request, item.lease_by, at, verdict=verdict, answer=answer, source="review", note=note
             )
-            if said.taken_back:
-                raise StoreError(f"a review of {request!r:.80} needs a verdict or the true answer")
             connection.execute(
                 reviews.update()
                 .where(reviews.c.request == request)
@@ -129,14 +127,12 @@ class Reviews(ReviewQueue):
     @patient
     def undo(self, request: str, who: str, at: int) -> ReviewItem:
         """Take back a person's verdict: the item is open again, for them too. Raises where they gave none."""
+        NAME.given("who", who)
         with self.writing() as connection:
-            row = connection.execute(select(reviews).where(reviews.c.request == request).with_for_update()).first()
-            spoke = select(feedback.c.turn).where(
-                feedback.c.request == request, feedback.c.who == who, feedback.c.source == "review"
-            )
-            if row is None or connection.execute(spoke.limit(1)).first() is None:
+            item = _held_still(connection, request)
+            spoke = (feedback.c.request == request, feedback.c.who == who, feedback.c.source == "review")
+            if connection.execute(select(feedback.c.turn).where(*spoke).limit(1)).first() is None:
                 raise StoreError(f"{who!r:.80} gave no verdict on {request!r:.80} that could be taken back")
-            item = item_of(row)
             if who in (item.first_by, item.second_by):
                 say(connection, request, who, at, source="review")
                 others = [name for name in (item.first_by, item.second_by) if name not in (None, who)]
@@ -146,7 +142,17 @@ class Reviews(ReviewQueue):
 
 
 def _under(request: str, token: str) -> list[Any]:
-    return [reviews.c.request == request, reviews.c.lease_token == token, reviews.c.state == "open"]
+    mine = (reviews.c[name].in_(known_names([value])) for name, value in (("request", request), ("lease_token", token)))
+    return [*mine, reviews.c.state == "open"]
+
+
+def _held_still(connection: Connection, request: str) -> ReviewItem:
+    """An item that nobody else changes until the transaction ends; the decision comes first, as wherever both do."""
+    take_turns(connection, request)
+    row = connection.execute(select(reviews).where(reviews.c.request == request).with_for_update()).first()
+    if row is None:
+        raise StoreError(f"there is no review of a request {request!r:.80}")
+    return item_of(row)
 
 
 def _judged(connection: Connection, item: ReviewItem, said: Feedback) -> dict[str, Any]:

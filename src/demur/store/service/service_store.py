@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Self
 
+from demur.errors import StoreError
 from demur.store.connection import connect
 from demur.store.patience import SECONDS, Patience
 from demur.store.service.canaries import Canaries
@@ -32,6 +33,8 @@ class ServiceStore:
 
     def __init__(self, place: str | os.PathLike[str], *, create: bool = False, patience: float = SECONDS) -> None:
         self.place = os.fspath(place)
+        if not create and "://" not in self.place and not os.path.exists(self.place):
+            raise StoreError(f"there is no store {self.place}", "`demur serve` makes one")
         self.patience = Patience(patience)
         self.engine = connect(place, create=create, patience=self.patience)
         try:

@@ -78,7 +78,7 @@ class Spending(TableFamily):
     @patient
     def spent(self, key: str, since: int) -> Spent:
         """What a key spent in a window."""
-        query = select(spending).where(spending.c.key == key, spending.c.since == since)
+        query = select(spending).where(spending.c.key == NAME.given("key", key), spending.c.since == since)
         with self.reading() as connection:
             row = connection.execute(query).first()
             if row is None:

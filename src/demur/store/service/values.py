@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -71,7 +71,7 @@ def _flag(value: Any) -> bool:
     return {0: False, 1: True}[value]
 
 
-NAME = Kind(f"a text of 1 to {_LONGEST_NAME} characters without control characters that none can store", _is_name)
+NAME = Kind(f"a text of 1 to {_LONGEST_NAME} characters that every database takes", _is_name)
 TEXT = Kind("a text", lambda value: isinstance(value, str), storable)
 WHOLE = Kind("a whole number from 0 to 2⁵³", _is_whole)
 COUNT = Kind("a whole number from 0 to 2³¹", lambda value: _is_whole(value) and value < _LARGEST_COUNT)
@@ -91,6 +91,12 @@ NUMBERS = Kind(
     lambda value: tuple(json.loads(value)),
 )
 PACKED = Kind("a text", lambda value: isinstance(value, str), pack, unpack)
+
+
+def known_names(names: Iterable[str]) -> list[str]:
+    """Those that can be names at all, each once and in order: nothing is stored under any other."""
+    return sorted({name for name in names if _is_name(name)})
+
 
 Kinds = Mapping[str, Kind]
 
