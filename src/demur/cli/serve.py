@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,6 +55,10 @@ def run(
     key_file: KeyFile = None,
     host: Annotated[str, option("--host", "ADDRESS", "Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0: any.")] = 8080,
+    store: Annotated[
+        str, option("--store", "FILE|URL", "Where decisions are kept: a .db file or a postgresql:// address.")
+    ] = "service.db",
+    no_log: Annotated[bool, typer.Option("--no-log", help="Keep nothing: no audits, no reviews, no alarms.")] = False,
     show: Annotated[str, option("--show", "answer|path", "What an answered request gets as its text.")] = "answer",
     abstain_text: Annotated[Text, option("--abstain-text", "TEXT", "What an abstained request gets instead.")] = None,
     model: Model = None,
@@ -73,9 +79,11 @@ def run(
         from demur.server.app import make_app
     except ImportError as error:
         raise MissingExtra(f"the service needs packages that are not here ({error.name})", "serve") from None
+    from demur.server.log import DecisionLog
     from demur.server.served import Models, Served
     from demur.server.service import Service
     from demur.server.settings import ABSTAIN_TEXT, ServiceSettings
+    from demur.store.service import ServiceStore
 
     if show not in ("answer", "path"):
         raise InvalidValue(f"--show is answer or path, got {show!r}")
@@ -88,14 +96,20 @@ def run(
     how |= {"seed": seed or 0, "score": None, "extract": None}
     loaded = {name: load_policy(file, key_file) for name, file in files.items()}
     pipelines.refuse_unused(how["settings"], *loaded.values())
+    kept = None if no_log else ServiceStore(store, create=True)
     served = {}
     for name, one in loaded.items():
         pipeline = pipelines.pipeline_of(one, {**given, **own.get(name, {})}, **how)
         answerer = pipeline.answerer(one)
         answerer.check(demur.Problem("question", "?", extra={"task": one.upstream.answers.get("task")}))
-        served[name] = Served(name, one, answerer)
+        version, number = 1, None
+        if kept is not None:
+            row = kept.policies.register(name, one.document(), one.fingerprint, time.time_ns() // 1_000_000)
+            version, number = row.version, row.policy
+        served[name] = Served(name, one, answerer, version, number)
     models = Models(served, aliases=_pairs(alias or [], "--alias"))
-    app = make_app(Service(models, told))
+    log = None if kept is None else DecisionLog(kept, texts=told.texts)
+    app = make_app(Service(models, told, log=log, audit_secret=secrets.token_bytes(32)), kept)
     for name in models.ids():
         mention(f"model {name}")
     mention(f"listening on http://{host}:{port}/v1")

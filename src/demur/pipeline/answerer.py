@@ -74,6 +74,8 @@ class Asked:
     winning: tuple[int, ...] = ()
     """The paths that gave the answer that most of the vote is for, in order."""
     spent: Spent = Spent()
+    whole: bool = True
+    """Whether all paths were drawn, so that its key is the calibrated statistic."""
 
 
 class Answerer:

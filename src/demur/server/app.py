@@ -13,9 +13,10 @@ from starlette.exceptions import HTTPException
 
 from demur.backends.redaction import redacted
 from demur.errors import DemurError, StoreError
-from demur.server import chat, decide, models
+from demur.server import chat, decide, feedback, models
 from demur.server.errors import ApiError
 from demur.server.service import Service
+from demur.store.service import ServiceStore
 from demur.version import __version__
 
 _logger = logging.getLogger("demur.server")
@@ -28,7 +29,7 @@ _SECURITY = {
 }
 
 
-def make_app(service: Service) -> FastAPI:
+def make_app(service: Service, store: ServiceStore | None = None) -> FastAPI:
     """The service as an ASGI application."""
 
     @asynccontextmanager
@@ -49,8 +50,8 @@ def make_app(service: Service) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
-    app.state.service = service
-    for part in (chat, decide, models):
+    app.state.service, app.state.store = service, store
+    for part in (chat, decide, feedback, models):
         app.include_router(part.router)
     app.add_exception_handler(ApiError, _tell)
     app.add_exception_handler(HTTPException, _tell_http)

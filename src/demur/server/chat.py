@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from demur.backends import tracing
 from demur.server import replies
+from demur.server.access import allowed
 from demur.server.asking import question_of
 from demur.server.bodies import read_body
 from demur.server.description import described
@@ -25,13 +26,14 @@ router = APIRouter()
 @router.post("/v1/chat/completions", openapi_extra=described(ChatRequest))
 async def complete(request: Request) -> Response:
     """Answer or abstain."""
+    caller = await allowed(request, "ask")
     service: Service = request.app.state.service
     body = await read_body(request, ChatRequest, service.settings.most_bytes)
     question = question_of(body, service.models)
     tracing.follow(request.headers.get("traceparent"))
     request_id = new_id()
     named = {"x-demur-request-id": request_id}
-    work = asyncio.ensure_future(service.answer(question, request_id))
+    work = asyncio.ensure_future(service.answer(question, request_id, caller.id))
     if question.stream:
         headers = {**named, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(_events(service, work), media_type="text/event-stream", headers=headers)

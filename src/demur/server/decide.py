@@ -9,6 +9,7 @@ from demur.backends.protocol import Completion
 from demur.errors import DemurError
 from demur.records import Path, Pool, Problem
 from demur.server import replies
+from demur.server.access import allowed
 from demur.server.asking import Question, problem_of
 from demur.server.bodies import read_body
 from demur.server.chat import new_id
@@ -24,6 +25,7 @@ router = APIRouter()
 @router.post("/v1/decide", openapi_extra=described(DecideRequest))
 async def decide(request: Request) -> Response:
     """Vote on the paths as the policy was calibrated, and answer or abstain."""
+    caller = await allowed(request, "ask")
     service: Service = request.app.state.service
     body = await read_body(request, DecideRequest, service.settings.most_bytes)
     beside = body.demur or Extension()
@@ -33,7 +35,7 @@ async def decide(request: Request) -> Response:
     pool = Pool(problem, tuple(_path(served, problem, path) for path in body.paths))
     request_id = new_id()
     try:
-        outcome = await service.decide(question, pool, request_id)
+        outcome = await service.decide(question, pool, request_id, caller.id)
     except DemurError as error:
         raise refused(str(error), "paths") from None
     return JSONResponse(

@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
+from demur.server.access import allowed
 from demur.server.errors import ApiError
 from demur.server.service import Service
 
@@ -15,6 +16,7 @@ router = APIRouter()
 @router.get("/v1/models")
 async def listed(request: Request) -> dict[str, Any]:
     """Every policy, each of its alphas, and every alias."""
+    await allowed(request, "ask")
     service: Service = request.app.state.service
     return {"object": "list", "data": [_model(service, name) for name in service.models.ids()]}
 
@@ -22,6 +24,7 @@ async def listed(request: Request) -> dict[str, Any]:
 @router.get("/v1/models/{name:path}")
 async def one(request: Request, name: str) -> dict[str, Any]:
     """One of them."""
+    await allowed(request, "ask")
     service: Service = request.app.state.service
     if name not in service.models.ids():
         raise ApiError(404, f"there is no model {name!r:.120}", param="model", code="model_not_found")
