@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from demur.backends.redaction import redacted
 from demur.errors import DemurError, StoreError
@@ -20,13 +20,13 @@ from demur.store.service import ServiceStore
 from demur.version import __version__
 
 _logger = logging.getLogger("demur.server")
-_SECURITY = {
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-}
+_SECURITY = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
 
 
 def make_app(service: Service, store: ServiceStore | None = None) -> FastAPI:
@@ -58,14 +58,25 @@ def make_app(service: Service, store: ServiceStore | None = None) -> FastAPI:
     app.add_exception_handler(DemurError, _tell_own)
     app.add_exception_handler(Exception, _tell_unexpected)
 
-    @app.middleware("http")
-    async def secured(request: Request, go_on: Callable[[Request], Any]) -> Response:
-        response: Response = await go_on(request)
-        for name, value in _SECURITY.items():
-            response.headers.setdefault(name, value)
-        return response
-
+    app.add_middleware(Secured)
     return app
+
+
+class Secured:
+    """Puts the headers that tell browsers what not to do on every response that has none of its own."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def secured(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = message["headers"]
+                there = {name.lower() for name, _ in headers}
+                headers.extend(header for header in _SECURITY if header[0] not in there)
+            await send(message)
+
+        await self.app(scope, receive, secured if scope["type"] == "http" else send)
 
 
 async def _tell(_: Request, error: Exception) -> Response:
