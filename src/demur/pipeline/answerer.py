@@ -115,6 +115,10 @@ class Answerer:
             if isinstance(scorer, ModelScorer):
                 await scorer.close()
 
+    def check_pipeline(self) -> None:
+        """Raise PipelineMismatch where paths would not be made the way that calibration questions' were."""
+        self._fit(Problem("question", "?", extra={"task": self.policy.upstream.answers.get("task")}))
+
     def check(self, problem: Problem) -> None:
         """Raise where such a problem cannot be asked, or is not put the way that calibration questions were."""
         self._fit(problem).render(problem)

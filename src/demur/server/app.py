@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from demur.backends.redaction import redacted
 from demur.errors import DemurError, StoreError
-from demur.server import chat, decide, feedback, models
+from demur.server import chat, decide, feedback, health, metrics, models
 from demur.server.errors import ApiError
 from demur.server.service import Service
 from demur.store.service import ServiceStore
@@ -51,7 +51,9 @@ def make_app(service: Service, store: ServiceStore | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.service, app.state.store = service, store
-    for part in (chat, decide, feedback, models):
+    app.state.metrics, app.state.readiness = metrics.Metrics(), health.Readiness(service, store)
+    service.observers = (*service.observers, app.state.metrics)
+    for part in (chat, decide, feedback, health, metrics, models):
         app.include_router(part.router)
     app.add_exception_handler(ApiError, _tell)
     app.add_exception_handler(HTTPException, _tell_http)
@@ -79,8 +81,9 @@ class Secured:
         await self.app(scope, receive, secured if scope["type"] == "http" else send)
 
 
-async def _tell(_: Request, error: Exception) -> Response:
+async def _tell(request: Request, error: Exception) -> Response:
     assert isinstance(error, ApiError)
+    request.app.state.metrics.refused.labels(str(error.status)).inc()
     return JSONResponse(error.document(), error.status, error.headers)
 
 
