@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from demur.cli import output, pipelines
-from demur.cli.options import Config, KeyFile, Seed, Text, mention, option
+from demur.cli.options import Config, Json, KeyFile, Seed, Text, option
 from demur.cli.policy_files import load_policy, stage_settings
 from demur.cli.sampling_options import (
     AnswerSeconds,
@@ -73,7 +74,7 @@ def run(
     ] = None,
     wave: Annotated[int | None, option("--wave", "PATHS", "Paths asked for after that, each time.")] = None,
     fan_out: Annotated[int | None, option("--fan-out", "PATHS", "Most paths under way at once.")] = None,
-    seconds: Annotated[float | None, option("--seconds", "SECONDS", "Longest time for a request.")] = None,
+    seconds: Annotated[float | None, option("--request-seconds", "SECONDS", "Longest time for a request.")] = None,
     show: Annotated[str, option("--show", "answer|path", "What an answered request gets as its text.")] = "answer",
     abstain_text: Annotated[Text, option("--abstain-text", "TEXT", "What an abstained request gets instead.")] = None,
     model: Model = None,
@@ -87,6 +88,7 @@ def run(
     answer_seconds: AnswerSeconds = None,
     settings: ScorerSet = None,
     config: Config = None,
+    json: Json = False,
 ) -> None:
     given: dict[str, Any] = {"base_url": base_url, "model": model, "concurrency": concurrency, "patience": patience}
     given |= backend_flags(backend, backend_set) | {"answer_seconds": answer_seconds}
@@ -108,15 +110,22 @@ def run(
         how,
         grace,
     )
+    from demur.store.connection import shown
+
     try:
         from demur.server import running
     except ImportError as error:
         raise MissingExtra(f"the service needs packages that are not here ({error.name})", "serve") from None
     _, service, kept = serving.made()  # says what is wrong before anything listens
     listening = running.bound(host, port)
-    for name in service.models.ids():
-        mention(f"model {name}")
-    mention(f"listening on http://{host}:{listening.getsockname()[1]}/v1")
+    address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/v1"
+    if json:
+        output.emit(
+            {"address": address, "models": list(service.models.ids()), "store": None if no_log else shown(store)}
+        )
+        sys.stdout.flush()
+    else:
+        output.say(*(f"model {name}" for name in service.models.ids()), f"listening on {address}")
     if kept is not None:
         kept.close()
     if workers == 1:
