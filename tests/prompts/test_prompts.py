@@ -61,7 +61,7 @@ def test_prompts_from_a_file(tmp_path):
         ("x = 1", "unknown key 'x'; expected one of user, system, kind, stop"),
         ("stop = []", "needs 'user'"),
         ('user = "{question}"\nstop = "x"', "stop must be tuple"),
-        ('user = "{question}"\nkind = "poem"', "chat or completion"),
+        ('user = "{question}"\nkind = "poem"', "chat, completion or conversation"),
         ("user = ", "cannot be read"),
     ],
 )

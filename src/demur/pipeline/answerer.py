@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from demur import event_loop
 from demur.backends.protocol import Completion
 from demur.calibration import Level
+from demur.conversations import with_transcript
 from demur.descriptions import Description
 from demur.engine.sample import wanted_paths
 from demur.engine.score import score_pool
@@ -90,7 +91,8 @@ class Answerer:
         if not isinstance(question, Problem):
             groups_asked(self.policy, rule, question, None)
         task = self.policy.upstream.answers.get("task")
-        problem = question if isinstance(question, Problem) else Problem("question", question, extra={"task": task})
+        problem = Problem("question", question, extra={"task": task}) if isinstance(question, str) else question
+        problem = with_transcript(problem)
         await self.open_async()
         pool = await self._draw(self._fit(problem), problem)
         for name, scorer in self._scorers.items():

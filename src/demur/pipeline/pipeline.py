@@ -28,6 +28,7 @@ from demur.answers import asked
 from demur.answers.extraction.custom import parse_extractor
 from demur.backends.protocol import Backend, Settings
 from demur.calibration import Level
+from demur.conversations import with_transcript
 from demur.engine.sample import SamplingProgress, Stop, Watch, sample
 from demur.engine.score import ScoringProgress, score_run
 from demur.errors import DemurError, InvalidValue
@@ -133,6 +134,7 @@ class Pipeline:
         stop: Stop = None,
     ) -> SampledRun:
         """`run`, to be awaited; `stop` asks it to end after saving what came."""
+        problems = [with_transcript(problem) for problem in problems]
         fitted = self.fitted(problems)
         for problem in problems:
             fitted.render(problem)  # before a store is made: a question that cannot be asked spoils nothing
