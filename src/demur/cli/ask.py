@@ -42,8 +42,8 @@ from demur.cli.sampling_options import (
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from demur.conversations import Conversation
     from demur.pipeline.cascade_answerer import CascadeAsked
+    from demur.prompts.conversations import Conversation
 
 NAME = "ask"
 HELP = """Ask one question: sample paths, vote as the policy was calibrated, and answer or abstain.
@@ -195,9 +195,9 @@ def _refuse_unused(settings: Mapping[str, object], *policies: demur.Policy) -> N
 
 def _conversation(file: Path) -> Conversation:
     """The conversation of a file."""
-    from demur.conversations import conversation_of
     from demur.files.inputs import text_of
     from demur.files.strict_json import NotJson, parse
+    from demur.prompts.conversations import conversation_of
 
     written = text_of(file, InvalidValue)
     try:

@@ -8,8 +8,8 @@ from math import isfinite
 from typing import Any
 
 from demur.answers.extraction.mathematics import extract
-from demur.conversations import MESSAGES, with_transcript
 from demur.errors import DatasetError, InvalidValue
+from demur.prompts.conversations import MESSAGES, with_transcript
 from demur.records import Problem, group_in_file
 
 Record = Mapping[str, Any]

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from demur.conversations import MESSAGES
 from demur.datasets import formats
 from demur.errors import DatasetError
 from demur.files.headers import is_header
 from demur.files.inputs import text_of
 from demur.files.strict_json import NotJson, RepeatedKey, parse
+from demur.prompts.conversations import MESSAGES
 from demur.records import Problem
 
 Placed = tuple[str, Any]

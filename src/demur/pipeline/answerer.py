@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Self
 from demur import event_loop
 from demur.backends.protocol import Completion
 from demur.calibration import Level
-from demur.conversations import with_transcript
 from demur.descriptions import Description
 from demur.engine.sample import wanted_paths
 from demur.engine.score import score_pool
@@ -28,6 +27,7 @@ from demur.policy.policy import Policy
 from demur.pools.fields import FieldChoice, read_table
 from demur.pools.path_fields import numbers_of, origins_of
 from demur.pools.scores import read_column
+from demur.prompts.conversations import with_transcript
 from demur.records import Decision, Pool, Problem
 from demur.scoring.model_scorer import ModelScorer
 from demur.scoring.protocol import Scorer, full_identity

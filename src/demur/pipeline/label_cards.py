@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from demur.conversations import MESSAGES, is_transcript
 from demur.pools.voted_pools import VotedPools
+from demur.prompts.conversations import MESSAGES, is_transcript
 from demur.records import ASKED_WITH, Path, Pool, is_nothing
 from demur.tasks import asked_by
 

@@ -28,7 +28,6 @@ from demur.answers import asked
 from demur.answers.extraction.custom import parse_extractor
 from demur.backends.protocol import Backend, Settings
 from demur.calibration import Level
-from demur.conversations import with_transcript
 from demur.engine.sample import SamplingProgress, Stop, Watch, sample
 from demur.engine.score import ScoringProgress, score_run
 from demur.errors import DemurError, InvalidValue
@@ -41,6 +40,7 @@ from demur.pools.fields import FieldChoice
 from demur.pools.source import vote_pools
 from demur.pools.voted_pools import VotedPools
 from demur.prompts import Template
+from demur.prompts.conversations import with_transcript
 from demur.records import Problem
 from demur.scoring.factory import make_scorer
 from demur.scoring.own import Function, OwnScore

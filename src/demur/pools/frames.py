@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.answers.relations import as_written
-from demur.conversations import known_transcript
 from demur.errors import PoolFileError
 from demur.files.strict_json import NotJson, parse
 from demur.pools.columns import Columns, columns_of, refuse_repeated
+from demur.prompts.conversations import known_transcript
 from demur.records import ASKED_WITH, Groups, Path, Pool, Problem, group_as_text, group_in_file, group_of_text
 
 SCORE = "score."

@@ -19,13 +19,13 @@ from math import isfinite
 from pathlib import Path as FilePath
 from typing import Any, NoReturn, TextIO, cast
 
-from demur.conversations import known_transcript
 from demur.errors import InvalidValue, PoolFileError
 from demur.files.atomic import atomic_file
 from demur.files.headers import is_header
 from demur.files.inputs import lines_of
 from demur.files.strict_json import NotJson, RepeatedKey, is_deep, parse
 from demur.pools.provenance import PoolFile, Provenance
+from demur.prompts.conversations import known_transcript
 from demur.records import Path, Pool, Problem, group_in_file
 
 _ABSENT: Any = object()

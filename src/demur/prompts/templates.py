@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from demur.conversations import MESSAGES, with_transcript
 from demur.errors import InvalidValue
+from demur.prompts.conversations import MESSAGES, with_transcript
 from demur.records import Problem
 from demur.typed_toml import read_toml, typed_fields
 
@@ -64,7 +64,7 @@ class Template:
             talk = f"problem {problem.id!r:.60} is a conversation of {len(chat)} messages"
             raise InvalidValue(
                 f"{talk}, and the prompt puts one question",
-                "sample and calibrate with {prompt=conversation}, which puts messages as they are",
+                "sample and calibrate with {prompt=conversation}, or with a template of that kind",
             )
         user = self._filled(problem, problem.question.strip())
         if self.kind == "completion":

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from demur.conversations import is_transcript
 from demur.errors import InvalidValue
 from demur.prompts import Template
+from demur.prompts.conversations import MESSAGES, with_transcript
 from demur.records import Problem
 from demur.scoring.model_scorer import DescribedScorer, Item
 
@@ -49,7 +49,7 @@ class Reward(DescribedScorer):
         Where the question is a conversation, all its messages are, the passages or options with the last.
         """
         template = self.template or next((_WITH[part] for part in _WITH if problem.extra.get(part)), _QUESTION)
-        if self.template is None and is_transcript(problem):
+        if self.template is None and with_transcript(problem).extra.get(MESSAGES):
             template = replace(template, kind="conversation")
         asked = [dict(message) for message in template.render(problem).messages]
         return [*asked, {"role": "assistant", "content": text.strip()}]

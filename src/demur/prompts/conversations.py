@@ -130,7 +130,10 @@ def known_transcript(problem: Problem) -> Problem:
 
 def is_transcript(problem: Problem) -> bool:
     """Whether a problem's question says all that its messages do."""
-    return problem.extra.get(MESSAGES) is not None and known_transcript(problem) == problem
+    try:
+        return problem.extra.get(MESSAGES) is not None and with_transcript(problem) == problem
+    except InvalidValue:
+        return False
 
 
 def _agrees(question: str | None, conversation: Conversation) -> bool:
