@@ -56,14 +56,16 @@ class Conversation:
         """What a problem has for its question: the transcript, or the plain question."""
         if self.is_plain:
             return self.messages[0]["content"]
-        return "\n\n".join(
-            f"[{message['role']}]\n{_MARK.sub(_escaped, message['content'])}" for message in self.messages
-        )
+        return "\n\n".join(map(_written, self.messages))
 
     @property
     def fields(self) -> dict[str, Any]:
         """What a problem has in `extra` beside it: the messages, and nothing for a plain question."""
         return {} if self.is_plain else {MESSAGES: [dict(message) for message in self.messages]}
+
+
+def _written(message: Mapping[str, str]) -> str:
+    return f"[{message['role']}]\n{_MARK.sub(_escaped, message['content'])}"
 
 
 def _escaped(mark: re.Match[str]) -> str:
@@ -134,6 +136,16 @@ def is_transcript(problem: Problem) -> bool:
         return problem.extra.get(MESSAGES) is not None and with_transcript(problem) == problem
     except InvalidValue:
         return False
+
+
+def last_asked(problem: Problem) -> str | None:
+    """What is to be answered: the last message of a conversation, else the question."""
+    messages = problem.extra.get(MESSAGES)
+    if not problem.question or not isinstance(messages, (list, tuple)) or not messages:
+        return problem.question
+    last = messages[-1]
+    known = isinstance(last, Mapping) and last.get("role") == "user" and isinstance(last.get("content"), str)
+    return last["content"] if known and problem.question.endswith(_written(last)) else problem.question
 
 
 def _agrees(question: str | None, conversation: Conversation) -> bool:
