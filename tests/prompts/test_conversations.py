@@ -103,11 +103,11 @@ def test_a_text_cannot_pass_for_messages(other):
 
 
 def test_parts_are_joined_and_empty_fields_left_out():
-    parts = [{"type": "text", "text": "One"}, {"type": "text", "text": "two"}]
+    parts = [{"type": "text", "text": "One "}, {"type": "text", "text": "two"}]
     echoed = {"role": "assistant", "content": "I would rather not answer.", "refusal": "too unsure", "tool_calls": None}
     talk = dm.conversation_of([user(parts, name=None), {**echoed, "annotations": []}, user("Why?")])
     assert [dict(message) for message in talk.messages] == [
-        user("One\ntwo"), {"role": "assistant", "content": "I would rather not answer."}, user("Why?"),
+        user("One two"), {"role": "assistant", "content": "I would rather not answer."}, user("Why?"),
     ]  # fmt: skip
 
 

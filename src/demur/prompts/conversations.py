@@ -76,7 +76,7 @@ def conversation_of(messages: Any) -> Conversation:
     """The conversation that a list of messages is, as chat requests and question files have it; else InvalidValue.
 
     Roles are system and developer, which stand first, then user and assistant; the last message is a user's. A content
-    in parts is joined by line breaks, and fields of null or nothing are left out, as is an assistant's `refusal` beside
+    in parts is joined as it stands, and fields of null or nothing are left out, as is an assistant's `refusal` beside
     what it said. All else that is not text (images, audio, tools, names) is refused.
     """
     if not isinstance(messages, (list, tuple)) or not messages:
@@ -183,7 +183,7 @@ def _content(content: Any, where: str) -> str:
         raise InvalidValue(f"the content of {where} must be a text or a list of parts, got {_told(content)}")
     if len(content) > MOST_MESSAGES:
         raise InvalidValue(f"{where} has {len(content)} parts, and at most {MOST_MESSAGES} are taken")
-    return "\n".join(_part(part, where) for part in content)
+    return "".join(_part(part, where) for part in content)
 
 
 def _part(part: Any, where: str) -> str:
