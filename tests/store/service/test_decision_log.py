@@ -6,11 +6,12 @@ import random
 from dataclasses import fields, replace
 
 import pytest
-from service_rows import PATHS, at_once, decision, fill, review
 from sqlalchemy import text
 
 from demur.errors import InvalidValue, StoreError
 from demur.store.service import Decision, ServiceStore, decisions
+from service_rows import PATHS, at_once, decision, fill, review
+
 from demur.store.service import canaries, events, feedback, keys, policies, review_queue  # isort: skip
 
 EVERYTHING = decision(
@@ -59,8 +60,8 @@ def test_one_decision_that_cannot_be_saved_takes_its_batch_with_it_and_says_why(
 @pytest.mark.parametrize(
     "odd",
     [
-        {"request": ""}, {"request": "a\x00b"}, {"request": "\ud800"}, {"request": "x" * 201}, {"at": -1}, {"at": 2**63},
-        {"at": 1.5}, {"at": True}, {"policy": 2**31}, {"confidence": float("nan")}, {"confidence": "0.5"},
+        {"request": ""}, {"request": "a\x00b"}, {"request": "\ud800"}, {"request": "x" * 201}, {"at": -1},
+        {"at": 2**63}, {"at": 1.5}, {"at": True}, {"policy": 2**31}, {"confidence": float("nan")}, {"confidence": "0.5"},
         {"vote_key": [float("inf")]}, {"vote_key": "0.5"}, {"audit": 1}, {"document": {"a": {1, 2}}}, {"document": []},
         {"question": b"bytes"}, {"drawn": None}, {"n_paths": "4"},
     ],
@@ -112,8 +113,8 @@ def test_pages_hold_what_a_plain_search_finds_whatever_is_asked_for(store):
     rng = random.Random(0)
     made = [
         decision(
-            f"r{k}", rng.randrange(12), policy=rng.choice([1, 2]), outcome=rng.choice(["answered", "abstained", "failed"]),
-            audit=rng.random() < 0.3, caller=rng.choice([None, "k1", "k2"]),
+            f"r{k}", rng.randrange(12), policy=rng.choice([1, 2]),
+            outcome=rng.choice(["answered", "abstained", "failed"]), audit=rng.random() < 0.3, caller=rng.choice([None, "k1", "k2"]),
         )
         for k in range(120)
     ]  # fmt: skip

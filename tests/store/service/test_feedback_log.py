@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
-from service_rows import at_once, decision
 from sqlalchemy import text
 
 from demur.errors import InvalidValue, StoreError
 from demur.store.service import ServiceStore
+from service_rows import at_once, decision
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +72,7 @@ def test_many_who_change_their_minds_at_once_leave_turns_that_follow_each_other(
     assert at_once(lambda: say("right"), lambda: say("wrong"), lambda: say("unsure")) == [None] * 3
     history = store.feedback.history("r")
     assert [word.turn for word in history] == list(range(len(history)))
-    assert all(one.verdict != other.verdict for one, other in zip(history, history[1:], strict=False))
+    assert all(one.verdict != other.verdict for one, other in pairwise(history))
 
 
 def test_odd_answers_and_notes_are_kept_as_far_as_a_database_can(store):
@@ -84,7 +86,7 @@ def test_a_damaged_verdict_is_one_line(store):
     store.feedback.give("r", "me", 1, verdict="right")
     with store.engine.begin() as connection:
         connection.execute(text("UPDATE demur_feedback SET verdict = 'perhaps'"))
-    with pytest.raises(StoreError, match="is damaged: .*verdict is 'perhaps', not one of right, wrong, unsure"):
+    with pytest.raises(StoreError, match=r"is damaged: .*verdict is 'perhaps', not one of right, wrong, unsure"):
         store.feedback.latest(["r"])
     with pytest.raises(StoreError, match="is damaged"):
         store.feedback.give("r", "me", 1, verdict="right")

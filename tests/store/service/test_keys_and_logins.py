@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from service_rows import at_once
 from sqlalchemy import text
 
 from demur.errors import InvalidValue, StoreError
 from demur.store.service import ServiceStore
+from service_rows import at_once
 
 
 def everything_in(store, table):

@@ -7,13 +7,14 @@ import random
 import subprocess
 import sys
 import time
+from itertools import chain
 
 import pytest
-from service_rows import at_once, decision, fill, review
 from sqlalchemy import text
 
 from demur.errors import InvalidValue, StoreError
 from demur.store.service import Agreement, ReviewCounts, ReviewFilter, ServiceStore, family
+from service_rows import at_once, decision, fill, review
 
 
 def judge(store, who, verdict="right", **how):
@@ -217,7 +218,7 @@ def test_many_people_at_once_get_every_item_and_none_twice(place, store):
         return mine
 
     results = at_once(*(lambda who=who: work(who) for who in ("a", "b", "c", "d")))
-    assert sorted(sum(results, [])) == names
+    assert sorted(chain.from_iterable(results)) == names
 
 
 def test_many_processes_at_once_judge_every_item_once(place, store):
@@ -235,7 +236,7 @@ def test_many_processes_at_once_judge_every_item_once(place, store):
         for who in ("a", "b", "c")
     ]
     done = [json.loads(process.communicate(timeout=120)[0]) for process in running]
-    assert sorted(sum(done, [])) == names
+    assert sorted(chain.from_iterable(done)) == names
     assert store.reviews.counts().open == 0
     assert all(len(words) == 1 for words in store.feedback.latest(names).values())
 
@@ -256,5 +257,5 @@ def test_leases_that_run_out_under_many_hands_lead_to_one_verdict_each(place, st
         return accepted
 
     results = at_once(*(lambda who=who: work(who) for who in ("a", "b", "c")))
-    assert sorted(sum(results, [])) == names
+    assert sorted(chain.from_iterable(results)) == names
     assert [len(store.feedback.history(name)) for name in names] == [1] * len(names)

@@ -7,7 +7,6 @@ import sys
 from contextlib import contextmanager
 
 import pytest
-from service_rows import at_once, decision
 from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.engine import make_url
 
@@ -17,6 +16,7 @@ from demur.records import Path, Problem
 from demur.store import PlacedPath, Store
 from demur.store.rows import pack
 from demur.store.service import ServiceStore
+from service_rows import at_once, decision
 
 OF_SCHEMA_2 = """
 CREATE TABLE demur_meta (name VARCHAR(64) NOT NULL PRIMARY KEY, value TEXT NOT NULL);

@@ -1,15 +1,16 @@
-"""What replicas share: policies, budgets, idempotency keys, monitors, events and canaries, each changed by one at a time."""
+"""What replicas share: policies, budgets, idempotency keys, monitors, events, canaries; each changed by one at a time."""
 
 from __future__ import annotations
 
 import time
+from itertools import chain
 
 import pytest
-from service_rows import at_once
 from sqlalchemy import text
 
 from demur.errors import InvalidValue, StoreError
 from demur.store.service import MonitorState, ServiceStore
+from service_rows import at_once
 
 
 def replicas(place, number, work):
@@ -69,7 +70,7 @@ def test_a_policy_that_is_not_there_or_damaged_is_one_line(store):
     store.policies.register("math", {}, "f", 1)
     with store.engine.begin() as connection:
         connection.execute(text("UPDATE demur_policies SET document = '[]'"))
-    with pytest.raises(StoreError, match="is damaged: .*document is"):
+    with pytest.raises(StoreError, match=r"is damaged: .*document is"):
         store.policies.all()
 
 
@@ -233,4 +234,4 @@ def test_replicas_that_claim_canaries_at_once_never_get_the_same(place, store):
             mine.append(canary.problem)
         return mine
 
-    assert sorted(sum(replicas(place, 3, claim), [])) == problems
+    assert sorted(chain.from_iterable(replicas(place, 3, claim))) == problems
