@@ -38,6 +38,7 @@ SCRIPTS = [
     "answer_classes.py",
     "answer_texts.py",
     "store_speed.py",
+    "review_queue_speed.py",
     "embedded_speed.py",
     "sampling_speed.py",
     "scoring_speed.py",
