@@ -51,16 +51,20 @@ class Monitor(ABC):
     @classmethod
     def load(cls, path: file.FilePath, policy: Policy) -> Self:
         """Go on from a file; refuses one that is damaged, of another kind, or of another policy."""
-        document = file.read(path)
+        return cls.of_document(file.read(path), policy, str(path))
+
+    @classmethod
+    def of_document(cls, document: dict[str, Any], policy: Policy, where: str = "this document") -> Self:
+        """Go on from what `document` gave, to the last bit; `where` it was kept is told in errors."""
         if document.get("monitor") != cls.kind:
             raise MonitorFileError(
-                f"{path} holds a monitor of the kind {document.get('monitor')!r:.60}, and {cls.__name__} is of the "
+                f"{where} holds a monitor of the kind {document.get('monitor')!r:.60}, and {cls.__name__} is of the "
                 f"kind {cls.kind!r}",
                 "load it as the class that saved it",
             )
         if document.get("fingerprint") != policy.fingerprint:
             raise MonitorFileError(
-                f"{path} watches a policy of another pipeline: its fingerprint is "
+                f"{where} watches a policy of another pipeline: its fingerprint is "
                 f"{document.get('fingerprint')!s:.20}…, this policy's {policy.fingerprint:.20}…",
                 "load it with its own policy, or begin a monitor anew",
             )
@@ -70,10 +74,11 @@ class Monitor(ABC):
                 raise InvalidValue(f"`state` must be an object, got {state!r:.60}")
             monitor = cls.of_state(state, policy)
         except ValueError as error:
-            raise MonitorFileError(f"{path} is not a usable monitor: {error}") from None
+            raise MonitorFileError(f"{where} is not a usable monitor: {error}") from None
         if document.get("policy") != monitor.policy_digest:
             raise MonitorFileError(
-                f"{path} watches another policy of the same pipeline, calibrated on other votes or for another promise",
+                f"{where} watches another policy of the same pipeline, calibrated on other votes or for another "
+                "promise",
                 "load it with its own policy, or begin a monitor anew",
             )
         return monitor
