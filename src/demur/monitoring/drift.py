@@ -61,9 +61,8 @@ class DriftMonitor(BettingMonitor):
             "watch with a policy that was calibrated without the shift",
         )
         self.policy, self.delta = policy, as_level(delta)
-        self._chosen = max(choices_of(rule.guarantee) for rule in policy.points)
-        """From how many ways to vote calibration chose this one: any of them might have been the unlucky one."""
-        self.stakes = Stakes(len(_BETS), self._chosen / self.delta)
+        self.chosen = max(choices_of(rule.guarantee) for rule in policy.points)
+        self.stakes = Stakes(len(_BETS), self.chosen / self.delta)
         self._uniforms = Uniforms(seed)
         self._width = policy.evidence.levels.shape[1]
         self._apart = not policy.strata.by_chance and len(policy.sizes) > 1
@@ -78,10 +77,6 @@ class DriftMonitor(BettingMonitor):
     def seed(self) -> int:
         """What breaks ties between keys."""
         return self._uniforms.seed
-
-    @property
-    def p_value(self) -> float:
-        return min(1.0, self._chosen * super().p_value)
 
     @property
     def change(self) -> str | None:

@@ -88,6 +88,8 @@ class BettingMonitor(Monitor):
     """A monitor that tests a hypothesis by betting against it, and may be asked at any time."""
 
     stakes: Stakes
+    chosen: int = 1
+    """From how many ways to vote calibration chose this one: any of them might have been the unlucky one."""
 
     @property
     def n(self) -> int:
@@ -112,7 +114,7 @@ class BettingMonitor(Monitor):
     @property
     def p_value(self) -> float:
         """One over the most that the evidence has been: valid however often one looks."""
-        return 1 / self.stakes.highest
+        return min(1.0, self.chosen / self.stakes.highest)
 
 
 def refuse_groups(rule: Rule) -> None:
