@@ -65,8 +65,8 @@ def test_they_are_told_word_for_word():
     assert rates.sentences == (
         f"30 of 32 audited answers with a label are right (93.8%; {low:.1%} to {high:.1%}, 95% limits, at all times at "
         f"once); calibration predicted {rates.predicted_accuracy:.1%}.",
-        f"2 of 100 audited questions were answered wrongly ({least:.1%} to {most:.1%}); the promise is about an alpha of "
-        "0.1. 8 of the answers have no label yet: limits allow for either.",
+        f"2 of 100 audited questions were answered wrongly ({least:.1%} to {most:.1%}); the promise is about an alpha "
+        "of 0.1. 8 of the answers have no label yet: limits allow for either.",
     )
 
 

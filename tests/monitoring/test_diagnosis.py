@@ -16,7 +16,10 @@ MODEL = "Model or server changed (canary alarm of {})."
 ALONE = "Questions changed (drift alarm of {}): 40 canaries so far show no change of the model."
 UNKNOWN = "Questions changed, or the model did (drift alarm of {}): no canary was asked that would tell."
 TOO = "Keys of the traffic drifted too (drift alarm of {}), which the changed model alone can explain."
-ERRORS = "Errors above the promise: more audited questions are or were answered wrongly than calibration allows (alarm of {})."
+ERRORS = (
+    "Errors above the promise: more audited questions are or were answered wrongly than calibration allows "
+    "(alarm of {})."
+)
 
 
 def told(sentence, when):

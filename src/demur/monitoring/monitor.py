@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from functools import cached_property
 from typing import Any, ClassVar, Self
+from weakref import WeakKeyDictionary
 
 from demur.calibration import CLUSTER, Rule
 from demur.descriptions import digest
@@ -16,6 +16,8 @@ from demur.policy.document import to_document
 from demur.policy.policy import Policy
 
 _IDENTITY = ("fingerprint", "points", "evidence")
+_DIGESTS: WeakKeyDictionary[Policy, str] = WeakKeyDictionary()
+"""Of policies that are watched: a monitor that replicas share is read again and again, its policy once."""
 
 
 class Monitor(ABC):
@@ -33,11 +35,13 @@ class Monitor(ABC):
     def of_state(cls, state: dict[str, Any], policy: Policy) -> Self:
         """The monitor that a state describes; ValueError where it does not hold together."""
 
-    @cached_property
+    @property
     def policy_digest(self) -> str:
         """Tells policies apart that vote alike but were calibrated on other questions, or for another promise."""
-        whole = to_document(self.policy)
-        return digest({name: whole[name] for name in _IDENTITY})
+        if self.policy not in _DIGESTS:
+            whole = to_document(self.policy)
+            _DIGESTS[self.policy] = digest({name: whole[name] for name in _IDENTITY})
+        return _DIGESTS[self.policy]
 
     def document(self) -> dict[str, Any]:
         """As plain values: what it watches, and its state."""
