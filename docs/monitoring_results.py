@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import demur as dm
-from demur.monitoring import Audit, CanaryMonitor, DriftMonitor, ErrorMonitor, settled
+from demur.monitoring import AuditedQuestion, CanaryMonitor, DriftMonitor, ErrorMonitor, settled
 from demur.pools.fields import FieldChoice, read_table
 from demur.pools.jsonl import read_pools
 from demur.pools.labels import read_labels
@@ -98,7 +98,7 @@ def simulate_month(seed: int, change: Change = QUIET, per_day: int = CANARIES) -
     fresh = dm.vote(_pools(rng, asked), ids=[f"{seed}:new:{row}" for row in range(len(asked))])
     decided = policy.decide_votes(fresh)
     audits = [
-        Audit(bool(answered), bool(answered and winner != 0))
+        AuditedQuestion(bool(answered), bool(answered and winner != 0))
         for answered, winner in zip(decided.answered, fresh.winners, strict=True)
     ]
     drift = DriftMonitor(policy, delta=LEVELS["drift"], seed=seed).update(fresh)

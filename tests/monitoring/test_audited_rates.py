@@ -7,12 +7,17 @@ import math
 import pytest
 
 from demur.errors import InvalidValue
-from demur.monitoring import Audit, audited_rates
+from demur.monitoring import AuditedQuestion, audited_rates
 from demur.monitoring.confidence import limits_at_all_times
 from monitored import drawn, policy_of
 
 POLICY = policy_of(*drawn(0), alpha=[0.05, 0.1])
-ABSTAINED, RIGHT, WRONG, AWAITED = Audit(False), Audit(True, False), Audit(True, True), Audit(True)
+ABSTAINED, RIGHT, WRONG, AWAITED = (
+    AuditedQuestion(False),
+    AuditedQuestion(True, False),
+    AuditedQuestion(True, True),
+    AuditedQuestion(True),
+)
 
 
 def test_rates_are_shares_of_what_they_are_about():
@@ -28,7 +33,7 @@ def test_rates_are_shares_of_what_they_are_about():
 
 
 def test_limits_allow_for_whatever_awaited_labels_will_say():
-    waiting = [ABSTAINED] * 60 + [RIGHT] * 26 + [WRONG] * 4 + [AWAITED] * 8 + [Audit(True, given_up=True)] * 2
+    waiting = [ABSTAINED] * 60 + [RIGHT] * 26 + [WRONG] * 4 + [AWAITED] * 8 + [AuditedQuestion(True, given_up=True)] * 2
     rates = audited_rates(waiting, POLICY)
     assert rates.awaited == 10
     assert rates.accuracy == pytest.approx(26 / 30)

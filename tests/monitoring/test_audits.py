@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from demur.errors import InvalidValue
-from demur.monitoring import Audit, ErrorMonitor, settled
+from demur.monitoring import AuditedQuestion, ErrorMonitor, settled
 from monitored import drawn, policy_of, same
 
 DELTA, RUNS = 0.1, 200
@@ -15,27 +15,34 @@ TOO_MANY = int(stats.binom.isf(1e-6, RUNS, DELTA))
 
 
 def test_audits_are_taken_up_to_the_first_whose_label_is_to_come():
-    abstained, right, wrong, awaited = Audit(False), Audit(True, False), Audit(True, True), Audit(True)
+    abstained, right, wrong, awaited = (
+        AuditedQuestion(False),
+        AuditedQuestion(True, False),
+        AuditedQuestion(True, True),
+        AuditedQuestion(True),
+    )
     assert settled([abstained, wrong, right, awaited, abstained, wrong]) == [False, True, False]
     assert settled([awaited, wrong]) == []
     assert settled([]) == []
 
 
 def test_a_label_that_will_never_come_counts_as_no_error_and_holds_up_nothing():
-    assert settled([Audit(True, given_up=True), Audit(True, True)]) == [False, True]
-    assert Audit(True, given_up=True).awaited
-    assert not Audit(False).awaited
+    assert settled([AuditedQuestion(True, given_up=True), AuditedQuestion(True, True)]) == [False, True]
+    assert AuditedQuestion(True, given_up=True).awaited
+    assert not AuditedQuestion(False).awaited
 
 
 def test_what_was_not_answered_was_not_answered_wrongly():
     with pytest.raises(InvalidValue, match="a question that was not answered was not answered wrongly"):
-        Audit(False, True)
+        AuditedQuestion(False, True)
 
 
 def test_a_monitor_takes_what_is_new_as_labels_come_in_any_order():
     rng, policy = np.random.default_rng(0), policy_of(*drawn(0))
-    truth = [Audit(bool(answered), bool(answered and wrong)) for answered, wrong in rng.random((200, 2)) < 0.4]
-    known = [audit if not audit.answered else Audit(True) for audit in truth]
+    truth = [
+        AuditedQuestion(bool(answered), bool(answered and wrong)) for answered, wrong in rng.random((200, 2)) < 0.4
+    ]
+    known = [audit if not audit.answered else AuditedQuestion(True) for audit in truth]
     monitor = ErrorMonitor(policy).update(settled(known))
     for at in rng.permutation(200).tolist():
         known[at] = truth[at]

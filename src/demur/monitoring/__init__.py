@@ -13,14 +13,14 @@ its `document`, which stays small however long the stream, and goes on from ther
 
 from demur.monitoring.audited_errors import ErrorMonitor
 from demur.monitoring.audited_rates import AuditedRates, audited_rates
-from demur.monitoring.audits import Audit, settled
+from demur.monitoring.audits import AuditedQuestion, settled
 from demur.monitoring.canaries import CanaryMonitor
 from demur.monitoring.diagnosis import Diagnosis, diagnose
 from demur.monitoring.drift import DriftMonitor
 from demur.monitoring.online_threshold import OnlineThreshold
 
 __all__ = [
-    "Audit",
+    "AuditedQuestion",
     "AuditedRates",
     "CanaryMonitor",
     "Diagnosis",

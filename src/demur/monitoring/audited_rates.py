@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from demur.calibration import Level
-from demur.monitoring.audits import Audit
+from demur.monitoring.audits import AuditedQuestion
 from demur.monitoring.confidence import Limits, limits_at_all_times
 from demur.monitoring.monitor import as_level
 from demur.policy.policy import Policy
@@ -86,7 +86,7 @@ class AuditedRates:
 
 
 def audited_rates(
-    audits: Iterable[Audit],
+    audits: Iterable[AuditedQuestion],
     policy: Policy,
     *,
     alpha: Level | None = None,

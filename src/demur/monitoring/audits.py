@@ -16,7 +16,7 @@ from demur.errors import InvalidValue
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
+class AuditedQuestion:
     """A question that was marked on arrival."""
 
     answered: bool
@@ -35,7 +35,7 @@ class Audit:
         return self.answered and self.wrong is None
 
 
-def settled(audits: Iterable[Audit]) -> list[bool]:
+def settled(audits: Iterable[AuditedQuestion]) -> list[bool]:
     """For each audit in order of arrival, up to the first whose label is still to come: was it answered, and wrongly?
 
     `monitor.update(settled(audits)[monitor.n :])` takes what is new.
