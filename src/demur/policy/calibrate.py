@@ -68,8 +68,8 @@ def calibrate(
     guarantee was made before the first label.
     `answer_sets` keeps a share of the problems from the thresholds, drawn by the seed, to calibrate sets of answers for
     the questions that the policy abstains from.
-    `outlier_level` has the policy abstain as well on questions that are unlike the calibration ones by their texts: on at
-    most that share of questions like them. Thresholds stay what they are, and promises about all questions hold; one
+    `outlier_level` has the policy abstain as well on questions that are unlike the calibration ones by their texts: on
+    at most that share of questions like them. Thresholds stay what they are, and promises about all questions hold; one
     about the answers given needs a gate in the key instead (`vote(…, gate=)`).
     `checked` says that labels are a judge's, and what people found who checked a random part of the votes: one label
     each, None or NaN where nobody looked. Then the checked votes alone calibrate, with people's labels; with

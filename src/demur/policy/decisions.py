@@ -152,9 +152,8 @@ class Decisions:
                 f"{int(self.gated.sum())} questions are unlike the reference questions of the gate: not answered"
             )
         if self.outliers.any():
-            notes.append(
-                f"{int(self.outliers.sum())} questions are unlike the calibration questions or have no text: not answered"
-            )
+            unlike = f"{int(self.outliers.sum())} questions are unlike the calibration questions"
+            notes.append(f"{unlike}, or have no text to tell by: not answered")
         if self.of_small_group.any() and self.rule.feasible:
             notes.append(
                 f"{int(self.of_small_group.sum())} questions are of no group that enough calibration questions are of "
