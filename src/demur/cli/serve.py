@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +28,9 @@ from demur.cli.sampling_options import (
 )
 from demur.errors import InvalidValue, MissingExtra
 
+if TYPE_CHECKING:
+    from demur.store.service import ServiceStore
+
 NAME = "serve"
 HELP = """Serve policies as an OpenAI-compatible endpoint that answers or abstains.
 
@@ -42,6 +45,8 @@ Examples:
 `demur serve --policy sums=policy.json --alias gpt-4o=sums@0.05 --base-url http://localhost:8000/v1 --port 9000`
 """
 _OF_POLICIES = ("base_url", "model")
+_WITH_KEYS = "keys are asked for: `demur keys` makes, lists and revokes them"
+_WITHOUT_KEYS = "no keys are asked for, so only this machine is let in; `demur keys add NAME` makes the first key"
 
 
 def run(
@@ -58,6 +63,9 @@ def run(
     store: Annotated[
         str, option("--store", "FILE|URL", "Where decisions are kept: a .db file or a postgresql:// address.")
     ] = "service.db",
+    require_keys: Annotated[
+        bool, typer.Option("--require-keys", help="Ask for keys even where the store has none yet.")
+    ] = False,
     no_log: Annotated[bool, typer.Option("--no-log", help="Keep nothing: no audits, no reviews, no alarms.")] = False,
     show: Annotated[str, option("--show", "answer|path", "What an answered request gets as its text.")] = "answer",
     abstain_text: Annotated[Text, option("--abstain-text", "TEXT", "What an abstained request gets instead.")] = None,
@@ -97,6 +105,7 @@ def run(
     loaded = {name: load_policy(file, key_file) for name, file in files.items()}
     pipelines.refuse_unused(how["settings"], *loaded.values())
     kept = None if no_log else ServiceStore(store, create=True)
+    asks_for_keys = _asks_for_keys(kept, host, require_keys=require_keys)
     served = {}
     for name, one in loaded.items():
         pipeline = pipelines.pipeline_of(one, {**given, **own.get(name, {})}, **how)
@@ -109,11 +118,30 @@ def run(
         served[name] = Served(name, one, answerer, version, number)
     models = Models(served, aliases=_pairs(alias or [], "--alias"))
     log = None if kept is None else DecisionLog(kept, texts=told.texts)
-    app = make_app(Service(models, told, log=log, audit_secret=secrets.token_bytes(32)), kept)
+    app = make_app(
+        Service(models, told, log=log, audit_secret=secrets.token_bytes(32)), kept, require_keys=require_keys
+    )
     for name in models.ids():
         mention(f"model {name}")
     mention(f"listening on http://{host}:{port}/v1")
+    mention(_WITH_KEYS if asks_for_keys else _WITHOUT_KEYS)
     uvicorn.run(app, host=host, port=port, log_level="warning", access_log=False)
+
+
+def _asks_for_keys(store: ServiceStore | None, host: str, *, require_keys: bool) -> bool:
+    """Whether keys are asked for; raises where none are and other machines could reach the service."""
+    from demur.server.origins import is_loopback
+
+    if store is None and require_keys:
+        raise InvalidValue("--require-keys needs a store that has keys, and --no-log keeps none; leave one of them out")
+    asked_for = require_keys or (store is not None and bool(store.keys.all()))
+    if not asked_for and not is_loopback(host):
+        way_out = "leave --no-log out, and make a key" if store is None else "make a key"
+        raise InvalidValue(
+            f"without keys the service listens on this machine alone, and --host {host} is more",
+            f"{way_out} with `demur keys add NAME --store {output.visible(store.place if store else 'FILE', 200)}`",
+        )
+    return asked_for
 
 
 def _named(given: list[str]) -> dict[str, Path]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
@@ -13,24 +12,20 @@ from starlette.exceptions import HTTPException
 
 from demur.backends.redaction import redacted
 from demur.errors import DemurError, StoreError
-from demur.server import chat, decide, feedback, models
+from demur.server import chat, decide, feedback, logins, models, page_files
+from demur.server.access import Access
 from demur.server.errors import ApiError
+from demur.server.failures import Failures
+from demur.server.security_headers import SECURITY, SecurityHeaders
 from demur.server.service import Service
 from demur.store.service import ServiceStore
 from demur.version import __version__
 
 _logger = logging.getLogger("demur.server")
-_SECURITY = {
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-}
 
 
-def make_app(service: Service, store: ServiceStore | None = None) -> FastAPI:
-    """The service as an ASGI application."""
+def make_app(service: Service, store: ServiceStore | None = None, *, require_keys: bool = False) -> FastAPI:
+    """The service as an ASGI application; it asks for keys from the first one on that its store has, or at once."""
 
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
@@ -51,20 +46,14 @@ def make_app(service: Service, store: ServiceStore | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.service, app.state.store = service, store
-    for part in (chat, decide, feedback, models):
+    app.state.access, app.state.failed_logins = Access(store, require_keys=require_keys), Failures()
+    for part in (chat, decide, feedback, models, logins, page_files):
         app.include_router(part.router)
     app.add_exception_handler(ApiError, _tell)
     app.add_exception_handler(HTTPException, _tell_http)
     app.add_exception_handler(DemurError, _tell_own)
     app.add_exception_handler(Exception, _tell_unexpected)
-
-    @app.middleware("http")
-    async def secured(request: Request, go_on: Callable[[Request], Any]) -> Response:
-        response: Response = await go_on(request)
-        for name, value in _SECURITY.items():
-            response.headers.setdefault(name, value)
-        return response
-
+    app.add_middleware(SecurityHeaders)
     return app
 
 
@@ -89,4 +78,5 @@ async def _tell_own(request: Request, error: Exception) -> Response:
 
 async def _tell_unexpected(request: Request, error: Exception) -> Response:
     _logger.error("%s %s failed: %s", request.method, request.url.path, type(error).__name__, exc_info=error)
-    return await _tell(request, ApiError(500, "the service failed; its log says more", code="internal_error"))
+    said = ApiError(500, "the service failed; its log says more", code="internal_error", headers=SECURITY)
+    return await _tell(request, said)
