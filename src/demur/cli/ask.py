@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,20 +42,24 @@ from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
     from demur.pipeline.cascade_answerer import CascadeAsked
+    from demur.prompts.conversations import Conversation
 
 NAME = "ask"
 HELP = """Ask one question: sample paths, vote as the policy was calibrated, and answer or abstain.
 
 Everything but the addresses of models comes from the policy: a judge or reward model is found by JUDGE_BASE_URL,
 REWARD_BASE_URL, [score.judge] in demur.toml, or --set. With `--cascade` the next stage is sampled only if the one
-before does not answer; `--stage strong.base_url=URL` says where the model of one stage is. Exit code 0: answered; 3:
-abstained.
+before does not answer; `--stage strong.base_url=URL` says where the model of one stage is. `--messages FILE` asks the
+last message of a conversation, for policies calibrated with `--prompt conversation`: a JSON list of role and content.
+Exit code 0: answered; 3: abstained.
 
 Examples:
 
 `demur ask "What is 12 + 7?" --policy policy.json`
 
 `demur ask "A pen costs 3 dollars. What do 8 cost?" --policy policy.json --base-url http://localhost:8000/v1 --json`
+
+`demur ask --messages talk.json --policy policy.json`
 
 `demur ask "What is 12 + 7?" --cascade cascade.json --stage strong.base_url=http://localhost:8000/v1`
 """
@@ -63,13 +68,16 @@ _OF_STAGES = ("base_url", "model")
 
 
 def run(
-    question: Annotated[str, typer.Argument(metavar="QUESTION", show_default=False)],
+    question: Annotated[Text, typer.Argument(metavar="QUESTION", show_default=False)] = None,
     policy: MaybePolicyFile = None,
     cascade: CascadeFile = None,
     stage: StageSet = None,
     key_file: KeyFile = None,
     alpha: OneAlpha = None,
     guarantee: GuaranteeName = None,
+    messages: Annotated[
+        Path | None, option("--messages", "FILE", "A conversation to answer, in place of QUESTION.")
+    ] = None,
     options: Annotated[list[str] | None, typer.Option("--option", help="An option to choose from; repeatable.")] = None,
     group: Annotated[
         list[str] | None, typer.Option("--group", help="A group of the question, where the promise is per group.")
@@ -99,7 +107,13 @@ def run(
     given |= backend_flags(backend, backend_set) | {"answer_seconds": answer_seconds}
     how: dict[str, Any] = {"config": config, "trust": trust_address or (), "settings": scorer_flags(settings)}
     how |= {"seed": seed or 0, "score": score, "extract": extract}
-    beside = {"options": options or [], "passages": passage or []}
+    beside: dict[str, Any] = {"options": options or [], "passages": passage or []}
+    if messages is not None and question is None:
+        talk = _conversation(messages)
+        question, beside = talk.question, beside | talk.fields
+    elif messages is not None or question is None:
+        both = "" if question is None else ", not both"
+        raise InvalidValue(f"give a question, or a conversation with --messages{both}")
     if cascade is not None:
         refuse_beside_cascade(policy=policy, alpha=alpha, guarantee=guarantee)
         loaded_cascade = load_cascade(cascade, key_file)
@@ -131,6 +145,21 @@ def run(
         show(line)
     if asked.decision.abstained:
         raise typer.Exit(ABSTAINED)
+
+
+def _conversation(file: Path) -> Conversation:
+    """The conversation of a file."""
+    from demur.files.inputs import text_of
+    from demur.files.strict_json import NotJson, parse
+    from demur.prompts.conversations import conversation_of
+
+    written = text_of(file, InvalidValue)
+    try:
+        return conversation_of(parse(written))
+    except NotJson as error:
+        raise InvalidValue(f"{file}, line {error.line}: not JSON: {error}") from None
+    except InvalidValue as error:
+        raise InvalidValue(f"{file}: {error.message}", error.remedy) from None
 
 
 def _problem(

@@ -11,7 +11,7 @@ import typer
 from demur.cli import output
 from demur.cli.completion import among
 from demur.cli.flag_groups import flags_given
-from demur.cli.options import Json, argument, mention, option
+from demur.cli.options import Json, ServicePlace, argument, mention, option
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _limit(flag: str, text: str) -> Any:
 def run(
     action: Annotated[str, argument("ADD|LIST|REVOKE", "What to do.", among(_ACTIONS))],
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Whose key.", show_default=False)] = None,
-    store: Annotated[str, option("--store", "FILE|URL", "The store of the service.")] = "service.db",
+    store: ServicePlace = "service.db",
     role: Annotated[
         list[str] | None,
         option("--role", "ROLE", "ask, review or admin; repeatable.  [default: ask]", offers=among(_ROLES)),

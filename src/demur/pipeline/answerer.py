@@ -29,6 +29,7 @@ from demur.policy.policy import Policy
 from demur.pools.fields import FieldChoice, read_table
 from demur.pools.path_fields import numbers_of, origins_of
 from demur.pools.scores import read_column
+from demur.prompts.conversations import with_transcript
 from demur.records import Decision, Path, Pool, Problem
 from demur.scoring.model_scorer import ModelScorer
 from demur.scoring.protocol import Scorer, full_identity
@@ -115,6 +116,10 @@ class Answerer:
             if isinstance(scorer, ModelScorer):
                 await scorer.close()
 
+    def check_pipeline(self) -> None:
+        """Raise PipelineMismatch where paths would not be made the way that calibration questions' were."""
+        self._fit(Problem("question", "?", extra={"task": self.policy.upstream.answers.get("task")}))
+
     def check(self, problem: Problem) -> None:
         """Raise where such a problem cannot be asked, or is not put the way that calibration questions were."""
         self._fit(problem).render(problem)
@@ -132,7 +137,8 @@ class Answerer:
         if not isinstance(question, Problem):
             groups_asked(self.policy, rule, question, None)
         task = self.policy.upstream.answers.get("task")
-        problem = question if isinstance(question, Problem) else Problem("question", question, extra={"task": task})
+        problem = Problem("question", question, extra={"task": task}) if isinstance(question, str) else question
+        problem = with_transcript(problem)
         await self.open_async()
         started = time.monotonic()
         pool, spent = await self._draw(self._fit(problem), problem)

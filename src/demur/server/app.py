@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 
 from demur.backends.redaction import redacted
 from demur.errors import DemurError, StoreError
-from demur.server import chat, decide, feedback, logins, models, page_files
+from demur.server import chat, decide, feedback, health, logins, metrics, models, page_files
 from demur.server.access import Access
 from demur.server.errors import ApiError
 from demur.server.failures import Failures
@@ -47,18 +47,22 @@ def make_app(service: Service, store: ServiceStore | None = None, *, require_key
     )
     app.state.service, app.state.store = service, store
     app.state.access, app.state.failed_logins = Access(store, require_keys=require_keys), Failures()
-    for part in (chat, decide, feedback, models, logins, page_files):
+    app.state.metrics, app.state.readiness = metrics.Metrics(), health.Readiness(service, store)
+    service.observers = (*service.observers, app.state.metrics)
+    for part in (chat, decide, feedback, health, logins, metrics, models, page_files):
         app.include_router(part.router)
     app.add_exception_handler(ApiError, _tell)
     app.add_exception_handler(HTTPException, _tell_http)
     app.add_exception_handler(DemurError, _tell_own)
     app.add_exception_handler(Exception, _tell_unexpected)
+
     app.add_middleware(SecurityHeaders)
     return app
 
 
-async def _tell(_: Request, error: Exception) -> Response:
+async def _tell(request: Request, error: Exception) -> Response:
     assert isinstance(error, ApiError)
+    request.app.state.metrics.refused.labels(str(error.status)).inc()
     return JSONResponse(error.document(), error.status, error.headers)
 
 

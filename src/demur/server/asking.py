@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from demur.calibration import Rule
-from demur.errors import DemurError
+from demur.errors import DemurError, InvalidValue
+from demur.prompts.conversations import Conversation, conversation_of
 from demur.records import Problem
 from demur.server.errors import ApiError, refused
 from demur.server.forms import ChatRequest, Extension
@@ -105,13 +106,25 @@ def _look_at_format(wanted: Any, served: Served) -> None:
 def problem_of(served: Served, messages: Sequence[Mapping[str, Any]], beside: Extension) -> Problem:
     """The question that messages put, as the policy's pipeline takes it."""
     groups = [beside.group] if isinstance(beside.group, str) else beside.group or ()
-    fields = {"options": beside.options, "passages": beside.passages}
-    problem = served.problem(_question_in(served, messages), fields, groups)
+    fields: dict[str, Any] = {"options": beside.options, "passages": beside.passages}
+    if served.template.kind == "conversation":
+        talk = _conversation_in(messages)
+        question, fields = talk.question, fields | dict(talk.fields)
+    else:
+        question = _question_in(served, messages)
+    problem = served.problem(question, fields, groups)
     try:
         served.answerer.check(problem)
     except DemurError as error:
         raise refused(str(error), "messages", "not_askable") from None
     return problem
+
+
+def _conversation_in(messages: Sequence[Mapping[str, Any]]) -> Conversation:
+    try:
+        return conversation_of(list(messages))
+    except InvalidValue as error:
+        raise refused(str(error), "messages", "not_askable") from None
 
 
 def _question_in(served: Served, messages: Sequence[Mapping[str, Any]]) -> str:

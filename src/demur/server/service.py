@@ -11,7 +11,7 @@ import hmac
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from demur.errors import BackendError, DemurError, LogprobsMissing, ScoringError
 from demur.pipeline.answerer import Asked
@@ -70,6 +70,7 @@ class Service:
         self.closing = False
         self._audit_secret = audit_secret
         self._pools: Sharing[_Drawn] = Sharing()
+        self._drawing: set[asyncio.Task[Any]] = set()
 
     @property
     def underway(self) -> int:
@@ -134,8 +135,31 @@ class Service:
             observer.saw(outcome)
         return outcome
 
+    async def drain(self, seconds: float) -> None:
+        """Take no more requests; those under way have so many seconds to finish, and then abstain."""
+        self.closing = True
+        until = time.monotonic() + seconds
+        while self._drawing and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+        for task in self._drawing:
+            task.cancel()
+
     async def _draw(self, question: Question, *, whole: bool) -> _Drawn:
         """A pool's decision; what fails on the way is why there is none."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._drawing.add(task)
+        try:
+            return await self._drawn(question, whole=whole)
+        except asyncio.CancelledError:
+            if not self.closing:
+                raise
+            task.uncancel()
+            return _Drawn(None, Failure("shutting_down", "the service was told to end"), 0.0)
+        finally:
+            self._drawing.discard(task)
+
+    async def _drawn(self, question: Question, *, whole: bool) -> _Drawn:
         served, settings = question.served, self.settings
         started = time.monotonic()
         asked, failure = None, None

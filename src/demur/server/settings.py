@@ -38,6 +38,8 @@ class ServiceSettings:
     """Whether questions, paths and answers are kept in the log."""
 
     def __post_init__(self) -> None:
+        if self.show not in ("answer", "path"):
+            raise InvalidValue(f"an answered request gets its answer or a path, got show = {self.show!r:.40}")
         if not (0 < self.audit_share <= 1):
             raise InvalidValue(f"the share of audits must lie in (0, 1], got {self.audit_share}")
         for name in ("fan_out", "waiting", "most_bytes"):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from demur.errors import StoreError
 from demur.store.patience import patient
@@ -64,12 +65,13 @@ class Policies(TableFamily):
         given = {"name": name, "fingerprint": fingerprint, "document": document, "at": at}
         row = {column: _KINDS[column].given(column, value) for column, value in given.items()}
         with self.writing(alone=True) as connection:
-            this = (policies.c.name == row["name"], policies.c.document == row["document"])
-            there = connection.execute(select(policies.c.policy).where(*this)).scalar()
+            of_name = connection.execute(select(policies).where(policies.c.name == row["name"]))
+            versions = [record_of(PolicyRow, version, _KINDS) for version in of_name]
+            same = (version.policy for version in versions if _in_order(version.document) == _in_order(document))
+            there = next(same, None)
             if there is not None:
                 return self._put(connection, there, state) if again else self._row(connection, there)
-            last = select(func.max(policies.c.version)).where(policies.c.name == row["name"])
-            version = (connection.execute(last).scalar() or 0) + 1
+            version = max((version.version for version in versions), default=0) + 1
             new = policies.insert().values(row | {"version": version, "state": "retired"})
             return self._put(connection, connection.execute(new.returning(policies.c.policy)).scalar_one(), state)
 
@@ -112,3 +114,7 @@ class Policies(TableFamily):
         query = select(policies).order_by(policies.c.name, policies.c.version)
         with self.reading() as connection:
             return [record_of(PolicyRow, row, _KINDS) for row in connection.execute(query)]
+
+
+def _in_order(document: Mapping[str, Any]) -> str:
+    return json.dumps(dict(document), sort_keys=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, and_, func, or_, select
+from sqlalchemy import Select, func, select, tuple_
 
 from demur.errors import InvalidValue
 from demur.store.patience import patient
@@ -197,8 +197,7 @@ class ReviewQueue(TableFamily):
 
 
 def _beyond(after: ReviewItem, order: str) -> Any:
-    column, value = (reviews.c.at, after.at) if order == "oldest" else (reviews.c.contested, after.contested)
-    further, request = (column > value, reviews.c.request > after.request)
-    if order == "contested":
-        further, request = (column < value, reviews.c.request < after.request)
-    return or_(further, and_(column == value, request))
+    """The items behind another, as one comparison: an index is entered at that place."""
+    if order == "oldest":
+        return tuple_(reviews.c.at, reviews.c.request) > tuple_(after.at, after.request)
+    return tuple_(reviews.c.contested, reviews.c.request) < tuple_(after.contested, after.request)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from demur.errors import InvalidValue
+from demur.store.connection import UNREADABLE
 from demur.store.rows import pack, plain, storable, unpack
 
 Record = TypeVar("Record")
@@ -41,7 +42,10 @@ class Kind:
         """A stored value as it was given; raises where demur cannot have written it."""
         if value is None and self.may_lack:
             return None
-        taken = None if value is None else self.take(value)
+        try:
+            taken = None if value is None else self.take(value)
+        except UNREADABLE as error:
+            raise TypeError(f"{name} is {value!r:.60}, which is not {self.described} ({error})") from None
         if not self.fits(taken):
             raise TypeError(f"{name} is {value!r:.60}, not {self.described}")
         return taken
@@ -71,6 +75,13 @@ def _flag(value: Any) -> bool:
     return {0: False, 1: True}[value]
 
 
+def _list(value: Any) -> tuple[Any, ...]:
+    items = json.loads(value)
+    if not isinstance(items, list):
+        raise TypeError("no list")
+    return tuple(items)
+
+
 NAME = Kind(f"a text of 1 to {_LONGEST_NAME} characters that every database takes", _is_name)
 TEXT = Kind("a text", lambda value: isinstance(value, str), storable)
 WHOLE = Kind("a whole number from 0 to 2⁵³", _is_whole)
@@ -82,13 +93,13 @@ NAMES = Kind(
     "a list of texts",
     lambda value: isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value),
     lambda value: plain(list(value)),
-    lambda value: tuple(json.loads(value)),
+    _list,
 )
 NUMBERS = Kind(
     "a list of finite numbers",
     lambda value: isinstance(value, (list, tuple)) and all(map(_is_number, value)),
     lambda value: plain(list(value)),
-    lambda value: tuple(json.loads(value)),
+    _list,
 )
 PACKED = Kind("a text", lambda value: isinstance(value, str), pack, unpack)
 
