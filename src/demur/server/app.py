@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request
@@ -12,8 +12,10 @@ from starlette.exceptions import HTTPException
 
 from demur.backends.redaction import redacted
 from demur.errors import DemurError, StoreError
-from demur.server import chat, decide, feedback, health, logins, metrics, models, page_files
+from demur.server import chat, decide, feedback, health, logins, metrics, models, page_files, status
 from demur.server.access import Access
+from demur.server.alarms import Alarms
+from demur.server.canary_questions import CanaryQuestions
 from demur.server.errors import ApiError
 from demur.server.failures import Failures
 from demur.server.security_headers import SECURITY, SecurityHeaders
@@ -24,7 +26,13 @@ from demur.version import __version__
 _logger = logging.getLogger("demur.server")
 
 
-def make_app(service: Service, store: ServiceStore | None = None, *, require_keys: bool = False) -> FastAPI:
+def make_app(
+    service: Service,
+    store: ServiceStore | None = None,
+    *,
+    require_keys: bool = False,
+    canaries: Mapping[str, CanaryQuestions] | None = None,
+) -> FastAPI:
     """The service as an ASGI application; it asks for keys from the first one on that its store has, or at once."""
 
     @asynccontextmanager
@@ -32,8 +40,12 @@ def make_app(service: Service, store: ServiceStore | None = None, *, require_key
         for served in service.models.all:
             await served.answerer.open_async()
         try:
+            if alarms is not None:
+                await alarms.start()
             yield
         finally:
+            if alarms is not None:
+                await alarms.stop()
             for served in service.models.all:
                 await served.answerer.close_async()
 
@@ -49,7 +61,10 @@ def make_app(service: Service, store: ServiceStore | None = None, *, require_key
     app.state.access, app.state.failed_logins = Access(store, require_keys=require_keys), Failures()
     app.state.metrics, app.state.readiness = metrics.Metrics(), health.Readiness(service, store)
     service.observers = (*service.observers, app.state.metrics)
-    for part in (chat, decide, feedback, health, logins, metrics, models, page_files):
+    alarms = app.state.alarms = None if store is None else Alarms(service, store, app.state.metrics, canaries)
+    if alarms is not None:
+        service.observers = (*service.observers, alarms.reported)
+    for part in (chat, decide, feedback, health, logins, metrics, models, page_files, status):
         app.include_router(part.router)
     app.add_exception_handler(ApiError, _tell)
     app.add_exception_handler(HTTPException, _tell_http)
