@@ -117,7 +117,7 @@ class Alarms:
 
     async def _keep_looking(self) -> None:
         while True:
-            await asyncio.sleep(self.service.settings.watch_seconds * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
+            await asyncio.sleep(self.service.settings.watch_seconds * random.uniform(0.8, 1.2))
             try:
                 await asyncio.to_thread(self.look)
             except DemurError as error:  # the store is away, say: what was in doubt stays so

@@ -13,6 +13,8 @@ from demur.policy.policy import Policy
 from demur.pools.source import PoolSource
 from demur.records import Problem
 
+Answers = Sequence[str | None]
+
 
 @dataclass(frozen=True)
 class OldPool:
@@ -20,8 +22,12 @@ class OldPool:
 
     problem: Problem
     key: tuple[float, ...]
-    answers: tuple[str | None, ...]
+    answers: Answers
     """By the keys under which answers are compared, one per path."""
+
+    def beside(self, new: Answers) -> tuple[Answers, Answers] | None:
+        """The answers of this pool and of a new one; None where there are too many to compare."""
+        return (self.answers, new) if len(self.answers) == len(new) <= MOST_PATHS else None
 
 
 @dataclass(frozen=True)
@@ -51,10 +57,6 @@ class CanaryQuestions:
                 "name the run that the policy was calibrated on",
             )
         return cls(pools, tuple(sorted(pools, key=lambda name: _draw(policy, name))))
-
-    def answers(self, old: OldPool, new: Sequence[str | None]) -> tuple[Sequence[str | None], Sequence[str | None]] | None:
-        """The answers of both pools; None where there are too many to compare."""
-        return (old.answers, new) if len(old.answers) == len(new) <= MOST_PATHS else None
 
 
 def _draw(policy: Policy, name: str) -> bytes:

@@ -42,7 +42,7 @@ class Left:
 
 
 class CanaryRounds:
-    """The canaries of every policy that has some, by its name."""
+    """The canaries of every policy version that has some, by its full name."""
 
     def __init__(
         self, service: Service, store: ServiceStore, metrics: Metrics, questions: Mapping[str, CanaryQuestions]
@@ -86,9 +86,9 @@ class CanaryRounds:
         return True
 
     def _of(self, served: Served) -> CanaryQuestions | None:
-        """Canaries were drawn the way that one version is asked; of another, they may not be asked."""
-        questions = self.questions.get(served.name)
-        return questions if questions is not None and self.service.models.active.get(served.name) is served else None
+        """Those of the version that answers: a run shows the model as it was when that version was calibrated."""
+        active = self.service.models.active.get(served.name) is served
+        return self.questions.get(served.full_name) if active else None
 
     def _claimed(self, served: Served, questions: CanaryQuestions, now: int) -> Canary | None:
         """The canary that this process is to ask; None where it is not time, another was quicker, or none is left."""
@@ -112,11 +112,12 @@ class CanaryRounds:
         async with asyncio.timeout(settings.seconds), self.service.fan_out.paths(served.policy.n_paths):
             asked = await served.answerer.ask_async(old.problem)
         table = read_table([asked.pool], FieldChoice.of(served.policy.description))
-        answers = questions.answers(old, table.answers[0])
+        answers = old.beside(table.answers[0])
         await asyncio.to_thread(self._count, served, claimed, (old.key, asked.decision.key), answers)
 
     def _count(self, served: Served, claimed: Canary, keys: Any, answers: Any) -> None:
-        assert served.number is not None and claimed.lease_token is not None
+        assert served.number is not None
+        assert claimed.lease_token is not None
         watching = CanaryWatching(self.store, served)
         watching.compare(claimed.problem, keys, answers, time.time_ns() // 1_000_000)
         self.store.canaries.settle(served.number, claimed.problem, claimed.lease_token, answered=True)

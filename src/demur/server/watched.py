@@ -62,7 +62,7 @@ class WatchedPolicy:
 
     def look(self, now: int, waited: float, label_days: float) -> None:
         """Give turns to the audits that arrived so many seconds ago, and have each monitor take what it can."""
-        while self.store.audits.place(self.policy, max(0, now - int(waited * 1000))):
+        while self.store.audits.give_turns(self.policy, max(0, now - int(waited * 1000))):
             pass
         for watching in self._by_audits:
             while watching.look(now, label_days):
@@ -99,7 +99,7 @@ class WatchedPolicy:
 
     def clear(self, now: int) -> None:
         """Begin all monitors anew, behind everything that is in the log."""
-        while self.store.audits.place(self.policy, _FAR):
+        while self.store.audits.give_turns(self.policy, _FAR):
             pass
         turn = self.store.audits.last_turn(self.policy)
         for watching in self.all:
@@ -121,7 +121,9 @@ class WatchedPolicy:
                 error_monitor(self.served, rule, ERROR_DELTA)
             except InvalidValue as error:
                 refused[place] = str(error)
-                self.notes.append(f"Errors at alpha {rule.alpha:g} ({rule.guarantee.name}) are counted, no more: {error}")
+                self.notes.append(
+                    f"Errors at alpha {rule.alpha:g} ({rule.guarantee.name}) are counted, no more: {error}"
+                )
         share = ERROR_DELTA / max(1, len(points) - len(refused))
         return [
             ErrorWatching(self.store, self.served, rule, None if place in refused else share)

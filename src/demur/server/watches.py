@@ -178,9 +178,7 @@ class ErrorWatching(AuditWatching):
         decisions = self.store.decisions.several([audit.request for audit in audits])
         words = self._words(decisions)
         mine = (made for audit in audits if (made := decisions.get(audit.request)) and self._is_mine(made))
-        return [
-            audited_question(self.served, made, words.get(made.request, ()), now, label_days) for made in mine
-        ]
+        return [audited_question(self.served, made, words.get(made.request, ()), now, label_days) for made in mine]
 
     def take(
         self,
@@ -197,8 +195,7 @@ class ErrorWatching(AuditWatching):
         if known.awaited and not known.given_up:
             return False
         wrong = bool(known.answered and known.wrong)
-        what = "abstained" if not known.answered else "given_up" if known.wrong is None else "wrong" if wrong else "right"
-        watch.counts[what] += 1
+        watch.counts[_counted_as(known)] += 1
         if isinstance(watch.monitor, ErrorMonitor):
             watch.monitor.update(wrong)
         return True
@@ -244,6 +241,12 @@ class CanaryWatching(Watching):
 
         while not self.change(changed):
             pass
+
+
+def _counted_as(known: AuditedQuestion) -> str:
+    if not known.answered:
+        return "abstained"
+    return "given_up" if known.wrong is None else "wrong" if known.wrong else "right"
 
 
 def error_monitor(served: Served, rule: Rule, delta: float) -> ErrorMonitor:

@@ -202,6 +202,6 @@ canaries = table(
 )
 
 OF_SERVICE = [
-    policies, decisions, decision_paths, audits, feedback, reviews, api_keys, logins, spending, charges, repeats, monitors,
-    events, canaries,
+    policies, decisions, decision_paths, audits, feedback, reviews, api_keys, logins, spending, charges, repeats,
+    monitors, events, canaries,
 ]  # fmt: skip

@@ -32,7 +32,7 @@ class Audits(TableFamily):
     """The audits of each policy."""
 
     @patient
-    def place(self, policy: int, before: int) -> int:
+    def give_turns(self, policy: int, before: int) -> int:
         """Give turns to audits that wait and arrived before a time, the earliest first; how many were looked at.
 
         A question that was audited before under this policy gets none: monitors are about new questions.
@@ -85,5 +85,6 @@ class Audits(TableFamily):
         """How many audits wait for a turn, and how many get none because their question was audited before."""
         query = select(audits.c.again, func.count()).where(audits.c.policy == COUNT.given("policy", policy))
         with self.reading() as connection:
-            counted = dict(connection.execute(query.where(audits.c.turn.is_(None)).group_by(audits.c.again)).tuples())
+            rows = connection.execute(query.where(audits.c.turn.is_(None)).group_by(audits.c.again))
+            counted: dict[int, int] = {row[0]: row[1] for row in rows}
         return counted.get(0, 0), counted.get(1, 0)
