@@ -1,4 +1,4 @@
-"""Old questions asked again: each once, at a rate that replicas share; a changed model is told from changed questions."""
+"""Old questions asked again: each once, at a rate that replicas share; they tell a changed model."""
 
 from __future__ import annotations
 

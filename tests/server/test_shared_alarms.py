@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import pytest
 
@@ -42,8 +43,7 @@ def test_two_replicas_at_once_count_each_audit_once(store, served, sums_policy):
     replicas = [WatchedPolicy(store, served) for _ in range(3)]
     for start in range(0, 200, 50):
         store.decisions.add(made[start : start + 50])
-        now = (start + 50) * 1000
-        results = at_once(*(lambda one=one: one.look(now, 0, 7) for one in replicas * 2))
+        results = at_once(*(partial(one.look, (start + 50) * 1000, 0, 7) for one in replicas * 2))
         assert [error for error in results if error is not None] == []
     for replica in replicas:
         replica.look(300_000, 0, 7)
