@@ -221,6 +221,23 @@ def read_table(pools: Sequence[Pool], fields: FieldChoice) -> PoolTable:
     return PoolTable(*known, suspects, unused, relations, tuple(unscored))
 
 
+def read_keys(pool: Pool, fields: FieldChoice) -> tuple[list[str | None], list[str | None]]:
+    """The answers of one pool as keys, and as they are written; of each path by itself."""
+    (texts,) = _read_surfaces([pool], fields)
+    named, key = {spelling.strip() for spelling in fields.missing}, fields.key_of(pool.problem)
+    key_of = {text: None if text is None or text in named else key(text) for text in set(texts)}
+    return [key_of[text] for text in texts], texts
+
+
+def spelling_is_settled(key: str, keys: Sequence[str | None], texts: Sequence[str | None], left: int) -> bool:
+    """Whether the answer behind a key will be written as it is now, however `left` more paths write it."""
+    times = Counter(text for own, text in zip(keys, texts, strict=True) if own == key and text is not None)
+    first, *others = sorted(times, key=lambda text: (-times[text], len(text), text))
+    if times[first] <= left:  # a way to write it that no path has yet may draw level, and be shorter
+        return False
+    return all((-times[first], len(first), first) < (-times[text] - left, len(text), text) for text in others)
+
+
 def _read_columns(pools: FramePools, fields: FieldChoice) -> PoolTable | None:
     """The same from the columns of a table; None where it must be read path by path."""
     problems = problems_of(pools)
