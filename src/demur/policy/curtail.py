@@ -28,6 +28,7 @@ from demur.records import Decision, Early, Problem, question_digest
 from demur.voting.gate import Gated
 from demur.voting.key import NO_JITTER, Column, Component, Jitter, Share, sources_of
 from demur.voting.learned import Learned
+from demur.voting.normalisers import PoolZ
 from demur.voting.one_pool import keys_in, vote_one
 from demur.voting.prospects import Prospects, prospects
 from demur.voting.reach import ANY_NUMBER, Range, unbounded
@@ -140,7 +141,21 @@ class Curtailment:
         return scores is None or self._all_scored or self._unscored != DROP
 
 
-def savings_note(
+def savings_note(policy: Policy, *, n_paths: int | None = None, **known: Any) -> str:
+    """Why hardly a path, or none, can be saved by stopping early, in words; blank where some can.
+
+    What is known besides is given as to `never_early`.
+    """
+    if told := never_early(policy, n_paths=n_paths, **known):
+        return told
+    size, beta = policy.n_paths if n_paths is None else n_paths, getattr(policy.recipe.weight, "beta", 0.0)
+    if policy.recipe.normaliser.name != PoolZ.name or beta == 0:
+        return ""
+    times = math.exp(min(700.0, beta * size / math.sqrt(size - 1)))
+    return _LITTLE.format(times=times) if times > size else ""
+
+
+def never_early(
     policy: Policy,
     *,
     n_paths: int | None = None,
@@ -149,9 +164,9 @@ def savings_note(
     within: Range = ANY_NUMBER,
     needs_whole_pool: str | None = None,
 ) -> str:
-    """Why hardly a path, or none, can be saved by stopping early, in words; blank where some can.
+    """Why no decision is certain before the last path, in words; blank where one may be.
 
-    `needs_whole_pool` names the policy's score where that looks at the whole pool at once.
+    `within` holds the score of every path; `needs_whole_pool` names it where it looks at the whole pool at once.
     """
     rule, recipe = policy.point(alpha, guarantee), policy.recipe
     size = policy.n_paths if n_paths is None else n_paths
@@ -166,12 +181,7 @@ def savings_note(
         return ""
     if needs_whole_pool is not None:
         return f"the score {needs_whole_pool} looks at the whole pool, so that no weight is known before the last path"
-    if told := unbounded(recipe, within):
-        return told
-    beta = getattr(recipe.weight, "beta", 0.0)
-    if recipe.normaliser.name == "pool_z" and (times := math.exp(min(700.0, beta * size / math.sqrt(size - 1)))) > size:
-        return _LITTLE.format(times=times)
-    return ""
+    return unbounded(recipe, within)
 
 
 def _answers_all(rule: Rule) -> bool:
