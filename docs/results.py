@@ -23,6 +23,7 @@ from groups_results import groups_part
 from judge_results import judged_part
 from selective_rules import RULES, compare_rules
 from shift_results import shift_part
+from waves_results import waves_part
 
 from demur.calibration import Marginal
 from demur.calibration.labelling import LabelQueue
@@ -369,8 +370,7 @@ def page(results: Sequence[CellResult], folder: Path) -> str:
         *answer_sets(folder),
         *judged_part([result.cell for result in results]),
         *choosing_part(folder),
-        *shift_part(folder),
-        *groups_part(folder),
+        *shift_part(folder), *groups_part(folder), *waves_part(folder, FILES),
         "## The price of small n", "",
         prices(results), "",
         tables["ablation-n-cal"].markdown(),

@@ -43,7 +43,7 @@ _LEAST_LEARNED = 1e-12
 """A learned confidence is at least this wherever there is something to answer."""
 _LITTLE = (
     "the normaliser pool_z moves all weights as paths come, and one more may weigh up to {times:.3g} times as much as "
-    "those before it: few decisions are certain before the last path, or none"
+    "those before it: an answer is seldom certain before the last path, so that waves save little but on abstentions"
 )
 
 

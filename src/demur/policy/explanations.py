@@ -64,7 +64,7 @@ def comparison(
     return f"{first} ties with the threshold, and {tie}"
 
 
-def _compared_early(early: Early, vote: Vote, threshold: Sequence[float], names: Sequence[str]) -> str:
+def compared_early(early: Early, key: Sequence[float], threshold: Sequence[float], names: Sequence[str]) -> str:
     """Why the missing paths change nothing."""
     answered = early.answer is not None
     others = "the last path says" if early.left == 1 else f"the other {early.left} say"
@@ -73,12 +73,12 @@ def _compared_early(early: Early, vote: Vote, threshold: Sequence[float], names:
         return f"{wins} at this alpha the policy always answers"
     kind = names[0].removeprefix(GATED)
     which = "" if kind == "share" else f"{kind.replace('_', ' ')} "
-    bound = bound_shown(vote.key[0], threshold[0], least=answered)
+    bound = bound_shown(key[0], threshold[0], least=answered)
     beyond = "above" if answered else "not above"
-    if vote.key[0] != threshold[0] or len(threshold) == 1 or math.isinf(threshold[1]):
+    if key[0] != threshold[0] or len(threshold) == 1 or math.isinf(threshold[1]):
         return f"{wins} its {which}confidence, {bound}, is {beyond} the threshold {threshold[0]:.4g}"
-    at = next((at for at, limit in enumerate(threshold) if vote.key[at] != limit), len(threshold) - 1)
-    tie = f"its {names[at].replace('_', ' ')} {vote.key[at]:.4g} is {beyond} {threshold[at]:.4g}"
+    at = next((at for at, limit in enumerate(threshold) if key[at] != limit), len(threshold) - 1)
+    tie = f"its {names[at].replace('_', ' ')} {key[at]:.4g} is {beyond} {threshold[at]:.4g}"
     side = "below" if answered else "above"
     return f"{wins} its {which}confidence, {bound}, is not {side} the threshold, and should the two tie, {tie}"
 
@@ -142,7 +142,7 @@ def explain(
     if early is not None:
         head, compared = (
             f"{head} after {early.n_paths} of {early.of} paths",
-            _compared_early(early, vote, threshold, names),
+            compared_early(early, vote.key, threshold, names),
         )
     else:
         compared = comparison(_confidence(vote, names), vote.key, threshold, names, answered=answered)
