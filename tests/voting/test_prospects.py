@@ -1,4 +1,4 @@
-"""What is certain of a vote before all paths are there: whatever comes, winner and share are as they were said to be."""
+"""What is certain of a vote before all paths are there holds of the whole pool, whatever comes."""
 
 from __future__ import annotations
 
