@@ -167,8 +167,8 @@ def test_by_hand():
     some = ["a", "b", "c", "a", "b", "c", "d"]
     abstained = certain.decision(certain.early(some), some)
     assert abstained.explanation.startswith(
-        "Abstained after 7 of 8 paths: whatever the last path says, its confidence, at most 0.375, is not above the "
-        "threshold 0.5. "
+        "Abstained after 7 of 8 paths: whatever the last path says, the winner's confidence, at most 0.375, is not above "
+        "the threshold 0.5. "
     )
 
 
@@ -192,7 +192,9 @@ def test_where_the_threshold_may_be_met_exactly_a_draw_that_is_known_beforehand_
     pool = ["a", "b"] * 3 + [None]
     assert unlucky.early(pool).answer is None
     told = unlucky.decision(unlucky.early(pool), pool).explanation
-    assert "its confidence, at most 0.5, is not above the threshold, and should the two tie, its jitter" in told
+    assert (
+        "the winner's confidence, at most 0.5, is not above the threshold, and should the two tie, its jitter" in told
+    )
 
 
 def drawn(policy, question):

@@ -68,19 +68,19 @@ def compared_early(early: Early, key: Sequence[float], threshold: Sequence[float
     """Why the missing paths change nothing."""
     answered = early.answer is not None
     others = "the last path says" if early.left == 1 else f"the other {early.left} say"
-    wins = f"whatever {others}, this answer wins, and" if answered else f"whatever {others},"
+    wins = f"whatever {others}, this answer wins, and its" if answered else f"whatever {others}, the winner's"
     if answered and threshold[0] == 0:
-        return f"{wins} at this alpha the policy always answers"
+        return f"whatever {others}, this answer wins, and at this alpha the policy always answers"
     kind = names[0].removeprefix(GATED)
     which = "" if kind == "share" else f"{kind.replace('_', ' ')} "
     bound = bound_shown(key[0], threshold[0], least=answered)
     beyond = "above" if answered else "not above"
     if key[0] != threshold[0] or len(threshold) == 1 or math.isinf(threshold[1]):
-        return f"{wins} its {which}confidence, {bound}, is {beyond} the threshold {threshold[0]:.4g}"
+        return f"{wins} {which}confidence, {bound}, is {beyond} the threshold {threshold[0]:.4g}"
     at = next((at for at, limit in enumerate(threshold) if key[at] != limit), len(threshold) - 1)
     tie = f"its {names[at].replace('_', ' ')} {key[at]:.4g} is {beyond} {threshold[at]:.4g}"
     side = "below" if answered else "above"
-    return f"{wins} its {which}confidence, {bound}, is not {side} the threshold, and should the two tie, {tie}"
+    return f"{wins} {which}confidence, {bound}, is not {side} the threshold, and should the two tie, {tie}"
 
 
 def bound_shown(share: float, threshold: float, *, least: bool) -> str:
