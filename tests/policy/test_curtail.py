@@ -167,8 +167,8 @@ def test_by_hand():
     some = ["a", "b", "c", "a", "b", "c", "d"]
     abstained = certain.decision(certain.early(some), some)
     assert abstained.explanation.startswith(
-        "Abstained after 7 of 8 paths: whatever the last path says, the winner's confidence, at most 0.375, is not above "
-        "the threshold 0.5. "
+        "Abstained after 7 of 8 paths: whatever the last path says, the winner's confidence, at most 0.375, is not "
+        "above the threshold 0.5. "
     )
 
 
