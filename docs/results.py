@@ -21,6 +21,7 @@ from cascade_results import cascade_part
 from choosing_results import choosing_part
 from groups_results import groups_part
 from judge_results import judged_part
+from monitoring_results import monitoring_part
 from selective_rules import RULES, compare_rules
 from shift_results import shift_part
 from waves_results import waves_part
@@ -370,10 +371,8 @@ def page(results: Sequence[CellResult], folder: Path) -> str:
         *answer_sets(folder),
         *judged_part([result.cell for result in results]),
         *choosing_part(folder),
-        *shift_part(folder), *groups_part(folder), *waves_part(folder, FILES),
-        "## The price of small n", "",
-        prices(results), "",
-        tables["ablation-n-cal"].markdown(),
+        *shift_part(folder), *groups_part(folder), *waves_part(folder, FILES), *monitoring_part(folder),
+        "## The price of small n", "", prices(results), "", tables["ablation-n-cal"].markdown(),
         "## Fewer paths", "",
         "The first m paths of each pool. In files of many models those are always the same m models.", "",
         tables["ablation-m"].markdown(),

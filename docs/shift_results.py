@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from outlier_results import outlier_part
 
 import demur as dm
 from demur.calibration import settle_by_size
@@ -148,7 +149,7 @@ def gate_table(folder: Path) -> Table:
 def shift_part(folder: Path) -> list[str]:
     """The part of the page about shift."""
     return ["## Other questions than calibration had", "", _SHIFT, "", shifted_table(folder).markdown(), _GATE, "",
-            gate_table(folder).markdown()]  # fmt: skip
+            gate_table(folder).markdown(), *outlier_part(folder)]  # fmt: skip
 
 
 def _texts(file: Path) -> list[str]:

@@ -267,6 +267,8 @@ class Decision:
     most likely first, and OTHER behind them where the paths cannot cover; None where nothing is promised."""
     groups: Groups = ()
     """The groups of the question, where the promise is per group."""
+    outlier_p_value: float | None = None
+    """Of its text among the calibration questions, 0 where it has none; None where the policy does not look at it."""
 
     @property
     def without_answer(self) -> int:

@@ -73,9 +73,9 @@ def agrees(policy, answers, scores, *, within=UNIT, **known):
         assert decision.answer == whole.answer
         assert decision.threshold_key == whole.threshold_key
         assert decision.n_paths == drawn
-        side = (decision.p_value >= whole.p_value) if decision.answer is not None else None
-        assert side is not False
-        assert decision.abstained == (decision.key <= decision.threshold_key)
+        if not decision.abstained:
+            assert decision.key > decision.threshold_key
+            assert decision.p_value >= whole.p_value
     return settled
 
 
@@ -243,6 +243,20 @@ def test_a_gate_closes_before_a_path_is_drawn_and_says_so():
     for pool in answers[:40]:
         agrees(policy, pool, None, question=strange)
         agrees(policy, pool, None, question=asked[5])
+
+
+def test_a_question_unlike_the_calibration_ones_is_settled_by_the_first_path():
+    asked = [f"What is {a} plus {b}?" for a in range(20) for b in range(20)]
+    answers, _, _, gold = simulated(400, 1)
+    votes = dm.vote(answers, questions=asked)
+    right = [answer == truth for answer, truth in zip(votes.answer, gold, strict=True)]
+    policy = dm.calibrate(votes, right, alpha=0.2, outlier_level=0.05)
+    strange = "Wherefore art thou Romeo, and who sings in Verona tonight?"
+    certain = Curtailment(policy, question=strange)
+    assert "unlike the calibration questions" in certain.decision(certain.early(["a"]), ["a"]).explanation
+    for pool in answers[:60]:
+        assert agrees(policy, pool, None, question=strange) == 1
+        agrees(policy, pool, None, question=asked[7])
 
 
 def test_groups_weights_and_sizes_have_thresholds_of_their_own():

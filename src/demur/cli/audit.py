@@ -192,6 +192,10 @@ def _show_audit(facts: dict[str, Any], audit: demur.PolicyAudit) -> None:
         if point["of_rare_size"] and point["feasible"]:
             rare = f"{point['of_rare_size']} pools have a number of paths that too few calibration pools have"
             output.warn([f"{rare} for alpha = {point['alpha']:g}: not answered"])
+    if unlike := points[0].get("outliers"):
+        output.warn(
+            [f"{unlike} questions are unlike the calibration questions, or have no text to tell by: not answered"]
+        )
 
 
 def _show_sets(points: list[dict[str, Any]]) -> None:

@@ -44,6 +44,8 @@ Examples:
 
 `demur calibrate pools.jsonl --shift shift.json --alpha 0.1 -o policy.json`
 
+`demur calibrate pools.jsonl --outlier-level 0.05 --alpha 0.1 -o policy.json`
+
 `demur calibrate pools.jsonl --by-group --group-field category --alpha 0.1 -o policy.json`
 """
 
@@ -120,6 +122,7 @@ def run(
         checked=_checks(source, voted, checked, label_file) if is_check else None,
         sizes_by_chance=sizes_by_chance,
         answer_sets=sets,
+        outlier_level=traffic.outlier_level,
         hold_out=hold_out,
         seed=seed or 0,
         strict=strict,

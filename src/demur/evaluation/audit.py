@@ -122,6 +122,8 @@ class Audit(Consistency):
     """What became of the answer sets of questions abstained from, where the policy has some and gold is there."""
     groups: list[GroupAudit] = field(default_factory=list)
     """Each group by its own law, where the promise is per group; then a group that fails fails the audit."""
+    outliers: int | None = None
+    """Questions that were not answered because they are unlike the calibration ones, where the policy looks at that."""
 
     def __repr__(self) -> str:
         return f"Audit(alpha {self.rule.alpha:g}: {self.verdict})"
@@ -149,7 +151,8 @@ class Audit(Consistency):
         known = {name: getattr(self, name) for name in (*rates, "confident_error_per_question")}
         sets = {} if self.sets is None else {"answer_sets": self.sets.document()}
         groups = {"groups": [group.document() for group in self.groups]} if self.groups else {}
-        return {**super().document(), **known, **sets, "outlook": self.outlook.document(), **groups}
+        outliers = {} if self.outliers is None else {"outliers": self.outliers}
+        return {**super().document(), **known, **sets, **outliers, "outlook": self.outlook.document(), **groups}
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,6 +259,7 @@ def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: Rows
         false_abstention=int((~is_answered & labels).sum()) / n,
         of_rare_size=int(decided.of_rare_size[fresh].sum()),
         unscored=int(decided.unscored[fresh].sum()),
+        outliers=None if decided.likeness is None else int(decided.outliers[fresh].sum()),
         confident_error_per_question=float(every_error[new].mean()) if voted.clustered else errors / n,
         outlook=ahead if rule.among_answers else replace(ahead, unit=unit),
         sets=audit_sets(decided, voted, fresh, len(policy.points)),

@@ -10,11 +10,14 @@ than settle it: the decision is the one that all of them would have brought.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from demur import event_loop
+from demur.backends.protocol import Completion
 from demur.calibration import Level
 from demur.descriptions import Description
 from demur.engine.sample import wanted_paths
@@ -28,6 +31,7 @@ from demur.policy.policy import Policy
 from demur.pools.fields import FieldChoice, read_table
 from demur.pools.path_fields import numbers_of, origins_of
 from demur.pools.scores import is_number, read_column
+from demur.prompts.conversations import with_transcript
 from demur.records import Decision, Early, Path, Pool, Problem
 from demur.scoring.model_scorer import ModelScorer
 from demur.scoring.protocol import Scorer, full_identity, range_of, stays
@@ -39,6 +43,33 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Spent:
+    """What a question cost at the model's server, and what the server said of itself."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    models: tuple[str, ...] = ()
+    """The names that it reported, each once."""
+    system_fingerprints: tuple[str, ...] = ()
+    seconds: float = 0.0
+    """How long models were waited for, scorers among them."""
+
+    @classmethod
+    def on(cls, drawn: Iterable[Completion]) -> Spent:
+        """The sum of what the server counted; where it does not say, the tokens of the paths."""
+        paths = list(drawn)
+        receipts = [path.receipt for path in paths if path.receipt is not None]
+        counted = [receipt.completion_tokens for receipt in receipts]
+        known = bool(counted) and None not in counted
+        completion = sum(count or 0 for count in counted) if known else sum(path.n_tokens or 0 for path in paths)
+        names, prints = (
+            tuple(dict.fromkeys(name for name in said if name is not None))
+            for said in ([one.model for one in receipts], [one.system_fingerprint for one in receipts])
+        )
+        return cls(sum(receipt.prompt_tokens or 0 for receipt in receipts), completion, names, prints)
+
+
+@dataclass(frozen=True)
 class Asked:
     """A decision on a question just asked, and what it rests on."""
 
@@ -46,10 +77,18 @@ class Asked:
     """Its answers are written as most paths have them."""
     pool: Pool
     """Where it was certain early, the paths that settled it."""
+    winning: tuple[int, ...] = ()
+    """The paths that gave the answer that most of the vote is for, in order."""
+    spent: Spent = Spent()
     early: Early | None = None
     """That fewer paths than those of a whole pool settled it; None where all of them decided."""
     unused: tuple[Path, ...] = ()
     """Paths that came besides, and were not needed."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether all paths decided, so that its key is the calibrated statistic."""
+        return self.early is None
 
     @property
     def certain_early(self) -> bool:
@@ -103,6 +142,18 @@ class Answerer:
             if isinstance(scorer, ModelScorer):
                 await scorer.close()
 
+    def check_pipeline(self) -> None:
+        """Raise PipelineMismatch where paths would not be made the way that calibration questions' were."""
+        self._fit(Problem("question", "?", extra={"task": self.policy.upstream.answers.get("task")}))
+
+    def check(self, problem: Problem) -> None:
+        """Raise where such a problem cannot be asked, or is not put the way that calibration questions were."""
+        self._fit(problem).render(problem)
+
+    def read(self, problem: Problem, completion: Completion) -> Path:
+        """A path that was drawn elsewhere, with the answer that the pipeline reads in it."""
+        return self._fit(problem).path(problem, completion)
+
     async def ask_async(
         self,
         question: str | Problem,
@@ -122,20 +173,25 @@ class Answerer:
         if not isinstance(question, Problem):
             groups_asked(self.policy, rule, question, None)
         task = self.policy.upstream.answers.get("task")
-        problem = question if isinstance(question, Problem) else Problem("question", question, extra={"task": task})
+        problem = Problem("question", question, extra={"task": task}) if isinstance(question, str) else question
+        problem = with_transcript(problem)
         await self.open_async()
+        started = time.monotonic()
         fitted, n_paths = self._fit(problem), self.pipeline.n_paths
         curtailed = waves is not None and not whole and not self._never_early(alpha, guarantee)
         curtailment = self._curtailment(problem, alpha, guarantee) if curtailed else None
         watched = Watched(problem, curtailment, self._fields, self._weighing)
         wanted = wanted_paths(self.pipeline.seed, problem.question or "", n_paths)
         by = waves if waves is not None and curtailed else Waves(n_paths, n_paths)
-        unused = await draw(self.pipeline.backend, fitted.settings, fitted, watched, wanted, by)
+        drawn = await draw(self.pipeline.backend, fitted.settings, fitted, watched, wanted, by)
         if watched.early is not None and curtailment is not None:
             decision = curtailment.decision(watched.early, watched.keys, watched.scores)
             written = read_table([watched.pool], replace(self._fields, score=None)).written[0]
-            return Asked(decision.written_as(written), watched.pool, watched.early, unused)
-        return self.decide(await self._scored(watched.pool), alpha=alpha, guarantee=guarantee)
+            won = _places(decision, watched.keys)
+            asked = Asked(decision.written_as(written), watched.pool, won, early=watched.early, unused=drawn.unused)
+        else:
+            asked = self.decide(await self._scored(watched.pool), alpha=alpha, guarantee=guarantee)
+        return replace(asked, spent=replace(Spent.on(drawn.completions), seconds=time.monotonic() - started))
 
     def savings_note(self, *, alpha: Level | None = None, guarantee: str | None = None) -> str:
         """Why waves save hardly a path, or none, with this policy, in words; blank where they save some."""
@@ -205,7 +261,7 @@ class Answerer:
             id=pool.problem.id,
             question=pool.problem,
         )
-        return Asked(decision.written_as(table.written[0]), pool)
+        return Asked(decision.written_as(table.written[0]), pool, _places(decision, table.answers[0]))
 
     def ask(
         self,
@@ -269,6 +325,12 @@ class Answerer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _places(decision: Decision, keys: Sequence[Any]) -> tuple[int, ...]:
+    """The paths that gave the answer in front, before answers are written as paths have them."""
+    leader = next(iter(decision.support), None)
+    return tuple(place for place, key in enumerate(keys) if leader is not None and key == leader)
 
 
 _NO_PATHS = Pool(Problem(""), ())

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from demur.backends.protocol import Backend, Settings, Wanted
+from demur.backends.protocol import Backend, Completion, Settings, Wanted
 from demur.engine.score import score_pool
 from demur.errors import BackendError, InvalidValue
 from demur.pipeline.fitted import Fitted
@@ -105,25 +105,36 @@ class Watched:
         return None
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """What a model gave for one question."""
+
+    completions: tuple[Completion, ...]
+    unused: tuple[Path, ...] = ()
+    """Paths that came and were not needed."""
+
+
 async def draw(
     backend: Backend, settings: Settings, fitted: Fitted, watched: Watched, wanted: Sequence[Wanted], waves: Waves
-) -> tuple[Path, ...]:
+) -> Drawn:
     """Draw paths wave by wave into `watched`, until it is certain or all are there.
 
-    What came and was not needed is returned; requests that are still out are cancelled.
+    Requests that are still out then are cancelled.
     """
-    prompt, came = fitted.render(watched.problem), dict[int, Path]()
+    prompt, came = fitted.render(watched.problem), dict[int, Completion]()
     for wave in waves.of(wanted):
         async with contextlib.aclosing(backend.sample(prompt, settings, wave)) as portions:
             async for portion in portions:
-                came |= {drawn.path: fitted.path(watched.problem, drawn) for drawn in portion}
+                came |= {drawn.path: drawn for drawn in portion}
                 known = len(watched.paths)
                 ready = known
                 while ready in came:
                     ready += 1
-                if ready > known and await watched.take([came[path] for path in range(known, ready)]):
+                new = [fitted.path(watched.problem, came[path]) for path in range(known, ready)]
+                if new and await watched.take(new):
                     needed = len(watched.pool.paths)
-                    return tuple(came[path] for path in sorted(came) if path >= needed)
+                    more = [fitted.path(watched.problem, came[path]) for path in sorted(came) if path >= needed]
+                    return Drawn(tuple(came.values()), tuple(more))
         if lacking := [want.path for want in wave if want.path not in came]:
             raise BackendError(f"the model gave {len(came)} of {len(wanted)} paths; path {lacking[0]} is missing")
-    return ()
+    return Drawn(tuple(came.values()))

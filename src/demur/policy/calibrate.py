@@ -17,7 +17,9 @@ from demur.calibration.grouped import refuse_without_groups
 from demur.calibration.labelling import refuse_all_labels_needed
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
 from demur.evidence.strata import Strata
+from demur.policy.document import level_of
 from demur.policy.judged import JudgedVotes, judged_votes
+from demur.policy.outliers import gate_on, refuse_about_answers
 from demur.policy.policy import Policy
 from demur.policy.seen import Seen
 from demur.policy.tuned import Tuned
@@ -46,6 +48,7 @@ def calibrate(
     sizes_by_chance: bool = False,
     partly_labelled: bool = False,
     answer_sets: AnswerSets | None = None,
+    outlier_level: float | None = None,
     checked: ArrayLike | Checks | None = None,
     tuned: Tuned | None = None,
     hold_out: float = 0.0,
@@ -65,6 +68,9 @@ def calibrate(
     guarantee was made before the first label.
     `answer_sets` keeps a share of the problems from the thresholds, drawn by the seed, to calibrate sets of answers for
     the questions that the policy abstains from.
+    `outlier_level` has the policy abstain as well on questions that are unlike the calibration ones by their texts: on
+    at most that share of questions like them. Thresholds stay what they are, and promises about all questions hold; one
+    about the answers given needs a gate in the key instead (`vote(…, gate=)`).
     `checked` says that labels are a judge's, and what people found who checked a random part of the votes: one label
     each, None or NaN where nobody looked. Then the checked votes alone calibrate, with people's labels; with
     `JudgeMarginal` and `JudgeHighProbability` the judge's labels of the others do too. Either way the promise is about
@@ -98,7 +104,11 @@ def calibrate(
     clustered = judged.clustered or voted.clustered
     evidence, every = _evidence(voted, guarantees, by_chance=sizes_by_chance, clustered=clustered)
     evidence, unit = replace(evidence, missed=judged.missed), QUESTION if every is None else CLUSTER
-    points = tuple(settle_by_size(one, evidence, unit, judged.rule.wrong) for one in guarantees)
+    outliers = None if outlier_level is None else gate_on(voted, outlier_level)
+    told = (unit, judged.rule.wrong, level_of(outliers))
+    points = tuple(settle_by_size(one, evidence, *told) for one in guarantees)
+    if outliers is not None:
+        refuse_about_answers(points, sets=answer_sets is not None)
     for rule in points:
         if not rule.feasible:
             if strict:
@@ -111,7 +121,7 @@ def calibrate(
     if answer_sets is not None and for_sets is not None:
         sets = tuple(answer_sets.settle(for_sets, rule, by_chance=sizes_by_chance) for rule in points)
     parts = (points, evidence, recipe, upstream, seen, unit, every, unscored, judged.rule)
-    return Policy(*parts, sets, judged.check, shift)
+    return Policy(*parts, sets, judged.check, shift, outliers)
 
 
 def _refuse_together(

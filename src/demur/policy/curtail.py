@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 from demur.calibration import Level, Rule
 from demur.errors import InvalidValue, PipelineMismatch
 from demur.evidence.counts import answer_all
-from demur.policy.decisions import decision_on
-from demur.policy.explanations import About
+from demur.policy.decisions import about_question, decision_on
 from demur.policy.groups import groups_asked
 from demur.policy.weighing import weight_asked
 from demur.records import Decision, Early, Problem, question_digest
@@ -75,16 +74,14 @@ class Curtailment:
         if not policy.strata.knows(self.n_paths):
             raise PipelineMismatch([f"n_paths is {policy.told_sizes} in the policy, {self.n_paths} here"])
         self._id, self._sets = id, policy.sets_of(self.rule)
-        self._about = About(
-            policy.recipe.names,
-            groups_asked(policy, self.rule, question, group),
-            weight_asked(self.rule, question, weight),
-        )
+        groups, weight = groups_asked(policy, self.rule, question, group), weight_asked(self.rule, question, weight)
+        text = question.question if isinstance(question, Problem) else question
+        likeness = None if policy.outliers is None else policy.outliers.likeness([text])
+        self._about = about_question(policy.recipe.names, groups, weight, likeness)
         self.threshold = self.rule.threshold_of(self.n_paths, self._about.groups, self._about.weight)
         self._unscored, self._all_scored = policy.upstream.score.get("unscored"), all_scored
         stand_in = self._unscored if isinstance(self._unscored, (int, float)) else within[1]
         self._within = within if all_scored else (min(within[0], stand_in), max(within[1], stand_in))
-        text = question.question if isinstance(question, Problem) else question
         first = policy.recipe.key[0]
         self._closed = isinstance(first, Gated) and bool(first.gate.closes([text])[0])
         self._first = first.inner if isinstance(first, Gated) else first
@@ -107,9 +104,10 @@ class Curtailment:
             numbers = [self._unscored if score is None else score for score in scores]
         found = prospects(self.policy.recipe, keys, numbers, left, self._within)
         least, most = self._bounds(found)
-        if _above(least, self.threshold) and self._votes(scores):
+        answered = _above(least, self.threshold) and not self._about.unlike
+        if answered and self._votes(scores):
             return Early(found.leader, drawn, self.n_paths, found.least, found.most)
-        if self._sets is None and not _may_exceed(most, self.threshold):
+        if self._sets is None and (self._about.unlike or not _may_exceed(most, self.threshold)):
             return Early(None, drawn, self.n_paths, found.least, found.most)
         return None
 

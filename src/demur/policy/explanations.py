@@ -31,6 +31,10 @@ class About:
     groups: Groups = ()
     weight: float | None = None
     """How much it counts, where that matters."""
+    likeness: float | None = None
+    """Its p-value among the calibration questions, where the policy abstains on outliers as well."""
+    unlike: bool = False
+    """Whether it is one."""
 
 
 def _holds(rule: Rule) -> str:
@@ -104,6 +108,16 @@ def is_gated(vote: Vote, names: Sequence[str]) -> bool:
     return names[0].startswith(GATED) and vote.key[0] == 0 < vote.confidence
 
 
+def _outlier(rule: Rule, p_value: float) -> str:
+    """Why a question is abstained on whose vote has no say."""
+    if p_value == 0:
+        return "this question has no text to tell by whether it is like the calibration questions"
+    return (
+        f"this question is unlike the calibration questions: its p-value among them, {p_value:.4g}, is not above "
+        f"{rule.outlier_level}"
+    )
+
+
 def explain(
     vote: Vote,
     rule: Rule,
@@ -127,6 +141,8 @@ def explain(
     names, groups, weight = about.names, about.groups, about.weight
     if is_gated(vote, names):
         return f"Abstained: {UNLIKE}. {rule.promise}"
+    if about.unlike:
+        return f"Abstained: {_outlier(rule, about.likeness or 0.0)}. {rule.promise}"
     if (refusal := rule.refused_weight(weight) or rule.refusal(groups)) is not None:
         return f"Abstained: {refusal}. {rule.promise}"
     threshold = rule.threshold_of(vote.n_paths, groups, weight)
