@@ -293,9 +293,13 @@ class RankGuarantee:
     def promise(self, n: Count, unit: str = QUESTION) -> str:
         """The guarantee in one sentence, with its scope."""
 
+    def reaches(self, k: int, n: int) -> bool:
+        """Whether n votes have a rank of at least k."""
+        return self.rank(n) >= k
+
     def n_of_rank(self, k: int, near: int) -> int:
         """The smallest n with a rank of at least k; `near` is where to look first."""
-        return smallest_n(lambda n: self.rank(n) >= k, near)
+        return smallest_n(lambda n: self.reaches(k, n), near)
 
     def settle(self, evidence: Evidence) -> Rule:
         law = self.law(evidence.n)

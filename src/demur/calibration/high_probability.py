@@ -31,15 +31,17 @@ class HighProbability(AllButDelta):
     def rank(self, n: int) -> int:
         # The rank is one less than the smallest that is not allowed; P(Bin(n, α) ≤ j) grows with j. Floats say where.
         near = float(bdtrik(self.delta / self.choices, n, self.alpha))
-        return smallest_n(lambda k: k > n or not self._allows(k - 1, n), int(near) + 2 if 0 <= near < n else 1) - 1
+        return smallest_n(lambda k: not self.reaches(k, n), int(near) + 2 if 0 <= near < n else 1) - 1
+
+    def reaches(self, k: int, n: int) -> bool:
+        return k <= n and (k < 1 or self._allows(k - 1, n))
 
     def n_of_rank(self, k: int, near: int) -> int:
         guess = float(bdtrin(k - 1, self.delta / self.choices, self.alpha))
-        return smallest_n(lambda n: self._allows(k - 1, n), ceil(guess) if k <= guess < inf else near)
+        return super().n_of_rank(k, ceil(guess) if k <= guess < inf else near)
 
     def n_needed(self) -> int:
-        guess = ceil(log(self.delta / self.choices) / log1p(-self.alpha))
-        return smallest_n(lambda n: self._allows(0, n), guess)
+        return super().n_of_rank(1, ceil(log(self.delta / self.choices) / log1p(-self.alpha)))
 
     def promise(self, n: Count, unit: str = QUESTION) -> str:
         new = "on new questions like them" if unit == QUESTION else "on one question of each new cluster like them"

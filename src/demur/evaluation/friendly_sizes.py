@@ -32,7 +32,7 @@ def friendly_n(guarantee: Guarantee, near: int) -> int:
 def is_friendly(guarantee: Guarantee, n: int) -> bool:
     """Whether the rank would be lower with one vote fewer; any n is friendly to what rounds nothing."""
     step = _stepping(guarantee)
-    return isinstance(guarantee, Smoothed) or step is None or step.rank(n) > step.rank(n - 1)
+    return isinstance(guarantee, Smoothed) or step is None or not step.reaches(step.rank(n), n - 1)
 
 
 def _stepping(guarantee: Guarantee) -> RankGuarantee | None:
