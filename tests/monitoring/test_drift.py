@@ -6,12 +6,14 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 import demur as dm
 from demur.errors import InvalidValue, PipelineMismatch
 from demur.monitoring import DriftMonitor, drift
-from demur.monitoring.ranks import OnlineRanks, Place
+from demur.monitoring.ranks import OnlineRanks, Places
 from demur.voting.key import Column
 from monitored import drawn, keys, policy_of, same, votes_of
 
@@ -26,7 +28,7 @@ def p_values(monkeypatch):
     bet_on, factors = [], drift._factors
 
     def noting(p):
-        bet_on.append(p)
+        bet_on.extend(np.ravel(p).tolist())
         return factors(p)
 
     monkeypatch.setattr(drift, "_factors", noting)
@@ -89,11 +91,11 @@ def test_false_alarms_are_as_rare_as_promised_but_not_impossible():
 def test_ranks_among_the_calibration_keys_alone_break_the_promise(monkeypatch):
     """The negative control: p-values that share one fixed reference are dependent."""
 
-    def without_the_stream(self, key):
-        below = sum(other < key for other in self._blocks[0])
-        return Place(len(self) - below, 0, len(self))
+    def without_the_stream(self, rows):
+        below = np.array([sum(other < key for other in self) for key in drift.ordered_bytes(rows)])
+        return Places(len(self) - below, 0 * below, len(self) + 0 * below)
 
-    monkeypatch.setattr(OnlineRanks, "add", without_the_stream)
+    monkeypatch.setattr(OnlineRanks, "add_many", without_the_stream)
     assert alarms(n=30, stream=1500, runs=RUNS) > TOO_MANY
 
 
@@ -201,6 +203,21 @@ def test_sizes_that_are_kept_apart_may_occur_as_they_like(tmp_path):
         DriftMonitor(policy).update(stream, [6])
     with pytest.raises(InvalidValue, match="n_paths must be a count"):
         DriftMonitor(policy).update(stream[0], [6.5])
+
+
+@given(st.integers(0, 10**6), st.lists(st.integers(0, 60), max_size=8), st.sampled_from([1, 12]))
+@settings(max_examples=60)
+def test_batches_of_any_size_are_single_keys_one_after_another_to_the_last_bit(seed, batches, decimals):
+    """Ties or none, and pools of two sizes and of one that calibration never saw."""
+    rng, policy = np.random.default_rng(seed), of_two_sizes()
+    in_batches, single = DriftMonitor(policy, seed=seed), DriftMonitor(policy, seed=seed)
+    for count in batches:
+        rows, sizes = keys(rng.random(count).round(decimals)).reshape(-1, 2), rng.choice([4, 6, 9], count)
+        in_batches.update(rows, sizes)
+        for row, size in zip(rows, sizes, strict=True):
+            single.update(row, [size])
+        assert vars(in_batches.stakes) == vars(single.stakes)
+    assert same(in_batches, single)
 
 
 def test_a_size_that_calibration_never_saw_is_ranked_among_its_own():

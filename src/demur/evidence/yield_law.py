@@ -153,11 +153,12 @@ def _moments(ends: Floats, a: Floats, b: Floats) -> list[_Moments]:
     """
     log, log_rest = xlogy(1.0, ends), xlog1py(1.0, -ends)
     some, a = a > 0, np.maximum(a, 1.0)[:, None]
-    moments: list[_Moments] = []
+    below, moments = betainc(a, np.maximum(b, 1.0)[:, None], ends), []
     for less in range(3):
         proper, fewer = (some & (b > less))[:, None], np.maximum(b - less, 1.0)[:, None]
         step = np.exp(a * log + fewer * log_rest - betaln(a, fewer)) / a
-        below = below - step * (a / fewer) if less else betainc(a, fewer, ends)
+        if less:
+            below = below - step * (a / fewer)
         moments.append(_between(np.where(proper, below, 0.0), np.where(proper, step, 0.0), ends, a, fewer))
     return moments
 

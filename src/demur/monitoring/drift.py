@@ -107,20 +107,32 @@ class DriftMonitor(BettingMonitor):
             rows = keys.key
         else:
             rows = self._rows(keys)
-        sizes = self._sizes(n_paths, len(rows))
-        for key, row, size in zip(ordered_bytes(rows), rows.tolist(), sizes, strict=True):
-            if size not in self._stream:
-                self._stream[size] = array("d")
-                self._ranks.setdefault(size, OnlineRanks())
-            self._stream[size].extend(row)
-            self._take(key, self._ranks[size])
+        if len(rows) == 1:
+            self._take(rows, *self._sizes(n_paths, 1))
+        elif len(rows):
+            self._take_many(rows, self._sizes(n_paths, len(rows)))
         return self
 
-    def _take(self, key: Key, ranks: OnlineRanks) -> None:
-        place = ranks.add(key)
+    def _take(self, row: Floats, size: int) -> None:
+        place = self._ranks_of(size, row).add(*ordered_bytes(row))
         draw = self._uniforms[self.stakes.seen]
         p = (place.above + draw * (place.equal + 1)) / (place.among + 1)
         self.stakes.bet(_factors(p))
+
+    def _take_many(self, rows: Floats, sizes: Iterable[int]) -> None:
+        """Rows of each size are ranked together; bets are made in the order they came."""
+        sizes = np.fromiter(sizes, dtype=np.int64, count=len(rows))
+        above, equal, among = np.empty((3, len(rows)), dtype=np.int64)
+        for size in np.unique(sizes).tolist():
+            own = np.flatnonzero(sizes == size)
+            above[own], equal[own], among[own] = self._ranks_of(size, rows[own]).add_many(rows[own])
+        p = (above + self._uniforms.some(self.stakes.seen, len(rows)) * (equal + 1)) / (among + 1)
+        self.stakes.bet_each(np.column_stack(_factors(p)))
+
+    def _ranks_of(self, size: int, rows: Floats) -> OnlineRanks:
+        """The ranks that keys of one size join, which are written down too."""
+        self._stream.setdefault(size, array("d")).frombytes(rows.tobytes())
+        return self._ranks.setdefault(size, OnlineRanks())
 
     def _rows(self, keys: ArrayLike) -> Floats:
         try:
@@ -186,7 +198,7 @@ class DriftMonitor(BettingMonitor):
         return monitor
 
 
-def _factors(p: float) -> tuple[float, ...]:
+def _factors(p: Any) -> tuple[Any, ...]:
     """What each bet pays at a p-value; each is a density on [0, 1], in the order of `_BETS`. Low keys have large p."""
     tilt = 2 * p - 1
     far = 2 * abs(tilt)

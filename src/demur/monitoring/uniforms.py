@@ -7,6 +7,7 @@ import hashlib
 import numpy as np
 
 from demur.errors import InvalidValue
+from demur.evidence.counts import Floats
 
 _BLOCK = 1024
 
@@ -18,13 +19,20 @@ class Uniforms:
         if not isinstance(seed, int) or isinstance(seed, bool):
             raise InvalidValue(f"a seed must be a whole number, got {seed!r:.60}")
         self.seed = seed
-        self._block = -1
-        self._drawn: list[float] = []
+        self._last = -1, np.empty(0)
 
     def __getitem__(self, number: int) -> float:
         block, place = divmod(number, _BLOCK)
-        if block != self._block:
+        return float(self._drawn(block)[place])
+
+    def some(self, first: int, count: int) -> Floats:
+        """Several, from one number on."""
+        blocks = range(first // _BLOCK, (first + count - 1) // _BLOCK + 1)
+        start = first % _BLOCK
+        return np.concatenate([np.empty(0), *map(self._drawn, blocks)])[start : start + count]
+
+    def _drawn(self, block: int) -> Floats:
+        if block != self._last[0]:
             digest = hashlib.shake_256(f"{self.seed}:{block}".encode()).digest(8 * _BLOCK)
-            self._drawn = ((np.frombuffer(digest, dtype=">u8") >> np.uint64(11)) / 2**53).tolist()
-            self._block = block
-        return self._drawn[place]
+            self._last = block, (np.frombuffer(digest, dtype=">u8") >> np.uint64(11)) / 2**53
+        return self._last[1]
