@@ -2,7 +2,8 @@
 
 MAPIE's `RiskMonitoring` and `ErrorMonitor` watch the same stream of answers, right or wrong, for a rate above a level.
 It recomputes its bound over all that it has seen at every update, so the stream of single updates is short; a second
-stream comes in one batch. `DriftMonitor` does another task, on keys, whose ranks among all keys before it must find.
+stream comes in one batch. `DriftMonitor` does another task, on keys, whose ranks among all keys before it must find;
+in a batch the largest part of its time goes into eight stakes that grow one observation after another.
 Cost per observation is that of the next thousand, after a thousand and after a million.
 """
 
