@@ -43,6 +43,7 @@ SCRIPTS = [
     "sampling_speed.py",
     "scoring_speed.py",
     "reward_speed.py",
+    "service_speed.py",
     "study_speed.py",
     "report_speed.py",
 ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from demur.answers.asked import Asked
 from demur.answers.extraction import Extraction
 from demur.answers.extraction.custom import Extractor, parse_extractor
+from demur.answers.relations import Relation
 from demur.backends.protocol import Completion, Settings
 from demur.descriptions import Description
 from demur.prompts import Prompt, Template
@@ -26,10 +28,15 @@ class Fitted:
     pipeline: Pipeline
     task: str
     template: Template
+    _last_asked: tuple[Problem, Asked] | None = field(default=None, init=False, repr=False, compare=False)
 
     @cached_property
     def _extractor(self) -> Extractor | None:
         return None if self.pipeline.extract is None else parse_extractor(self.pipeline.extract)
+
+    @cached_property
+    def _relation(self) -> Relation:
+        return task_named(self.task).relation
 
     @property
     def settings(self) -> Settings:
@@ -42,7 +49,7 @@ class Fitted:
         settings = self.settings
         drawn = {name: getattr(settings, name) for name in ("temperature", "top_p", "max_tokens")}
         asked = {**self.pipeline.backend.describe(), "prompt": self.template.describe()}
-        extract = self.pipeline.extract or task_named(self.task).relation.spec
+        extract = self.pipeline.extract or self._relation.spec
         said = {"labels": list(self.pipeline.labels), "markers": list(self.pipeline.markers)}
         read = {"task": self.task, "extract": extract} | {name: value for name, value in said.items() if value}
         return Description({**asked, **drawn, "stop": list(settings.stop)}, read)
@@ -54,8 +61,16 @@ class Fitted:
         """The answer that a path ends in."""
         if self._extractor is not None:
             return self._extractor(completion.text, truncated=completion.truncated)
-        said = asked_by(problem, self.pipeline.labels, self.pipeline.markers)
-        return task_named(self.task).relation.extract(completion.text, said, truncated=completion.truncated)
+        said = self._asked(problem)
+        return self._relation.extract(completion.text, said, truncated=completion.truncated)
+
+    def _asked(self, problem: Problem) -> Asked:
+        """What a problem says of its answers, found out once for all its paths."""
+        known = self._last_asked
+        if known is None or known[0] is not problem:
+            known = (problem, asked_by(problem, self.pipeline.labels, self.pipeline.markers))
+            object.__setattr__(self, "_last_asked", known)
+        return known[1]
 
     def path(self, problem: Problem, completion: Completion) -> Path:
         """A path as it was drawn, with its answer."""
