@@ -13,6 +13,7 @@ from demur.calibration.batch import BatchSelection, cut_off
 from demur.calibration.choices import choices_of
 from demur.calibration.shifted import ShiftedRule
 from demur.errors import CalibrationLeak, InvalidValue
+from demur.evidence.counts import ThresholdKey
 from demur.policy.decisions import Decisions
 from demur.policy.explanations import UNLIKE, is_gated, without_vote
 from demur.pools.fitted_questions import refuse_fitted_tests
@@ -39,6 +40,8 @@ class Selection(Decisions):
     """Votes that were selected from: one of each cluster or question. Others are not answered."""
     without_sets: bool = False
     """Whether the policy has answer sets, which do not go with a batch."""
+    down_to: ThresholdKey | None = None
+    """Where labelling ended at a key that was fixed before the first label: that key."""
 
     @property
     def fdr(self) -> float:
@@ -52,7 +55,8 @@ class Selection(Decisions):
 
     @property
     def promise(self) -> str:
-        return self.rule.promise
+        fixed = "" if self.down_to is None else " Labelling ended at a key that was fixed before the first label."
+        return f"{self.rule.promise}{fixed}"
 
     def __repr__(self) -> str:
         return f"Selection({len(self):,} pools, {int(self.answered.sum()):,} answered at fdr {self.fdr:g})"
@@ -113,11 +117,7 @@ def select(policy: Policy, votes: Votes | VotedPools, fdr: Level) -> Selection:
             "a judge labelled the votes that calibrated this policy, and a batch needs people's labels of all",
             "calibrate on the checked votes alone",
         )
-    if unlabelled := policy.evidence.n_unlabelled:
-        raise InvalidValue(
-            f"{unlabelled} of the {policy.n} votes that calibrated this policy have no label, and a batch needs all",
-            "label the rest",
-        )
+    _refuse_labels_by_labels(policy)
     chosen = max(choices_of(rule.guarantee) for rule in policy.points)
     if chosen > 1:
         raise InvalidValue(
@@ -149,4 +149,24 @@ def select(policy: Policy, votes: Votes | VotedPools, fdr: Level) -> Selection:
     guarantee = BatchSelection(level, cut, len(possible))  # type: ignore[arg-type]
     rule = settle_by_size(guarantee, policy.strata, policy.unit, policy.labels.wrong)
     answered = counted & rule.answers(votes.cases)
-    return Selection(votes, rule, answered, p_value, policy.strata, counted, without_sets=bool(policy.sets))
+    known: dict[str, Any] = {"without_sets": bool(policy.sets), "down_to": policy.down_to}
+    return Selection(votes, rule, answered, p_value, policy.strata, counted, **known)
+
+
+def _refuse_labels_by_labels(policy: Policy) -> None:
+    """Raise unless all votes have labels, or all above a key that was fixed before the first of them."""
+    unlabelled, key = policy.evidence.n_unlabelled, policy.down_to
+    if not unlabelled:
+        return
+    if key is None:
+        raise InvalidValue(
+            f"{unlabelled} of the {policy.n} votes that calibrated this policy have no label, and a batch needs all, "
+            "or all above a key that was fixed before the first label",
+            "label the rest, or begin labels with {down_to}",
+        )
+    if lacking := policy.evidence.unlabelled_above(key):
+        raise InvalidValue(
+            f"{lacking} of the votes above {key[0]:.4g}, where labelling was to end, have no label, and a batch needs "
+            "all of these",
+            "label them and calibrate again",
+        )
