@@ -138,14 +138,15 @@ __all__ = [
     "OTHER", "AccuracyBand", "AnswerSets", "Answerer", "Audit", "Cascade", "CascadeAnswerer", "CascadeAudit", "Checks",
     "Decision", "DemurError", "DensityRatio", "DownTo", "Evaluation", "Evidence", "FieldChoice", "Frontier", "Grouped",
     "Hazards", "HighProbability", "Interval", "JudgeHighProbability", "JudgeMarginal", "LabelQueue", "LabelRule",
-    "Learned", "LearnedKeyFit", "Marginal", "OutlierGate", "Outlook", "Path", "Pipeline", "Plan", "Policy", "PolicyAudit",
-    "Pool", "PoolSource", "Problem", "Report", "Selection", "Selective", "Separability", "Shifted", "Simultaneous",
-    "Smoothed", "Stage", "Store", "Template", "Tuned", "Vote", "VotedPools", "Votes", "__version__", "answers", "audit_cascade",
-    "audit_outlook", "audit_policy", "backends", "baselines", "calibrate", "calibrate_cascade", "checked_by",
-    "common_auc", "compare_scores", "datasets", "draw_checks", "errors", "evaluate", "evaluate_splits", "exponential",
-    "fit_learned", "fit_shift", "jitter", "labelled_by", "linear", "mean_score", "monitoring", "normalisers",
-    "pipeline_of_policy", "plan", "plot", "read_key", "read_pools", "read_shift", "read_verdicts", "report", "scoring",
-    "simulate_pools", "split", "tasks", "tune", "uniform", "vote", "vote_pools", "write_pools", "write_shift",
+    "Learned", "LearnedKeyFit", "Marginal", "OutlierGate", "Outlook", "Path", "Pipeline", "Plan", "Policy",
+    "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection", "Selective", "Separability", "Shifted",
+    "Simultaneous", "Smoothed", "Stage", "Store", "Template", "Tuned", "Vote", "VotedPools", "Votes", "__version__",
+    "answers", "audit_cascade", "audit_outlook", "audit_policy", "backends", "baselines", "calibrate",
+    "calibrate_cascade", "checked_by", "common_auc", "compare_scores", "datasets", "draw_checks", "errors", "evaluate",
+    "evaluate_splits", "exponential", "fit_learned", "fit_shift", "jitter", "labelled_by", "linear", "mean_score",
+    "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools", "read_shift",
+    "read_verdicts", "report", "scoring", "simulate_pools", "split", "tasks", "tune", "uniform", "vote", "vote_pools",
+    "write_pools", "write_shift",
 ]  # fmt: skip
 
 

@@ -198,7 +198,8 @@ StageSet = Annotated[list[str] | None, option("--stage", "NAME.KEY=VALUE", _STAG
 _HELD_OUT = "Share of problems to keep back for a test."
 HoldOut = Annotated[float, typer.Option("--hold-out", metavar="SHARE", help=_HELD_OUT)]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail where the problems are too few for the promise.")]
-_SEPARATION = "How much higher right paths score, in standard deviations."
-Separation = Annotated[float, typer.Option("--separation", help=_SEPARATION)]
+_SEPARATION = "How much higher right paths score, in standard deviations.  [default: 0.7]"
+Separation = Annotated[float | None, typer.Option("--separation", help=_SEPARATION)]
+USUAL_SEPARATION = 0.7
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of every random draw.  [default: 0]")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
