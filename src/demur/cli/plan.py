@@ -62,8 +62,9 @@ def run(
         about_runs = {"run": run_name, "partial": partial, "config": config}
         if given := flags_given(**vars(flags), **vars(labels), **about_runs):
             raise InvalidValue(f"{', '.join(given)}: said of pools, and none are given; name them: demur plan POOLS …")
-        if accuracy is None and (guessed := flags_given(paths=paths, separation=separation)):
-            raise InvalidValue(f"{guessed[0]} is about a guess; give --accuracy too")
+        for flag, number in (("--paths", paths), ("--separation", separation)):
+            if number is not None and accuracy is None:
+                raise InvalidValue(f"{flag} {number:g} is about a guess; give --accuracy too")
         n_paths = _PATHS if paths is None else paths
         apart = options.USUAL_SEPARATION if separation is None else separation
         planned = demur.plan(accuracy=accuracy, separation=apart, n_paths=n_paths, **how)
