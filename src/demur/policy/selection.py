@@ -13,7 +13,6 @@ from demur.calibration.batch import BatchSelection, cut_off
 from demur.calibration.choices import choices_of
 from demur.calibration.shifted import ShiftedRule
 from demur.errors import CalibrationLeak, InvalidValue
-from demur.evidence.counts import ThresholdKey
 from demur.policy.decisions import Decisions
 from demur.policy.explanations import UNLIKE, is_gated, without_vote
 from demur.pools.fitted_questions import refuse_fitted_tests
@@ -40,8 +39,6 @@ class Selection(Decisions):
     """Votes that were selected from: one of each cluster or question. Others are not answered."""
     without_sets: bool = False
     """Whether the policy has answer sets, which do not go with a batch."""
-    down_to: ThresholdKey | None = None
-    """Where labelling ended at a key that was fixed before the first label: that key."""
 
     @property
     def fdr(self) -> float:
@@ -55,8 +52,7 @@ class Selection(Decisions):
 
     @property
     def promise(self) -> str:
-        fixed = "" if self.down_to is None else " Labelling ended at a key that was fixed before the first label."
-        return f"{self.rule.promise}{fixed}"
+        return self.rule.promise
 
     def __repr__(self) -> str:
         return f"Selection({len(self):,} pools, {int(self.answered.sum()):,} answered at fdr {self.fdr:g})"
@@ -146,11 +142,10 @@ def select(policy: Policy, votes: Votes | VotedPools, fdr: Level) -> Selection:
     # A vote without confidence is never answered, however few the wrong ones are.
     possible = np.where(votes.key[:, 0] > 0, p_value, 1.0)[counted]
     cut = cut_off(possible, level, policy.n)
-    guarantee = BatchSelection(level, cut, len(possible))  # type: ignore[arg-type]
+    guarantee = BatchSelection(level, cut, len(possible), policy.down_to is not None)  # type: ignore[arg-type]
     rule = settle_by_size(guarantee, policy.strata, policy.unit, policy.labels.wrong)
     answered = counted & rule.answers(votes.cases)
-    known: dict[str, Any] = {"without_sets": bool(policy.sets), "down_to": policy.down_to}
-    return Selection(votes, rule, answered, p_value, policy.strata, counted, **known)
+    return Selection(votes, rule, answered, p_value, policy.strata, counted, without_sets=bool(policy.sets))
 
 
 def _refuse_labels_by_labels(policy: Policy) -> None:
