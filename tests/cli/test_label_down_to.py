@@ -69,7 +69,7 @@ def test_all_votes_down_to_there_are_asked_about_and_decide_takes_the_batch(demu
     ran = demur("decide", "new.jsonl", "--policy", "policy.json", "--fdr", 0.2, "--json")
     assert ran.code == 0, ran.err
     assert ran.json["n_answered"] > 0
-    assert "Labelling ended at a key that was fixed before the first label." in ran.json["promise"]
+    assert "the key at which labelling ended was fixed before the first label" in ran.json["promise"]
 
 
 def test_what_is_missing_or_was_not_fixed_beforehand_is_refused(demur, label, right):

@@ -49,11 +49,11 @@ def test_a_batch_is_selected_as_by_full_labels_where_it_ends_above_the_key(polic
     assert 0 < part.answered.sum() < 400
     assert batch.key[part.answered, 0].min() > 0.4
     labelled = policy.n - policy.evidence.n_unlabelled
-    said = (
-        f"{labelled} of the 300 were labelled, and the others count as wrong. Labelling ended at a key that was fixed"
+    assert part.promise.endswith(
+        "if the batch is exchangeable with the 300 calibration questions and the key at which labelling ended was fixed "
+        f"before the first label. {labelled} of the 300 were labelled, and the others count as wrong."
     )
-    assert said in part.promise
-    assert said in part[0].explanation
+    assert part.promise in part[0].explanation
     assert "fixed before" not in full.promise
 
 
