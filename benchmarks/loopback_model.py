@@ -39,7 +39,7 @@ def main() -> None:
         logprobs = {"content": [{"token": "x", "logprob": -0.1, "bytes": None, "top_logprobs": []} for _ in range(20)]}
         choices = [
             {
-                "index": k, "finish_reason": "stop", "logprobs": logprobs,
+                "index": k, "finish_reason": "stop", "logprobs": logprobs if body.get("logprobs") else None,
                 "message": {"role": "assistant", "content": f"Step by step, it is \\boxed{{{k % 3}}}."},
             }
             for k in range(body.get("n") or 1)

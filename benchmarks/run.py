@@ -38,10 +38,12 @@ SCRIPTS = [
     "answer_classes.py",
     "answer_texts.py",
     "store_speed.py",
+    "review_queue_speed.py",
     "embedded_speed.py",
     "sampling_speed.py",
     "scoring_speed.py",
     "reward_speed.py",
+    "service_speed.py",
     "study_speed.py",
     "report_speed.py",
 ]

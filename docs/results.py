@@ -22,6 +22,7 @@ from choosing_results import choosing_part
 from groups_results import groups_part
 from judge_results import judged_part
 from label_end_results import label_end_part
+from monitoring_results import monitoring_part
 from selective_rules import RULES, compare_rules
 from shift_results import shift_part
 
@@ -373,9 +374,8 @@ def page(results: Sequence[CellResult], folder: Path) -> str:
         *choosing_part(folder),
         *shift_part(folder),
         *groups_part(folder),
-        "## The price of small n", "",
-        prices(results), "",
-        tables["ablation-n-cal"].markdown(),
+        *monitoring_part(folder),
+        "## The price of small n", "", prices(results), "", tables["ablation-n-cal"].markdown(),
         "## Fewer paths", "",
         "The first m paths of each pool. In files of many models those are always the same m models.", "",
         tables["ablation-m"].markdown(),

@@ -7,6 +7,7 @@ import pytest
 from demur import tasks
 from demur.answers import auto, choice, mathematics, plain, text
 from demur.errors import DatasetError, InvalidValue
+from demur.prompts.conversations import with_transcript
 from demur.records import Problem
 
 
@@ -73,3 +74,27 @@ def test_problems_must_agree_on_their_task():
         tasks.common_task(problems(None))
     with pytest.raises(DatasetError, match="the tasks math, qa; name one with task"):
         tasks.common_task(problems("math", "qa"))
+
+
+@pytest.mark.parametrize(
+    ("before", "last", "said", "answer"),
+    [
+        ("How many are there?", "Is it red?", "Yes, it is red because of iron.", "Yes"),
+        ("Is it red?", "Who found it?", "It was found by Ada Lovelace.", None),
+        ("Why?", "It says [user] there. Is it red?", "No. It is blue.", "No"),
+    ],
+)
+def test_a_path_of_a_conversation_is_read_as_an_answer_to_its_last_message(before, last, said, answer):
+    messages = [{"role": "user", "content": before}, {"role": "assistant", "content": "3"}]
+    talk = with_transcript(
+        Problem("q", extra={"task": "qa", "messages": [*messages, {"role": "user", "content": last}]})
+    )
+    alone = Problem("q", last, extra={"task": "qa"})
+    read = tasks.task_named("qa").read(talk, said).answer
+    assert read == tasks.task_named("qa").read(alone, said).answer
+    assert answer is None or read == answer
+
+
+def test_messages_that_are_no_conversation_leave_the_question_as_it_is():
+    for messages in ([], "Hi", [3], [{"role": "user", "content": None}], [{"role": "user", "content": "Why?"}]):
+        assert tasks.asked_by(Problem("q", "Is it red?", extra={"messages": messages})).question == "Is it red?"

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from demur.pools.splits import split
     from demur.pools.voted_pools import VotedPools
     from demur.prompts import Template
+    from demur.prompts.conversations import Conversation, conversation_of
     from demur.questions.density_ratio import DensityRatio
     from demur.questions.fitting import fit_shift
     from demur.questions.outliers import OutlierGate
@@ -118,6 +119,7 @@ _HOME = {
     "pools.splits": ("split",),
     "pools.voted_pools": ("VotedPools",),
     "prompts": ("Template",),
+    "prompts.conversations": ("Conversation", "conversation_of"),
     "questions.density_ratio": ("DensityRatio",),
     "questions.fitting": ("fit_shift",),
     "questions.outliers": ("OutlierGate",),
@@ -136,17 +138,17 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "OTHER", "AccuracyBand", "AnswerSets", "Answerer", "Audit", "Cascade", "CascadeAnswerer", "CascadeAudit", "Checks",
-    "Decision", "DemurError", "DensityRatio", "DownTo", "Evaluation", "Evidence", "FieldChoice", "Frontier", "Grouped",
-    "Hazards", "HighProbability", "Interval", "JudgeHighProbability", "JudgeMarginal", "LabelQueue", "LabelRule",
-    "Learned", "LearnedKeyFit", "Marginal", "OutlierGate", "Outlook", "Path", "Pipeline", "Plan", "Policy",
-    "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection", "Selective", "Separability", "Shifted",
-    "Simultaneous", "Smoothed", "Stage", "Store", "Template", "Tuned", "Vote", "VotedPools", "Votes", "__version__",
-    "answers", "audit_cascade", "audit_outlook", "audit_policy", "backends", "baselines", "calibrate",
-    "calibrate_cascade", "checked_by", "common_auc", "compare_scores", "datasets", "draw_checks", "errors", "evaluate",
-    "evaluate_splits", "exponential", "fit_learned", "fit_shift", "jitter", "labelled_by", "linear", "mean_score",
-    "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools", "read_shift",
-    "read_verdicts", "report", "scoring", "simulate_pools", "split", "tasks", "tune", "uniform", "vote", "vote_pools",
-    "write_pools", "write_shift",
+    "Conversation", "Decision", "DemurError", "DensityRatio", "DownTo", "Evaluation", "Evidence", "FieldChoice",
+    "Frontier", "Grouped", "Hazards", "HighProbability", "Interval", "JudgeHighProbability", "JudgeMarginal",
+    "LabelQueue", "LabelRule", "Learned", "LearnedKeyFit", "Marginal", "OutlierGate", "Outlook", "Path", "Pipeline",
+    "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection", "Selective",
+    "Separability", "Shifted", "Simultaneous", "Smoothed", "Stage", "Store", "Template", "Tuned", "Vote", "VotedPools",
+    "Votes", "__version__", "answers", "audit_cascade", "audit_outlook", "audit_policy", "backends", "baselines",
+    "calibrate", "calibrate_cascade", "checked_by", "common_auc", "compare_scores", "conversation_of", "datasets",
+    "draw_checks", "errors", "evaluate", "evaluate_splits", "exponential", "fit_learned", "fit_shift", "jitter",
+    "labelled_by", "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot",
+    "read_key", "read_pools", "read_shift", "read_verdicts", "report", "scoring", "simulate_pools", "split", "tasks",
+    "tune", "uniform", "vote", "vote_pools", "write_pools", "write_shift",
 ]  # fmt: skip
 
 

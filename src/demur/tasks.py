@@ -33,6 +33,7 @@ from demur.answers.relations import (
 from demur.errors import DatasetError, InvalidValue, PluginError
 from demur.foreign_code import TASKS, listed, plugin_named
 from demur.prompts import JudgePrompt, Template, judging, templates
+from demur.prompts.conversations import last_asked
 from demur.records import Problem
 
 
@@ -75,11 +76,14 @@ class Task:
 
 
 def asked_by(problem: Problem, labels: Sequence[str] = (), markers: Sequence[str] = ()) -> Asked:
-    """What a problem says of how its answers are written, beside what was said of all problems."""
+    """What a problem says of how its answers are written, beside what was said of all problems.
+
+    Of a conversation, the last message is what a path answers.
+    """
     known = problem.extra
     options = known.get("options", known.get("choices"))
     try:
-        return Asked.of(options, labels, known.get("language"), markers, problem.question)
+        return Asked.of(options, labels, known.get("language"), markers, last_asked(problem))
     except InvalidValue as error:
         raise InvalidValue(f"problem {problem.id!r}: {error}") from None
 

@@ -179,3 +179,34 @@ def test_a_model_without_a_system_role_is_told_in_the_users_message(model, monke
     assert apart._rendered({"messages": chat})["content"] == "Be brief.\nWhat is 1 + 1?"
     with pytest.raises(BackendError, match="no"):
         apart._rendered({"messages": chat[:1]})
+
+
+TALK = (
+    {"role": "user", "content": "My name is Ada."},
+    {"role": "assistant", "content": "Hello Ada!"},
+    {"role": "user", "content": "What is my name?"},
+)
+
+
+def test_a_conversation_of_two_turns_goes_by_the_models_own_template(model):
+    """SmolLM2's template: each message behind its role, and a system message of its own where there is none."""
+    rendered = model._rendered({"messages": [dict(message) for message in TALK]})["content"]
+    assert rendered.endswith(
+        "<|im_start|>user\nMy name is Ada.<|im_end|>\n<|im_start|>assistant\nHello Ada!<|im_end|>\n"
+        "<|im_start|>user\nWhat is my name?<|im_end|>\n<|im_start|>assistant\n"
+    )
+    cold = Settings(temperature=0.01, max_tokens=12)
+    told, untold = (
+        draw(model, [Wanted(0, 1)], Prompt("q", messages=put), settings=cold)[0] for put in (TALK, TALK[2:])
+    )
+    assert told.text != untold.text
+
+
+def test_a_system_message_is_never_put_into_what_the_assistant_said():
+    from demur.backends.chat_template import ChatTemplate
+
+    strict = "{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}{{ messages[0].content }}"
+    apart = Embedded(batch=1)
+    apart.__dict__["_template"] = (ChatTemplate(strict, "strict", extra="local"), {})
+    with pytest.raises(BackendError, match="no"):
+        apart._rendered({"messages": [{"role": "system", "content": "Be brief."}, *TALK[1:]]})

@@ -18,6 +18,7 @@ EXCEPTIONS = {
     "--task": "sample says what questions are that do not say it themselves",
     "--score": "score computes some, calibrate reads one, ask is given the function of its policy's",
     "--checked": "judge-labels reads a sheet that people filled in, calibrate a field",
+    "--policy": "serve takes several, each under a name",
     "--extract": "ask is given the function of its policy's",
 }
 

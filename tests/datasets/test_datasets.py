@@ -177,3 +177,63 @@ def test_real_questions_are_read(name):
     if not file.is_file():
         pytest.skip("the recorded questions are not on this machine")
     assert len(load(file)) >= 500
+
+
+TALK = [
+    {"role": "user", "content": "What is 2 + 3?"},
+    {"role": "assistant", "content": "5"},
+    {"role": "user", "content": [{"type": "text", "text": "And twice that?"}]},
+]
+TRANSCRIPT = "[user]\nWhat is 2 + 3?\n\n[assistant]\n5\n\n[user]\nAnd twice that?"
+
+
+@pytest.mark.parametrize("name", ["set.jsonl", "set.json", "set.jsonl.gz"])
+@pytest.mark.parametrize(
+    "question", [{}, {"question": None}, {"question": "And twice that?"}, {"question": TRANSCRIPT}]
+)
+def test_a_question_may_be_a_conversation(tmp_path, name, question):
+    plain = {"question": "Why?", "gold": "because", "messages": None}
+    alone = {"messages": [{"role": "user", "content": "Why?"}], "gold": "because"}
+    talk, *others = load(
+        write(tmp_path, [{"messages": TALK, "gold": 10, "task": "math", **question}, plain, alone], name)
+    )
+    assert (talk.question, talk.gold) == (TRANSCRIPT, (10,))
+    assert talk.extra == {"task": "math", "messages": [*TALK[:2], {"role": "user", "content": "And twice that?"}]}
+    assert [(other.question, dict(other.extra)) for other in others] == [("Why?", {})] * 2
+
+
+def test_conversations_stand_in_a_table_as_json(tmp_path):
+    import csv
+
+    with (tmp_path / "set.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows(
+            [["messages", "question", "gold"], [json.dumps(TALK), "", "10"], ["", "Why?", "because"]]
+        )
+    talk, plain = load(tmp_path / "set.csv")
+    assert (talk.question, plain.question, plain.extra) == (TRANSCRIPT, "Why?", {})
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ({"messages": TALK[:2]}, "the last message must be a user's"),
+        ({"messages": []}, "at least one message, got an empty list"),
+        ({"messages": "Hi"}, "at least one message, got 'Hi'"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "only text can be put"),
+        ({"messages": TALK, "question": "And thrice?"}, "has a question that its messages do not end in: 'And thrice"),
+        ({"messages": TALK, "question": " "}, "a question must be a text that is not blank"),
+        ({"gold": "4"}, "'question'. is wrong or missing"),
+    ],
+)
+def test_messages_that_are_no_conversation_are_named_by_file_and_line(tmp_path, record, said):
+    file = write(tmp_path, [{"messages": TALK, "gold": 10}, {"id": "bad", "gold": 1, **record}])
+    with pytest.raises(DatasetError, match=said) as caught:
+        load(file)
+    assert str(caught.value).startswith(f"{file}, line 2: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_table_whose_messages_are_no_json_is_named_by_its_line(tmp_path):
+    (tmp_path / "set.csv").write_text("messages,gold\nHi,4\n")
+    with pytest.raises(DatasetError, match=r"set.csv, line 2: the messages are not JSON"):
+        load(tmp_path / "set.csv")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,8 +12,8 @@ from scipy import stats
 
 import demur as dm
 from demur.errors import InvalidValue, PipelineMismatch
-from demur.monitoring import DriftMonitor, drift
-from demur.monitoring.ranks import OnlineRanks, Place
+from demur.monitoring import DriftMonitor, cells, drift
+from demur.monitoring.cells import Cells, Place
 from demur.voting.key import Column
 from monitored import drawn, keys, policy_of, same, votes_of
 
@@ -33,13 +35,14 @@ def p_values(monkeypatch):
     return bet_on
 
 
-def by_counting(calibrated, stream, draws):
-    """The definition, in O(n²)."""
-    p_values, before = [], list(map(tuple, calibrated))
-    for key, draw in zip(map(tuple, stream), draws, strict=True):
-        above, equal = sum(other > key for other in before), before.count(key)
-        p_values.append((above + draw * (equal + 1)) / (len(before) + 1))
-        before.append(key)
+def by_counting(calibrated, stream, uniforms):
+    """The definition, in O(n²): places among all keys before, those of one gap between calibration keys alike."""
+    edges = sorted((*key, uniforms[-1 - row]) for row, key in enumerate(sorted(map(tuple, calibrated))))
+    p_values, gaps = [], [1] * (len(edges) + 1)
+    for at, key in enumerate(map(tuple, stream)):
+        gap = sum(edge < (*key, uniforms[2 * at]) for edge in edges)
+        p_values.append((sum(gaps[gap + 1 :]) + uniforms[2 * at + 1] * gaps[gap]) / sum(gaps))
+        gaps[gap] += 1
     return p_values
 
 
@@ -48,18 +51,29 @@ def test_p_values_are_what_counting_says(p_values, decimals):
     second, right = drawn(0, n=60)
     second, stream = second.round(decimals), np.random.default_rng(1).random(200).round(decimals)
     monitor = DriftMonitor(policy_of(second, right), seed=5).update(keys(stream))
-    draws = [monitor._uniforms[at] for at in range(200)]
-    assert p_values == by_counting(keys(second), keys(stream), draws)
+    assert p_values == by_counting(keys(second), keys(stream), monitor._uniforms)
 
 
-def test_ranks_of_the_stream_are_independent_and_uniform_over_all_orders():
-    """The exact law: five keys, two of which calibrate; of all 120 orders as many give each triple of ranks."""
+@pytest.mark.parametrize("most", [2, 3, 256])
+def test_cells_of_the_stream_have_their_exact_law_over_all_orders(most, monkeypatch):
+    """Six keys, three of which calibrate: over all 720 orders each cell is met as often as its places say."""
+    monkeypatch.setattr(cells, "MOST_CELLS", most)
     seen = []
-    for order in itertools.permutations([0.1, 0.2, 0.3, 0.4, 0.5]):
-        ranks = OnlineRanks(drift.ordered_bytes(np.array(order[:2])[:, None]))
-        seen.append(tuple(ranks.add(key).above for key in drift.ordered_bytes(np.array(order[2:])[:, None])))
-    counts = {triple: seen.count(triple) for triple in set(seen)}
-    assert counts == dict.fromkeys(itertools.product(range(3), range(4), range(5)), 2)
+    for order in itertools.permutations([[0.1], [0.2], [0.3], [0.4], [0.5], [0.6]]):
+        counted = Cells(np.array(order[:3]))
+        met, stream = [], cells.ordered_bytes(np.array(order[3:]))
+        for key in stream:
+            before = counted.counts
+            counted.add(key)
+            met.append(int(np.argmax(np.array(counted.counts) - before)))
+        seen.append(tuple(met))
+    gaps = Cells(np.array([[0.1], [0.2], [0.3]])).gaps
+    assert sum(gaps) == 4
+    for met in itertools.product(range(len(gaps)), repeat=3):
+        chance = Fraction(1)
+        for at, cell in enumerate(met):
+            chance *= Fraction(gaps[cell] + met[:at].count(cell), 4 + at)
+        assert Fraction(seen.count(met), 720) == chance
 
 
 @pytest.mark.parametrize("decimals", [1, 12])
@@ -90,11 +104,69 @@ def test_ranks_among_the_calibration_keys_alone_break_the_promise(monkeypatch):
     """The negative control: p-values that share one fixed reference are dependent."""
 
     def without_the_stream(self, key):
-        below = sum(other < key for other in self._blocks[0])
-        return Place(len(self) - below, 0, len(self))
+        below = sum(edge < key for edge in self._edges)
+        return Place(len(self._edges) - below, 1, len(self._edges) + 1)
 
-    monkeypatch.setattr(OnlineRanks, "add", without_the_stream)
+    monkeypatch.setattr(Cells, "add", without_the_stream)
     assert alarms(n=30, stream=1500, runs=RUNS) > TOO_MANY
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3])
+def test_a_part_of_the_traffic_that_was_marked_on_arrival_is_enough(share):
+    """Marks know nothing of keys: the level holds; and a shift is found after about as many keys of the part."""
+    count, delays = 0, []
+    for seed in range(RUNS // 2):
+        rng = np.random.default_rng(20_000 + seed)
+        traffic = rng.random(round(300 / share))
+        marked = traffic[rng.random(len(traffic)) < share]
+        policy = policy_of(*drawn(seed, n=60))
+        count += DriftMonitor(policy, delta=DELTA, seed=seed).update(keys(marked)).alarm
+        delays.append(DriftMonitor(policy, delta=DELTA, seed=seed).update(keys(marked**3)).alarm_at or np.inf)
+    assert count <= stats.binom.isf(1e-6, RUNS // 2, DELTA)
+    assert np.median(delays) < 60
+
+
+def test_the_part_of_the_traffic_that_was_not_stopped_early_is_not_enough():
+    """The negative control: sampling stops early where votes are clear, so that what is drawn whole is contested."""
+    count = 0
+    for seed in range(60):
+        traffic = np.random.default_rng(seed).random(400)
+        count += DriftMonitor(policy_of(*drawn(seed, n=200)), delta=DELTA).update(keys(traffic[traffic < 0.6])).alarm
+    assert count > 50
+
+
+@pytest.mark.parametrize(("order", "kept"), [(np.random.default_rng(0).permutation, True), (np.sort, False)])
+def test_any_order_will_do_that_does_not_depend_on_the_keys(order, kept):
+    """Replicas may add keys in another order than they came in; but not the clear ones first, which are done first."""
+    count = 0
+    for seed in range(100):
+        fresh = np.random.default_rng(10_000 + seed).random(400)
+        count += DriftMonitor(policy_of(*drawn(seed, n=60)), delta=DELTA, seed=seed).update(keys(order(fresh))).alarm
+    assert (count <= stats.binom.isf(1e-6, 100, DELTA)) == kept
+
+
+def test_what_it_keeps_does_not_grow_with_the_stream():
+    policy = policy_of(*drawn(0, n=1000))
+    monitor = DriftMonitor(policy).update(keys(np.random.default_rng(1).random(100_000)))
+    counts = monitor.state()["cells"]["0"]
+    assert len(counts) == cells.MOST_CELLS
+    assert sum(counts) == 100_000
+    most = monitor.document()
+    most["state"]["cells"]["0"] = [10**12] * cells.MOST_CELLS  # a billion years
+    assert len(json.dumps(most)) < 5000
+
+
+def test_coarse_cells_find_a_shift_as_soon_as_fine_ones(monkeypatch):
+    delays = {}
+    for most in (64, 256, 100_000):
+        monkeypatch.setattr(cells, "MOST_CELLS", most)
+        policy = policy_of(*drawn(0, n=2000))
+        found = [
+            DriftMonitor(policy, seed=seed).update(keys(np.random.default_rng(seed).random(2000) ** 1.5)).alarm_at
+            for seed in range(20)
+        ]
+        delays[most] = np.median(found)
+    assert max(delays.values()) <= 1.1 * min(delays.values())
 
 
 @pytest.mark.parametrize(
@@ -203,9 +275,37 @@ def test_sizes_that_are_kept_apart_may_occur_as_they_like(tmp_path):
         DriftMonitor(policy).update(stream[0], [6.5])
 
 
-def test_a_size_that_calibration_never_saw_is_ranked_among_its_own():
-    monitor = DriftMonitor(of_two_sizes()).update(keys(np.random.default_rng(1).random(300)), np.full(300, 9))
-    assert (monitor.alarm, monitor.n) == (False, 300)
+def test_a_size_that_calibration_never_saw_says_nothing():
+    policy = of_two_sizes()
+    monitor = DriftMonitor(policy).update(keys(np.random.default_rng(1).random(300) / 9), np.full(300, 9))
+    assert (monitor.log_e, monitor.n) == (pytest.approx(0), 300)
+    assert same(DriftMonitor.of_document(monitor.document(), policy), monitor)
+
+
+def test_sizes_do_not_share_the_draws_that_tell_equal_keys_apart():
+    """They would know of each other's: with every key equal, draws are all there is."""
+    answers = [["a"] * 4] * 30 + [["a"] * 6] * 30
+    count = 0
+    for seed in range(RUNS):
+        votes = dm.vote(answers, tie_break="none", ids=list(map(str, range(60))))
+        policy = dm.calibrate(votes, np.arange(60) % 3 > 0, alpha=0.2)
+        monitor = DriftMonitor(policy, delta=DELTA, seed=seed).update(np.ones(300), [4, 6] * 150)
+        one, other = (part._edges for part in monitor._cells.values())
+        assert not set(one) & set(other)
+        count += monitor.alarm
+    assert count <= TOO_MANY
+
+
+def test_where_promises_are_per_group_another_mix_of_groups_is_drift_and_said_to_be():
+    pools = dm.simulate_pools(400, n_paths=8, seed=0)
+    votes = dm.vote(
+        pools.answers, ids=list(map(str, range(400))), groups=["hard" if row % 2 else "easy" for row in range(400)]
+    )
+    policy = dm.calibrate(dm.VotedPools.of(votes, gold=pools.gold), guarantee=dm.Grouped(dm.Marginal(0.2)))
+    low = np.sort(votes.key[:, 0])[: len(votes) // 2]
+    monitor = DriftMonitor(policy).update(np.column_stack([np.tile(low, 2), np.random.default_rng(0).random(400)]))
+    assert monitor.alarm
+    assert "It may be that groups occur in another mix" in monitor.sentence
 
 
 @pytest.mark.parametrize(

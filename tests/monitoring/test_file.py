@@ -6,16 +6,17 @@ import json
 
 import numpy as np
 import pytest
+from sqlalchemy import create_engine, text
 
 import demur as dm
 from demur.descriptions import digest
 from demur.errors import DemurError, MonitorFileError
 from demur.files import atomic
-from demur.monitoring import DriftMonitor, ErrorMonitor, OnlineThreshold
+from demur.monitoring import CanaryMonitor, DriftMonitor, ErrorMonitor, OnlineThreshold
 from monitored import drawn, keys, policy_of, same
 
 POLICY = policy_of(*drawn(0))
-KINDS = (DriftMonitor, ErrorMonitor, OnlineThreshold)
+KINDS = (DriftMonitor, CanaryMonitor, ErrorMonitor, OnlineThreshold)
 
 
 def begun(kind):
@@ -24,6 +25,10 @@ def begun(kind):
         return monitor.update(keys(np.random.default_rng(0).random(20)))
     if kind is ErrorMonitor:
         return monitor.update(np.arange(20) % 9 == 0)
+    if kind is CanaryMonitor:
+        for number in range(20):
+            monitor.update((1.0, 0.5), (1.0, number / 20), id=f"q{number}", old_answers=["a"], new_answers=["a"])
+        return monitor
     for second in np.linspace(0, 1, 20):
         monitor.decide((1.0, second))
     return monitor
@@ -87,9 +92,9 @@ def test_a_monitor_of_another_policy_of_the_same_pipeline_is_refused_too(saved, 
 
 def test_a_file_that_was_cut_anywhere_is_refused(saved):
     kind, path = saved
-    text = path.read_bytes()
-    for length in (0, 1, len(text) // 3, len(text) // 2, len(text) - 3):
-        path.write_bytes(text[:length])
+    whole = path.read_bytes()
+    for length in (0, 1, len(whole) // 3, len(whole) // 2, len(whole) - 3):
+        path.write_bytes(whole[:length])
         assert "is cut off or damaged: line 1" in refused(kind, path)
 
 
@@ -151,17 +156,25 @@ def test_a_threshold_of_nan_is_refused(tmp_path):
         (ErrorMonitor, {"stakes": None}, "its stakes must be an object"),
         (ErrorMonitor, {"delta": 0}, "delta must be a number strictly between 0 and 1"),
         (ErrorMonitor, {"more": 0}, "its state must hold alpha, delta, errors, guarantee, stakes, got"),
-        (DriftMonitor, {"keys": []}, "its stakes and its keys must be objects"),
-        (DriftMonitor, {"keys": {}}, "it has seen 20 keys, and holds another number"),
-        (DriftMonitor, {"keys": {"0": [[1.0, 0.5]]}}, "it has seen 20 keys, and holds another number"),
-        (DriftMonitor, {"keys": {"0": [[1.0]] * 20}}, "keys of this policy hold 2 numbers each"),
-        (DriftMonitor, {"keys": {"0": [[1.0, "x"]] * 20}}, "keys must be numbers"),
-        (DriftMonitor, {"keys": {"0": [[1.0, 0.5], [1.0]]}}, "keys must be numbers"),
-        (DriftMonitor, {"keys": {"0": [None] * 20}}, "its keys must be lists of numbers"),
-        (DriftMonitor, {"keys": {"0": 20}}, "its keys must be lists of numbers"),
-        (DriftMonitor, {"keys": {"4": [[1.0, 0.5]] * 20}}, "this policy does not tell them apart so"),
-        (DriftMonitor, {"keys": {"x": [[1.0, 0.5]] * 20}}, "a number of paths must be a count"),
-        (DriftMonitor, {"keys": {"0": [[None, 0.5]] * 20}}, "must begin with a confidence in"),
+        (CanaryMonitor, {"higher": 21}, "its counts do not fit each other"),
+        (CanaryMonitor, {"higher": -1}, "higher must be a count"),
+        (CanaryMonitor, {"lower": "1"}, "lower must be a count"),
+        (CanaryMonitor, {"asked": ["b", "a"]}, "its counts do not fit each other"),
+        (CanaryMonitor, {"asked": ["a", "a"]}, "was asked again before"),
+        (CanaryMonitor, {"asked": [f"q{number:02}" for number in range(21)]}, "its counts do not fit each other"),
+        (CanaryMonitor, {"asked": [1]}, "an id must be a text, got 1"),
+        (CanaryMonitor, {"asked": "q1"}, "its stakes must be an object, and the questions asked a list"),
+        (CanaryMonitor, {"stakes": []}, "its stakes must be an object, and the questions asked a list"),
+        (DriftMonitor, {"cells": []}, "its stakes and its cells must be objects"),
+        (DriftMonitor, {"cells": {}}, "its cells must be those of pools of 0 paths, got []"),
+        (DriftMonitor, {"cells": {"4": [0] * 201}}, "its cells must be those of pools of 0 paths, got ['4']"),
+        (DriftMonitor, {"cells": {"0": [0] * 201}}, "it has seen 20 keys, and its cells hold 0"),
+        (DriftMonitor, {"cells": {"0": [1] * 201}}, "it has seen 20 keys, and its cells hold 201"),
+        (DriftMonitor, {"cells": {"0": [20]}}, "its counts must be 201 numbers, one per cell, got [20]"),
+        (DriftMonitor, {"cells": {"0": 20}}, "its counts must be 201 numbers, one per cell, got 20"),
+        (DriftMonitor, {"cells": {"0": [None] * 201}}, "a cell's count must be a count"),
+        (DriftMonitor, {"cells": {"0": [21, -1] + [0] * 199}}, "a cell's count must be a count"),
+        (DriftMonitor, {"seed": 1.5}, "a seed must be a whole number"),
     ],
 )
 def test_a_state_that_cannot_be_is_refused_though_sealed(kind, change, said, tmp_path):
@@ -175,6 +188,25 @@ def test_a_state_that_is_none_is_refused(saved):
     kind, path = saved
     reseal(path, lambda document: document.update(state=[]))
     assert "`state` must be an object, got []" in refused(kind, path)
+
+
+def test_a_document_goes_through_a_database_and_comes_back_to_the_last_bit(saved, postgres_url):
+    """Replicas keep it in one row; a database may order its names anew."""
+    kind, _ = saved
+    engine = create_engine(postgres_url.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.begin() as connection:
+        for column in ("json", "jsonb"):
+            sent = {"row": json.dumps(begun(kind).document())}
+            row = connection.execute(text(f"SELECT CAST(:row AS {column})"), sent).scalar_one()
+            assert same(kind.of_document(row, POLICY), begun(kind))
+    engine.dispose()
+
+
+def test_a_document_that_is_wrong_is_refused_by_the_name_of_its_place(saved):
+    kind, _ = saved
+    document = begun(kind).document() | {"fingerprint": "sha256:0"}
+    with pytest.raises(MonitorFileError, match="row 7 watches a policy of another pipeline"):
+        kind.of_document(document, POLICY, "row 7")
 
 
 def test_an_interrupted_write_leaves_the_old_file(saved, monkeypatch):

@@ -295,3 +295,13 @@ def test_no_cell_of_a_csv_is_a_formula(tmp_path, source, voted, file):
     with (tmp_path / "q.csv").open(newline="") as stream:
         for row in csv.DictReader(stream):
             assert not any(cell[:1] in ("=", "+", "-", "@") for cell in row.values())
+
+
+def test_a_conversation_is_shown_once_and_whole(tmp_path):
+    talk = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What is 2 + 3?"}]
+    line = {"id": "t", "messages": talk, "passage": "a passage", "paths": [{"answer": "5"}, {"answer": "5"}]}
+    (tmp_path / "talks.jsonl").write_text(json.dumps(line))
+    source = dm.read_pools(tmp_path / "talks.jsonl")
+    card = LabelCard.of(source.pools[0], dm.vote_pools(source, dm.FieldChoice(relation="plain"), labelled=False), 0)
+    assert card.question == "[system]\nBe brief.\n\n[user]\nWhat is 2 + 3?"
+    assert card.beside == (("passage", "a passage"),)

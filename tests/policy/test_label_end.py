@@ -50,8 +50,8 @@ def test_a_batch_is_selected_as_by_full_labels_where_it_ends_above_the_key(polic
     assert batch.key[part.answered, 0].min() > 0.4
     labelled = policy.n - policy.evidence.n_unlabelled
     assert part.promise.endswith(
-        "if the batch is exchangeable with the 300 calibration questions and the key at which labelling ended was fixed "
-        f"before the first label. {labelled} of the 300 were labelled, and the others count as wrong."
+        "if the batch is exchangeable with the 300 calibration questions and the key at which labelling ended was "
+        f"fixed before the first label. {labelled} of the 300 were labelled, and the others count as wrong."
     )
     assert part.promise in part[0].explanation
     assert "fixed before" not in full.promise

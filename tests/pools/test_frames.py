@@ -121,3 +121,15 @@ def test_what_tables_have_for_nothing_is_no_question_and_no_cluster():
     policy = dm.calibrate(votes, [True] * 30, alpha=0.1, clusters=[*nothing, *[pandas.NA] * 27])
     assert (policy.n, policy.unit) == (29, "cluster")
     assert dm.calibrate(votes, [True] * 30, alpha=0.1, questions=[*nothing, *[pandas.NA] * 27]).n == 29
+
+
+@pytest.mark.parametrize("kind", [list, pandas.DataFrame, pyarrow.Table.from_pylist])
+def test_a_column_of_messages_stands_for_the_question(kind):
+    talk = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?", "name": None}]
+    rows = [{"id": "t", "answer": "4", "gold": "4", "messages": talk}, {"id": "p", "answer": "5", "gold": "4"}]
+    rows[1]["messages"] = talk[1:]
+    voted = dm.vote_pools(dm.read_pools(kind(rows)), dm.FieldChoice())
+    put = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Why?"}]
+    asked = dm.Problem("t", "[system]\nBe brief.\n\n[user]\nWhy?", extra={"messages": put})
+    assert list(voted.table.questions) == [asked.question, "Why?"]
+    assert list(voted.questions) == [asked.digest, dm.Problem("p", "Why?").digest]

@@ -167,3 +167,29 @@ def test_a_file_keeps_its_mode_and_a_new_one_gets_the_usual_one(tmp_path):
     usual = tmp_path / "usual"
     usual.touch()
     assert (tmp_path / "new.jsonl").stat().st_mode == usual.stat().st_mode
+
+
+TALK = [
+    {"role": "user", "content": "2 + 3?"},
+    {"role": "assistant", "content": "5"},
+    {"role": "user", "content": "Twice?"},
+]
+
+
+@pytest.mark.parametrize(
+    "said", [{}, {"question": "Twice?"}, {"question": "[user]\n2 + 3?\n\n[assistant]\n5\n\n[user]\nTwice?"}]
+)
+def test_messages_stand_for_the_question(tmp_path, said):
+    file = tmp_path / "pools.jsonl"
+    file.write_text(json.dumps({"id": "q", "messages": TALK, **said, "paths": [{"answer": "10"}]}))
+    (pool,) = read_pools(file)
+    assert pool.problem.question == "[user]\n2 + 3?\n\n[assistant]\n5\n\n[user]\nTwice?"
+    assert pool.problem.extra == {"messages": TALK}
+
+
+def test_messages_of_other_kinds_are_kept_as_they_are_in_pools_sampled_elsewhere(tmp_path):
+    tools = [*TALK[:2], {"role": "tool", "content": "3"}]
+    file = tmp_path / "pools.jsonl"
+    file.write_text(json.dumps({"id": "q", "question": "Twice?", "messages": tools, "paths": [{"answer": "10"}]}))
+    (pool,) = read_pools(file)
+    assert (pool.problem.question, pool.problem.extra) == ("Twice?", {"messages": tools})

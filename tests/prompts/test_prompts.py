@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from demur.errors import InvalidValue
-from demur.prompts.templates import NAMED, Template, read_template
+from demur.prompts.templates import NAMED, Template, read_template, template_of
 from demur.records import Problem
 from demur.tasks import task_named
 
@@ -61,7 +61,7 @@ def test_prompts_from_a_file(tmp_path):
         ("x = 1", "unknown key 'x'; expected one of user, system, kind, stop"),
         ("stop = []", "needs 'user'"),
         ('user = "{question}"\nstop = "x"', "stop must be tuple"),
-        ('user = "{question}"\nkind = "poem"', "chat or completion"),
+        ('user = "{question}"\nkind = "poem"', "chat, completion or conversation"),
         ("user = ", "cannot be read"),
     ],
 )
@@ -77,3 +77,47 @@ def test_a_problem_without_a_question_is_refused():
         NAMED["mathematics"].render(Problem("q"))
     with pytest.raises(InvalidValue, match="there is no prompt"):
         read_template("none.toml")
+
+
+TALK = [
+    {"role": "developer", "content": "Be {question} brief."},
+    {"role": "user", "content": "What is {options}?"},
+    {"role": "assistant", "content": "5"},
+    {"role": "user", "content": " And twice that? \n"},
+]
+
+
+def put(template, messages=TALK, **extra):
+    return [dict(message) for message in template.render(Problem("q", extra={"messages": messages, **extra})).messages]
+
+
+def test_a_conversation_is_put_as_it_is():
+    assert put(NAMED["conversation"]) == TALK
+    (alone,) = NAMED["conversation"].render(Problem("q", " Why? ")).messages
+    assert alone == {"role": "user", "content": " Why? "}
+
+
+def test_a_template_of_a_conversation_says_something_before_the_first_and_around_the_last():
+    mine = Template("{question}\n\n{options}\nAnswer in one word.", system="You are careful.", kind="conversation")
+    developer, *middle, last = put(mine, options=["red", "blue"])
+    assert developer == {"role": "developer", "content": "You are careful.\n\nBe {question} brief."}
+    assert middle == TALK[1:3]
+    assert last["content"] == " And twice that? \n\n\nA. red\nB. blue\nAnswer in one word."
+    assert put(mine, TALK[1:], options=["red"])[0] == {"role": "system", "content": "You are careful."}
+    with pytest.raises(InvalidValue, match="no options"):
+        put(mine)
+
+
+def test_a_conversations_template_comes_from_a_file_and_back_from_its_description(tmp_path):
+    file = tmp_path / "talk.toml"
+    file.write_text('kind = "conversation"\nuser = "{question}\\n\\nBe brief."\n')
+    template = read_template(str(file))
+    assert put(template)[-1]["content"] == " And twice that? \n\n\nBe brief."
+    assert template_of(template.describe(), "a policy") == template
+
+
+def test_no_other_prompt_flattens_a_conversation():
+    for name, template in NAMED.items():
+        if name != "conversation":
+            with pytest.raises(InvalidValue, match="is a conversation of 4 messages, and the prompt puts one question"):
+                put(template, passages=["One."], options=["red"])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import replace
 
 import pytest
 
 from demur.errors import BackendError, EndpointRefused, InvalidValue, LogprobsMissing, ScoringError
+from demur.prompts.conversations import with_transcript
 from demur.prompts.templates import Template
 from demur.records import Path, Pool, Problem
 from demur.scoring import ScorerSettings, make_scorer
@@ -439,3 +441,61 @@ def test_keys_are_sent_and_never_told(vllm, scorer, server, monkeypatch):
         scorer("judge").score(POOL)
     assert "hush-hush" not in str(told.value)
     assert "JUDGE_API_KEY" in str(told.value)
+
+
+TALK = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "What is 1 + 1?"},
+    {"role": "assistant", "content": "2"},
+    {"role": "user", "content": "And 3 more?"},
+]
+CONVERSATION = Problem("t", extra={"task": "math", "messages": TALK})
+
+
+def conversing(*texts, **extra):
+    problem = with_transcript(replace(CONVERSATION, extra={**CONVERSATION.extra, **extra}))
+    return Pool(problem, tuple(Path(text=text) for text in texts))
+
+
+def test_a_reward_model_is_given_the_conversation_and_the_path(vllm, scorer, server):
+    pool, said = conversing("5", "6"), [*TALK, {"role": "assistant", "content": "5"}]
+    batched = scorer("reward").score(pool)
+    vllm.routes = ("/classify",)  # no template to be seen: each path goes as a conversation
+    server.requests.clear()
+    assert scorer("reward").score(pool) == pytest.approx(batched)
+    assert said in [body.get("messages") for body in server.requests]
+    server.requests.clear()
+    scorer("reward").score(conversing("5", options=["five", "six"]))
+    (put,) = [body["messages"] for body in server.requests if TALK[0] in body.get("messages", [])][:1]
+    assert put[:3] == TALK[:3]
+    assert put[3]["content"] == "And 3 more?\n\nA. five\nB. six"
+
+
+def test_a_reward_models_own_prompt_of_one_question_refuses_a_conversation(vllm, scorer):
+    mine = scorer("reward", prompt={"user": "Q: {question}"})
+    with pytest.raises(ScoringError, match="'t' is a conversation of 4 messages"):
+        mine.score(conversing("5"))
+    whole = scorer("reward", prompt={"user": "Q: {question}", "kind": "conversation"})
+    assert whole.chat(CONVERSATION, "5")[-2:] == [
+        {"role": "user", "content": "Q: And 3 more?"}, {"role": "assistant", "content": "5"},
+    ]  # fmt: skip
+
+
+def test_a_judge_reads_the_transcript(vllm, scorer, server):
+    scorer("judge", route="chat").score(conversing("It is 5."))
+    (asked,) = {body["messages"][-1]["content"] for body in server.requests if "It is 5." in str(body.get("messages"))}
+    assert (
+        "Problem: [system]\nBe brief.\n\n[user]\nWhat is 1 + 1?\n\n[assistant]\n2\n\n[user]\nAnd 3 more?\n\n" in asked
+    )
+
+
+def test_stored_text_behind_a_conversation_is_scored_again(vllm, scorer):
+    template = Template("{question}", kind="conversation")
+    made = scorer("perplexity", template)
+    wanted = [
+        statistic("perplexity", logprobs_behind(templated(TALK, to_be_answered=True), text, start=False))
+        for text in ("It is 5.", "6")
+    ]
+    assert made.score(conversing("It is 5.", "6")) == pytest.approx(wanted)
+    with pytest.raises(InvalidValue, match="the route echo reads a text"):
+        scorer("perplexity", template, route="echo")

@@ -9,7 +9,7 @@ import pytest
 from demur.backends.embedded import Embedded
 from demur.backends.protocol import Settings, Wanted
 from demur.errors import LogprobsMissing, ScoringError
-from demur.prompts.templates import FEW_SHOT_MATHEMATICS, MATHEMATICS
+from demur.prompts.templates import CONVERSATION, FEW_SHOT_MATHEMATICS, MATHEMATICS, Prompt
 from demur.records import Path, Pool, Problem
 from demur.scoring import ScorerSettings, make_scorer
 from demur.scoring.judge.embedded import EmbeddedJudge
@@ -94,3 +94,25 @@ def test_a_path_that_does_not_fit_is_refused_or_cut(small):
     with pytest.raises(ScoringError, match="set too_long = cut"):
         EmbeddedJudge(small, too_long="refuse").score(long)
     assert math.isfinite(EmbeddedRescored(small, FEW_SHOT_MATHEMATICS).score(POOL)[0])
+
+
+TALK = [
+    {"role": "user", "content": "My name is Ada."},
+    {"role": "assistant", "content": "Hello Ada!"},
+    {"role": "user", "content": "What is my name?"},
+]
+
+
+def test_a_conversation_is_read_as_a_llama_cpp_server_reads_its_messages(small, served):
+    settings, prompt = Settings(temperature=0, max_tokens=12), Prompt("t", messages=tuple(TALK))
+    (here,) = small.complete(prompt, settings, [Wanted(0, 1)])
+    there = served[1].handle_chat_completions({"messages": TALK, "temperature": 0, "max_tokens": 12})
+    assert here.text == there["choices"][0]["message"]["content"]
+
+
+def test_what_was_said_before_counts_when_a_path_is_scored_again(small):
+    talk = Problem("t", extra={"task": "qa", "messages": TALK})
+    last = Problem("t", "What is my name?", extra={"task": "qa"})
+    scorer = EmbeddedRescored(small, CONVERSATION)
+    (told,), (untold,) = (scorer.score(Pool(each, (Path(text="Your name is Ada."),))) for each in (talk, last))
+    assert told > untold + 0.5

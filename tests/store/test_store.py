@@ -197,7 +197,7 @@ def test_a_newer_schema_is_refused_and_not_touched(place, run):
     with run.engine.begin() as connection:
         connection.execute(text("UPDATE demur_meta SET value = '99' WHERE name = 'schema'"))
     for create in (True, False):
-        with pytest.raises(StoreError, match="has schema 99, and this demur reads up to 2"):
+        with pytest.raises(StoreError, match="has schema 99, and this demur reads up to 3"):
             Store(place, create=create)
     with run.engine.connect() as connection:
         assert connection.execute(text("SELECT value FROM demur_meta WHERE name = 'schema'")).scalar() == "99"

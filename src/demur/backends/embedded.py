@@ -119,7 +119,7 @@ class Embedded:
         try:
             return {"role": "user", "content": template.render(chat, **context)}
         except BackendError:
-            if chat[0]["role"] != "system" or len(chat) < 2:
+            if [message["role"] for message in chat[:2]] != ["system", "user"]:
                 raise
         # Some models know no system message: it then stands before the user's.
         first = {"role": "user", "content": f"{chat[0]['content']}\n{chat[1]['content']}"}

@@ -19,6 +19,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from demur.backends import tracing
 from demur.backends._pacing import Pace
 from demur.backends.addresses import is_web_address, same_address, usable_key, without_login
 from demur.backends.protocol import has_choices
@@ -179,7 +180,7 @@ class Endpoint:
 
     async def _once(self, address: str, payload: bytes, seconds: float) -> Any:
         session = self._open()
-        asking = session.post(address, data=payload, allow_redirects=False)
+        asking = session.post(address, data=payload, headers=tracing.headers(), allow_redirects=False)
         async with self._trouble_told(seconds), asking as response:
             raw = self._secrets.out_of_body(await _body(response))
             status, retry_after = response.status, _seconds(response.headers.get("Retry-After"))

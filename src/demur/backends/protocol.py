@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -36,6 +36,16 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
+class Receipt:
+    """What one answer of a server cost, and what the server said of itself; None where it said nothing."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    model: str | None = None
+    system_fingerprint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """One path as a model gave it."""
 
@@ -47,6 +57,8 @@ class Completion:
     seed: int | None = None
     latency: float | None = None
     n_tokens: int | None = None
+    receipt: Receipt | None = None
+    """Of the answer that it came in; only the first path of an answer has it."""
 
     @property
     def truncated(self) -> bool:
@@ -95,10 +107,32 @@ def read_choices(document: Any, wanted: Sequence[Wanted], latency: float) -> lis
     places = [choice.get("index") for choice in choices]
     if sorted(places, key=str) == sorted(range(len(choices)), key=str):  # the k-th has the k-th seed
         choices = sorted(choices, key=lambda choice: choice["index"])
+    receipt = _receipt(document)
+    tokens = receipt.completion_tokens if len(choices) == 1 else None
+    told = zip(choices, wanted, strict=False)
+    return [
+        _completion(choice, want, latency, tokens, receipt if place == 0 else None)
+        for place, (choice, want) in enumerate(told)
+    ]
+
+
+def _receipt(document: Mapping[str, Any]) -> Receipt:
     usage = document.get("usage")
-    counted = usage.get("completion_tokens") if isinstance(usage, dict) and len(choices) == 1 else None
-    tokens = counted if type(counted) is int and 0 <= counted < 2**31 else None
-    return [_completion(choice, want, latency, tokens) for choice, want in zip(choices, wanted, strict=False)]
+    counted = usage if isinstance(usage, dict) else {}
+    return Receipt(
+        _count(counted.get("prompt_tokens")),
+        _count(counted.get("completion_tokens")),
+        _name(document.get("model")),
+        _name(document.get("system_fingerprint")),
+    )
+
+
+def _count(told: Any) -> int | None:
+    return told if type(told) is int and 0 <= told < 2**31 else None
+
+
+def _name(told: Any) -> str | None:
+    return told[:200] if isinstance(told, str) and told else None
 
 
 def has_choices(document: Any) -> bool:
@@ -107,10 +141,12 @@ def has_choices(document: Any) -> bool:
     return isinstance(choices, list) and bool(choices) and all(isinstance(choice, dict) for choice in choices)
 
 
-def _completion(choice: dict[str, Any], want: Wanted, latency: float, tokens: int | None) -> Completion:
+def _completion(
+    choice: dict[str, Any], want: Wanted, latency: float, tokens: int | None, receipt: Receipt | None
+) -> Completion:
     logprobs, reason = _logprobs(choice.get("logprobs")), choice.get("finish_reason")
     ended, counted = str(reason)[:40] if reason else None, tokens if logprobs is None else len(logprobs)
-    return Completion(want.path, _text(choice), ended, logprobs, want.seed, latency, counted)
+    return Completion(want.path, _text(choice), ended, logprobs, want.seed, latency, counted, receipt)
 
 
 def _text(choice: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import demur
-from demur.cli import output
+from demur.cli import output, pipelines
 from demur.cli.decide import decision_line, told_set
 from demur.cli.options import (
     CascadeFile,
@@ -22,7 +22,6 @@ from demur.cli.options import (
     Seed,
     StageSet,
     Text,
-    mention,
     option,
 )
 from demur.cli.policy_files import load_cascade, load_policy, refuse_beside_cascade, stage_settings
@@ -43,20 +42,24 @@ from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
     from demur.pipeline.cascade_answerer import CascadeAsked
+    from demur.prompts.conversations import Conversation
 
 NAME = "ask"
 HELP = """Ask one question: sample paths, vote as the policy was calibrated, and answer or abstain.
 
 Everything but the addresses of models comes from the policy: a judge or reward model is found by JUDGE_BASE_URL,
 REWARD_BASE_URL, [score.judge] in demur.toml, or --set. With `--cascade` the next stage is sampled only if the one
-before does not answer; `--stage strong.base_url=URL` says where the model of one stage is. Exit code 0: answered; 3:
-abstained.
+before does not answer; `--stage strong.base_url=URL` says where the model of one stage is. `--messages FILE` asks the
+last message of a conversation, for policies calibrated with `--prompt conversation`: a JSON list of role and content.
+Exit code 0: answered; 3: abstained.
 
 Examples:
 
 `demur ask "What is 12 + 7?" --policy policy.json`
 
 `demur ask "A pen costs 3 dollars. What do 8 cost?" --policy policy.json --base-url http://localhost:8000/v1 --json`
+
+`demur ask --messages talk.json --policy policy.json`
 
 `demur ask "What is 12 + 7?" --cascade cascade.json --stage strong.base_url=http://localhost:8000/v1`
 """
@@ -65,13 +68,16 @@ _OF_STAGES = ("base_url", "model")
 
 
 def run(
-    question: Annotated[str, typer.Argument(metavar="QUESTION", show_default=False)],
+    question: Annotated[Text, typer.Argument(metavar="QUESTION", show_default=False)] = None,
     policy: MaybePolicyFile = None,
     cascade: CascadeFile = None,
     stage: StageSet = None,
     key_file: KeyFile = None,
     alpha: OneAlpha = None,
     guarantee: GuaranteeName = None,
+    messages: Annotated[
+        Path | None, option("--messages", "FILE", "A conversation to answer, in place of QUESTION.")
+    ] = None,
     options: Annotated[list[str] | None, typer.Option("--option", help="An option to choose from; repeatable.")] = None,
     group: Annotated[
         list[str] | None, typer.Option("--group", help="A group of the question, where the promise is per group.")
@@ -101,14 +107,23 @@ def run(
     given |= backend_flags(backend, backend_set) | {"answer_seconds": answer_seconds}
     how: dict[str, Any] = {"config": config, "trust": trust_address or (), "settings": scorer_flags(settings)}
     how |= {"seed": seed or 0, "score": score, "extract": extract}
-    beside = {"options": options or [], "passages": passage or []}
+    beside: dict[str, Any] = {"options": options or [], "passages": passage or []}
+    if messages is not None and question is None:
+        talk = _conversation(messages)
+        question, beside = talk.question, beside | talk.fields
+    elif messages is not None or question is None:
+        both = "" if question is None else ", not both"
+        raise InvalidValue(f"give a question, or a conversation with --messages{both}")
     if cascade is not None:
         refuse_beside_cascade(policy=policy, alpha=alpha, guarantee=guarantee)
         loaded_cascade = load_cascade(cascade, key_file)
-        _refuse_unused(how["settings"], *(one.policy for one in loaded_cascade.stages))
+        pipelines.refuse_unused(how["settings"], *(one.policy for one in loaded_cascade.stages))
         own = stage_settings(stage, [one.name for one in loaded_cascade.stages], _OF_STAGES)
-        pipelines = [_pipeline(one.policy, {**given, **own.get(one.name, {})}, **how) for one in loaded_cascade.stages]
-        with demur.CascadeAnswerer(loaded_cascade, pipelines) as answerer:
+        asked_by = [
+            pipelines.pipeline_of(one.policy, {**given, **own.get(one.name, {})}, **how)
+            for one in loaded_cascade.stages
+        ]
+        with demur.CascadeAnswerer(loaded_cascade, asked_by) as answerer:
             followed = answerer.ask(_problem(question, loaded_cascade.stages[0].policy, beside))
         names = {one.name: one.policy.recipe.names for one in loaded_cascade.stages}
         _tell_cascade(followed, question, names, json=json)
@@ -118,10 +133,10 @@ def run(
     if stage:
         raise InvalidValue("--stage is for --cascade: a policy has no stages")
     loaded = load_policy(policy, key_file)
-    _refuse_unused(how["settings"], loaded)
+    pipelines.refuse_unused(how["settings"], loaded)
     if loaded.point(alpha, guarantee).needs_groups and not group:
         raise InvalidValue("this promise is for groups of questions: say with --group of which this one is")
-    pipeline = _pipeline(loaded, given, **how)
+    pipeline = pipelines.pipeline_of(loaded, given, **how)
     asked = pipeline.ask(_problem(question, loaded, beside, group), loaded, alpha=alpha, guarantee=guarantee)
     line = decision_line(asked.decision, loaded.recipe.names)
     if json:
@@ -132,52 +147,19 @@ def run(
         raise typer.Exit(ABSTAINED)
 
 
-def _pipeline(
-    policy: demur.Policy,
-    given: dict[str, Any],
-    *,
-    config: Path | None,
-    trust: Sequence[str],
-    settings: dict[str, dict[str, str]],
-    seed: int,
-    score: str | None,
-    extract: str | None,
-) -> demur.Pipeline:
-    """The pipeline of a policy, on the model that flags and configuration name."""
-    from demur.backends import weights
-    from demur.pipeline.config import read_config
+def _conversation(file: Path) -> Conversation:
+    """The conversation of a file."""
+    from demur.files.inputs import text_of
+    from demur.files.strict_json import NotJson, parse
+    from demur.prompts.conversations import conversation_of
 
-    sampling = policy.upstream.sampling
-    chosen = read_config(config, trust).override(**given)
-    if chosen.model is None and given["plugin"] is None and isinstance(sampling.get("model"), str):
-        chosen = chosen.override(model=sampling["model"])
-        if sampling.get("backend") == "openai" and chosen.embedded:
-            raise InvalidValue(
-                "this policy was calibrated on a model of an endpoint", "give {base_url}, or set OPENAI_BASE_URL"
-            )
-        weights.refuse_unnamed(sampling["model"], "this policy", "model", loaded_here=chosen.embedded)
-    longest = sampling.get("max_tokens")
-    chosen = chosen.override(paths=policy.n_paths, max_tokens=longest if isinstance(longest, int) else None)
-    scorers = {name: chosen.scorer_settings(name, settings) for name in _scores_of(policy)}
-    backend = chosen.backend(mention)
-    return demur.pipeline_of_policy(
-        policy, backend, seed=seed, scorers=scorers, score=score, extract=extract, say=mention
-    )
-
-
-def _scores_of(policy: demur.Policy) -> list[str]:
-    """The scores that a policy's vote needs."""
-    return [name for name in (policy.score, *policy.recipe.other_scores) if name]
-
-
-def _refuse_unused(settings: Mapping[str, object], *policies: demur.Policy) -> None:
-    """Raise if scorers are told of that no policy has."""
-    from demur.scoring.settings import base_name
-
-    names = list(dict.fromkeys(name for policy in policies for name in _scores_of(policy)))
-    if unused := set(settings) - {*names, *map(base_name, names), "perplexity"}:
-        told = " and ".join(names) or None
-        raise InvalidValue(f"--set {sorted(unused)[0]}.… names no score of this policy; its score is {told}")
+    written = text_of(file, InvalidValue)
+    try:
+        return conversation_of(parse(written))
+    except NotJson as error:
+        raise InvalidValue(f"{file}, line {error.line}: not JSON: {error}") from None
+    except InvalidValue as error:
+        raise InvalidValue(f"{file}: {error.message}", error.remedy) from None
 
 
 def _problem(

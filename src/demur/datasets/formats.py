@@ -9,6 +9,7 @@ from typing import Any
 
 from demur.answers.extraction.mathematics import extract
 from demur.errors import DatasetError, InvalidValue
+from demur.prompts.conversations import MESSAGES, with_transcript
 from demur.records import Problem, group_in_file
 
 Record = Mapping[str, Any]
@@ -63,23 +64,25 @@ def multiple_choice(record: Record, name: str) -> Problem:
 
 
 def ours(record: Record, name: str) -> Problem:
-    """`question`, and where known `id`, `gold`, `task`, `cluster`, `group`; other fields are kept."""
+    """`question` or `messages`, and where known `id`, `gold`, `task`, `cluster`, `group`; other fields are kept."""
     gold = record.get("gold")
     golds = gold if isinstance(gold, list) else [] if gold is None else [gold]
     if not all(isinstance(entry, (str, int)) or (isinstance(entry, float) and isfinite(entry)) for entry in golds):
         raise DatasetError(f"{name}: gold must be a text, a number or a list of those, got {gold!r:.40}")
     extra = {field: value for field, value in record.items() if field not in _OURS}
-    identity, question = _identity(record.get("id", name), name), _question(record["question"], name)
+    identity, question = _identity(record.get("id", name), name), record.get("question")
+    if question is not None or record.get(MESSAGES) is None:
+        question = _question(record["question"], name)
     try:
         group = group_in_file(record.get("group"), name)
+        return with_transcript(Problem(identity, question, tuple(golds), _text(record.get("cluster")), group, extra))
     except InvalidValue as error:
-        raise DatasetError(str(error)) from None
-    return Problem(identity, question, tuple(golds), _text(record.get("cluster")), group, extra)
+        raise DatasetError(error.message, error.remedy) from None
 
 
 def recognise(record: Record) -> Callable[[Record, str], Problem]:
     fields = set(record)
-    if "question" in fields and ("gold" in fields or "answer" not in fields):
+    if fields & {"question", MESSAGES} and ("gold" in fields or "answer" not in fields):
         return ours
     if "problem" in fields and fields & {"solution", "answer"}:
         return mathematics
@@ -90,8 +93,8 @@ def recognise(record: Record) -> Callable[[Record, str], Problem]:
             return multiple_choice
         if _FINAL.search(str(record["answer"])):
             return gsm8k
-    names = ", ".join(sorted(fields))
-    raise DatasetError(f"the fields {names} are of no known format; give `question` and `gold` (and `task`)")
+    names, wanted = ", ".join(sorted(fields)), "`question` or `messages`, and `gold` (and `task`)"
+    raise DatasetError(f"the fields {names} are of no known format; give {wanted}")
 
 
 def _question(value: Any, name: str) -> str:

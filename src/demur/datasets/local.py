@@ -13,6 +13,7 @@ from demur.errors import DatasetError
 from demur.files.headers import is_header
 from demur.files.inputs import text_of
 from demur.files.strict_json import NotJson, RepeatedKey, parse
+from demur.prompts.conversations import MESSAGES
 from demur.records import Problem
 
 Placed = tuple[str, Any]
@@ -81,13 +82,13 @@ def _json(text: str, path: Path) -> Iterator[Placed]:
 
 
 def _csv(text: str, path: Path) -> Iterator[Placed]:
-    """A table with a header that names `question`; or MMLU's rows without one: question, options, the right letter."""
+    """A table with a header that names `question` or `messages`; or MMLU's rows without one."""
     rows = _rows(text, path)
     first = next(rows, None)
     if first is None:
         return
     header = [name.strip() for name in first[1]]
-    if "question" not in header:
+    if not {"question", MESSAGES} & set(header):
         for where, row in (first, *rows):
             if len(row) < 4:
                 expected = "a question, options and a letter, or a header that names `question`"
@@ -100,7 +101,7 @@ def _csv(text: str, path: Path) -> Iterator[Placed]:
     for where, row in rows:
         if len(row) > len(header):
             raise DatasetError(f"{path}, {where}: {len(row)} cells, and the header names {len(header)}")
-        yield where, _named(dict(zip(header, row, strict=False)))
+        yield where, _named(_with_messages(dict(zip(header, row, strict=False)), f"{path}, {where}"))
 
 
 def _rows(text: str, path: Path) -> Iterator[tuple[str, list[str]]]:
@@ -112,6 +113,22 @@ def _rows(text: str, path: Path) -> Iterator[tuple[str, list[str]]]:
                 yield f"line {reader.line_num}", row
     except csv.Error as error:
         raise DatasetError(f"{path}, line {reader.line_num}: {error}", "mend it, or give JSON lines instead") from None
+
+
+def _with_messages(record: dict[str, Any], where: str) -> dict[str, Any]:
+    """A row whose messages are a list: a table has them as JSON, and nothing where a question is plain."""
+    written = record.get(MESSAGES)
+    if written is None:
+        return record
+    others = {name: value for name, value in record.items() if name != MESSAGES}
+    if not written.strip():
+        return others
+    if not (others.get("question") or "").strip():
+        others.pop("question", None)
+    try:
+        return {**others, MESSAGES: parse(written)}
+    except NotJson as error:
+        raise DatasetError(f"{where}: the messages are not JSON: {error}") from None
 
 
 def _named(record: dict[str, Any]) -> dict[str, Any]:

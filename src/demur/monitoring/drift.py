@@ -1,20 +1,24 @@
-"""Have the keys drifted? A conformal test martingale on online ranks, without any label.
+"""Have the keys drifted? A conformal test martingale on ranks, without any label.
 
     N       calibration keys and stream keys before this one
-    p       (#{larger keys} + u·(#{equal keys} + 1)) / (N + 1), u uniform on [0, 1)
+    p       (places in higher cells + u·places in its own cell) / (N + 1), u uniform on [0, 1): see `cells`
 
 While the stream is exchangeable with the calibration questions, these p-values are independent and uniform, exactly
-and with any ties, so every bet on them of mean 1 is fair. The ranks must be online, among the stream so far too:
-p-values against the calibration keys alone share those keys, are dependent, and bets on them win without any drift.
+and with any ties, so every bet on them of mean 1 is fair. Places count the stream so far too: p-values against the
+calibration keys alone share those keys, are dependent, and bets on them win without any drift. Equal keys are told
+apart by draws, one for each calibration key and one for each key of the stream.
 
 Where a policy keeps pools of different sizes apart, a key is ranked among those of its own size, so that sizes may
 occur as they like.
+
+A part of the traffic will do, if what is in it was decided without regard to the keys: a part of an exchangeable
+stream that was chosen so is exchangeable. So will any order that does not depend on the keys, such as that in which
+questions arrived; the order in which pools were finished does, where hard questions take longer.
 """
 
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Iterable
 from itertools import repeat
 from typing import Any, Self
@@ -23,12 +27,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from demur.calibration.choices import choices_of
-from demur.calibration.guarantee import without_infinity
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, Floats
 from demur.monitoring.betting import Stakes, as_count
+from demur.monitoring.cells import Cells, Key, ordered_bytes
 from demur.monitoring.monitor import BettingMonitor, as_level, take, what_counts
-from demur.monitoring.ranks import Key, OnlineRanks, ordered_bytes
 from demur.monitoring.uniforms import Uniforms
 from demur.policy.policy import Policy
 from demur.policy.weighing import refuse_weighted
@@ -44,7 +47,9 @@ class DriftMonitor(BettingMonitor):
     If the stream is exchangeable with the calibration questions, the probability of any alarm, ever, is at most
     `delta`. An alarm says that the keys changed, harmlessly perhaps; no alarm does not say that errors stayed as they
     were, for answers can become wrong while keys stay. Each question counts once: one that is asked again is not a
-    new one; and where calibration counted clusters, one question of each. All keys so far are kept: ranks need them.
+    new one; and where calibration counted clusters, one question of each. A part of the traffic will do that was chosen
+    without regard to the keys. Where promises are per group it watches all groups together: another mix of them is
+    drift to it.
     """
 
     kind = "drift"
@@ -56,25 +61,22 @@ class DriftMonitor(BettingMonitor):
             "watch with a policy that was calibrated without the shift",
         )
         self.policy, self.delta = policy, as_level(delta)
-        self._chosen = max(choices_of(rule.guarantee) for rule in policy.points)
-        """From how many ways to vote calibration chose this one: any of them might have been the unlucky one."""
-        self.stakes = Stakes(len(_BETS), self._chosen / self.delta)
+        self.chosen = max(choices_of(rule.guarantee) for rule in policy.points)
+        self.stakes = Stakes(len(_BETS), self.chosen / self.delta)
         self._uniforms = Uniforms(seed)
         self._width = policy.evidence.levels.shape[1]
         self._apart = not policy.strata.by_chance and len(policy.sizes) > 1
         parts = policy.strata.by_size if self._apart else {_ALL_SIZES: policy.evidence}
-        self._ranks = {size: OnlineRanks(_keys_of(part)) for size, part in parts.items()}
-        self._stream: dict[int, array[float]] = {}
-        """The keys of the stream, one after another, by size."""
+        self._cells: dict[int, Cells] = {}
+        drawn = 0
+        for size, part in parts.items():  # no draw is used twice: sizes must not know of each other's
+            self._cells[size] = Cells(self._keys_of(part, drawn))
+            drawn += part.n
 
     @property
     def seed(self) -> int:
         """What breaks ties between keys."""
         return self._uniforms.seed
-
-    @property
-    def p_value(self) -> float:
-        return min(1.0, self._chosen * super().p_value)
 
     @property
     def change(self) -> str | None:
@@ -93,8 +95,15 @@ class DriftMonitor(BettingMonitor):
         return (
             f"Keys have drifted: alarm at key {self.alarm_at} of {self.n} (p = {self.p_value:.3g}), they lie "
             f"{self.change}. The promise no longer holds for such questions; audit them, and calibrate again."
-            f"{what_counts(self.policy)}"
+            f"{self._mix}{what_counts(self.policy)}"
         )
+
+    @property
+    def _mix(self) -> str:
+        """What else an alarm may mean where promises are per group; blank if none is."""
+        if not any(rule.needs_groups for rule in self.policy.points):
+            return ""
+        return " It may be that groups occur in another mix; a promise that each of them has by itself stands then."
 
     def update(self, keys: Votes | ArrayLike, n_paths: ArrayLike | None = None) -> Self:
         """Take one key, or many in the order they came; or votes, made as the policy's were.
@@ -108,19 +117,24 @@ class DriftMonitor(BettingMonitor):
         else:
             rows = self._rows(keys)
         sizes = self._sizes(n_paths, len(rows))
-        for key, row, size in zip(ordered_bytes(rows), rows.tolist(), sizes, strict=True):
-            if size not in self._stream:
-                self._stream[size] = array("d")
-                self._ranks.setdefault(size, OnlineRanks())
-            self._stream[size].extend(row)
-            self._take(key, self._ranks[size])
+        first = self.stakes.seen
+        draws = [self._uniforms[2 * (first + row)] for row in range(len(rows))]
+        for key, size in zip(ordered_bytes(np.column_stack([rows, draws])), sizes, strict=True):
+            self._take(key, self._cells.get(size))
         return self
 
-    def _take(self, key: Key, ranks: OnlineRanks) -> None:
-        place = ranks.add(key)
-        draw = self._uniforms[self.stakes.seen]
-        p = (place.above + draw * (place.equal + 1)) / (place.among + 1)
-        self.stakes.bet(_factors(p))
+    def _take(self, key: Key, cells: Cells | None) -> None:
+        if cells is None:  # a size that calibration never saw: nothing to compare with
+            self.stakes.bet((1.0,) * len(_BETS))
+            return
+        draw = self._uniforms[2 * self.stakes.seen + 1]
+        place = cells.add(key)
+        self.stakes.bet(_factors((place.above + draw * place.within) / place.among))
+
+    def _keys_of(self, evidence: Evidence, drawn: int) -> Floats:
+        """Every calibration key, as often as it occurs, and the draw that tells it from its equals."""
+        rows = np.repeat(evidence.levels, evidence.right + evidence.not_right, axis=0)
+        return np.column_stack([rows, [self._uniforms[-1 - row] for row in range(drawn, drawn + len(rows))]])
 
     def _rows(self, keys: ArrayLike) -> Floats:
         try:
@@ -157,32 +171,26 @@ class DriftMonitor(BettingMonitor):
         return [as_count(size, "n_paths") for size in sizes.tolist()]
 
     def state(self) -> dict[str, Any]:
-        keys = {
-            str(size): [without_infinity(key) for key in np.array(rows).reshape(-1, self._width).tolist()]
-            for size, rows in self._stream.items()
-        }
-        return {"delta": self.delta, "seed": self.seed, "stakes": self.stakes.document(), "keys": keys}
+        cells = {str(size): cells.counts for size, cells in self._cells.items()}
+        return {"delta": self.delta, "seed": self.seed, "stakes": self.stakes.document(), "cells": cells}
 
     @classmethod
     def of_state(cls, state: dict[str, Any], policy: Policy) -> Self:
-        delta, seed, stakes, keys = take(state, "delta", "seed", "stakes", "keys")
+        delta, seed, stakes, cells = take(state, "delta", "seed", "stakes", "cells")
         monitor = cls(policy, delta=delta, seed=seed)
-        if not isinstance(stakes, dict) or not isinstance(keys, dict):
-            raise InvalidValue("its stakes and its keys must be objects")
+        if not isinstance(stakes, dict) or not isinstance(cells, dict):
+            raise InvalidValue("its stakes and its cells must be objects")
         monitor.stakes.restore(stakes)
-        for name, rows in keys.items():
-            size = as_count(int(name) if name.isdecimal() and len(name) < 10 else name, "a number of paths")
-            if monitor._apart == (size == _ALL_SIZES):
-                raise InvalidValue(
-                    f"its keys are of pools of {size} paths, and this policy does not tell them apart so"
-                )
-            if not isinstance(rows, list) or not rows or not all(isinstance(row, list) for row in rows):
-                raise InvalidValue(f"its keys must be lists of numbers, got {rows!r:.60}")
-            whole = monitor._rows([[-math.inf if part is None else part for part in row] for row in rows])
-            monitor._stream[size] = array("d", whole.ravel())
-            monitor._ranks[size] = OnlineRanks([*monitor._ranks.get(size, ()), *ordered_bytes(whole)])
-        if sum(map(len, monitor._stream.values())) != monitor.n * monitor._width:
-            raise InvalidValue(f"it says that it has seen {monitor.n} keys, and holds another number")
+        sizes = sorted(map(str, monitor._cells))
+        if sorted(cells) != sizes:
+            raise InvalidValue(
+                f"its cells must be those of pools of {', '.join(sizes)} paths, got {sorted(cells)!r:.60}"
+            )
+        for size, own in monitor._cells.items():
+            own.restore(cells[str(size)])
+        counted = sum(sum(own.counts) for own in monitor._cells.values())
+        if counted > monitor.n or (counted < monitor.n and not monitor._apart):
+            raise InvalidValue(f"it says that it has seen {monitor.n} keys, and its cells hold {counted}")
         return monitor
 
 
@@ -192,8 +200,3 @@ def _factors(p: float) -> tuple[float, ...]:
     far = 2 * abs(tilt)
     rest = 1 - p
     return (1 + tilt / 2, 1 - tilt / 2, 2 * p, 2 * rest, 3 * p * p, 3 * rest * rest, far, 2 - far)
-
-
-def _keys_of(evidence: Evidence) -> list[Key]:
-    """Every calibration key, as often as it occurs."""
-    return ordered_bytes(np.repeat(evidence.levels, evidence.right + evidence.not_right, axis=0))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from functools import cached_property
 from typing import Any, ClassVar, Self
+from weakref import WeakKeyDictionary
 
 from demur.calibration import CLUSTER, Rule
 from demur.descriptions import digest
@@ -16,6 +16,8 @@ from demur.policy.document import to_document
 from demur.policy.policy import Policy
 
 _IDENTITY = ("fingerprint", "points", "evidence")
+_DIGESTS: WeakKeyDictionary[Policy, str] = WeakKeyDictionary()
+"""Of policies that are watched: a monitor that replicas share is read again and again, its policy once."""
 
 
 class Monitor(ABC):
@@ -33,11 +35,13 @@ class Monitor(ABC):
     def of_state(cls, state: dict[str, Any], policy: Policy) -> Self:
         """The monitor that a state describes; ValueError where it does not hold together."""
 
-    @cached_property
+    @property
     def policy_digest(self) -> str:
         """Tells policies apart that vote alike but were calibrated on other questions, or for another promise."""
-        whole = to_document(self.policy)
-        return digest({name: whole[name] for name in _IDENTITY})
+        if self.policy not in _DIGESTS:
+            whole = to_document(self.policy)
+            _DIGESTS[self.policy] = digest({name: whole[name] for name in _IDENTITY})
+        return _DIGESTS[self.policy]
 
     def document(self) -> dict[str, Any]:
         """As plain values: what it watches, and its state."""
@@ -51,16 +55,20 @@ class Monitor(ABC):
     @classmethod
     def load(cls, path: file.FilePath, policy: Policy) -> Self:
         """Go on from a file; refuses one that is damaged, of another kind, or of another policy."""
-        document = file.read(path)
+        return cls.of_document(file.read(path), policy, str(path))
+
+    @classmethod
+    def of_document(cls, document: dict[str, Any], policy: Policy, where: str = "this document") -> Self:
+        """Go on from what `document` gave, to the last bit; `where` it was kept is told in errors."""
         if document.get("monitor") != cls.kind:
             raise MonitorFileError(
-                f"{path} holds a monitor of the kind {document.get('monitor')!r:.60}, and {cls.__name__} is of the "
+                f"{where} holds a monitor of the kind {document.get('monitor')!r:.60}, and {cls.__name__} is of the "
                 f"kind {cls.kind!r}",
                 "load it as the class that saved it",
             )
         if document.get("fingerprint") != policy.fingerprint:
             raise MonitorFileError(
-                f"{path} watches a policy of another pipeline: its fingerprint is "
+                f"{where} watches a policy of another pipeline: its fingerprint is "
                 f"{document.get('fingerprint')!s:.20}…, this policy's {policy.fingerprint:.20}…",
                 "load it with its own policy, or begin a monitor anew",
             )
@@ -70,10 +78,11 @@ class Monitor(ABC):
                 raise InvalidValue(f"`state` must be an object, got {state!r:.60}")
             monitor = cls.of_state(state, policy)
         except ValueError as error:
-            raise MonitorFileError(f"{path} is not a usable monitor: {error}") from None
+            raise MonitorFileError(f"{where} is not a usable monitor: {error}") from None
         if document.get("policy") != monitor.policy_digest:
             raise MonitorFileError(
-                f"{path} watches another policy of the same pipeline, calibrated on other votes or for another promise",
+                f"{where} watches another policy of the same pipeline, calibrated on other votes or for another "
+                "promise",
                 "load it with its own policy, or begin a monitor anew",
             )
         return monitor
@@ -83,6 +92,8 @@ class BettingMonitor(Monitor):
     """A monitor that tests a hypothesis by betting against it, and may be asked at any time."""
 
     stakes: Stakes
+    chosen: int = 1
+    """From how many ways to vote calibration chose this one: any of them might have been the unlucky one."""
 
     @property
     def n(self) -> int:
@@ -107,7 +118,7 @@ class BettingMonitor(Monitor):
     @property
     def p_value(self) -> float:
         """One over the most that the evidence has been: valid however often one looks."""
-        return 1 / self.stakes.highest
+        return min(1.0, self.chosen / self.stakes.highest)
 
 
 def refuse_groups(rule: Rule) -> None:

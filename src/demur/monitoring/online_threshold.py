@@ -34,6 +34,7 @@ from demur.calibration import Level, Shifted
 from demur.errors import InvalidValue
 from demur.evidence.counts import ThresholdKey, above_all, answer_all
 from demur.monitoring.betting import as_count
+from demur.monitoring.keys import as_key
 from demur.monitoring.monitor import Monitor, as_level, refuse_groups, take
 from demur.monitoring.uniforms import Uniforms
 from demur.policy.policy import Policy
@@ -143,7 +144,7 @@ class OnlineThreshold(Monitor):
 
     def decide(self, key: float | Iterable[float]) -> OnlineDecision:
         """Answer or abstain on the next question; where no label is wanted, the threshold moves at once."""
-        entries = self._checked(key)
+        entries = as_key(key, len(self._keys[0]))
         number = self.n
         answered = entries[0] > 0 and entries > self.threshold_key
         wanted = answered and (self.labelled_share == 1 or self._coins[number] < self.labelled_share)
@@ -180,19 +181,6 @@ class OnlineThreshold(Monitor):
             return 1.0
         position = bisect_right(self._keys, key)
         return ((self._up_to[position - 1] if position else 0) - 0.5) / self._calibrated
-
-    def _checked(self, key: float | Iterable[float]) -> ThresholdKey:
-        try:
-            entries = tuple(map(float, key)) if isinstance(key, Iterable) else (float(key),)
-        except (TypeError, ValueError):
-            raise InvalidValue(f"a key must be numbers, got {key!r:.60}") from None
-        if len(entries) != len(self._keys[0]) or any(map(math.isnan, entries)) or not 0 <= entries[0] <= 1:
-            width = len(self._keys[0])
-            raise InvalidValue(
-                f"a key of this policy is {width} number{'s' * (width > 1)}, a confidence in [0, 1] first and none of "
-                f"them NaN, got {entries}"
-            )
-        return entries
 
     def state(self) -> dict[str, Any]:
         known = {"alpha": self.alpha, "guarantee": self.rule.guarantee.name, "step": self.step}

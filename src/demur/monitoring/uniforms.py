@@ -12,13 +12,13 @@ _BLOCK = 1024
 
 
 class Uniforms:
-    """Independent draws from [0, 1), numbered from 0; drawn from digests, so that a run can be repeated anywhere."""
+    """Independent draws from [0, 1), numbered by whole numbers; from digests, so that runs can be repeated anywhere."""
 
     def __init__(self, seed: int) -> None:
         if not isinstance(seed, int) or isinstance(seed, bool):
             raise InvalidValue(f"a seed must be a whole number, got {seed!r:.60}")
         self.seed = seed
-        self._block = -1
+        self._block: int | None = None
         self._drawn: list[float] = []
 
     def __getitem__(self, number: int) -> float:

@@ -10,6 +10,8 @@ policy before a path is paid for. Many questions may be asked at once.
 from __future__ import annotations
 
 import contextlib
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -27,12 +29,40 @@ from demur.policy.policy import Policy
 from demur.pools.fields import FieldChoice, read_table
 from demur.pools.path_fields import numbers_of, origins_of
 from demur.pools.scores import read_column
-from demur.records import Decision, Pool, Problem
+from demur.prompts.conversations import with_transcript
+from demur.records import Decision, Path, Pool, Problem
 from demur.scoring.model_scorer import ModelScorer
 from demur.scoring.protocol import Scorer, full_identity
 
 if TYPE_CHECKING:
     from demur.pipeline.pipeline import Pipeline
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a question cost at the model's server, and what the server said of itself."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    models: tuple[str, ...] = ()
+    """The names that it reported, each once."""
+    system_fingerprints: tuple[str, ...] = ()
+    seconds: float = 0.0
+    """How long models were waited for, scorers among them."""
+
+    @classmethod
+    def on(cls, drawn: Iterable[Completion]) -> Spent:
+        """The sum of what the server counted; where it does not say, the tokens of the paths."""
+        paths = list(drawn)
+        receipts = [path.receipt for path in paths if path.receipt is not None]
+        counted = [receipt.completion_tokens for receipt in receipts]
+        known = bool(counted) and None not in counted
+        completion = sum(count or 0 for count in counted) if known else sum(path.n_tokens or 0 for path in paths)
+        names, prints = (
+            tuple(dict.fromkeys(name for name in said if name is not None))
+            for said in ([one.model for one in receipts], [one.system_fingerprint for one in receipts])
+        )
+        return cls(sum(receipt.prompt_tokens or 0 for receipt in receipts), completion, names, prints)
 
 
 @dataclass(frozen=True)
@@ -42,6 +72,11 @@ class Asked:
     decision: Decision
     """Its answers are written as most paths have them."""
     pool: Pool
+    winning: tuple[int, ...] = ()
+    """The paths that gave the answer that most of the vote is for, in order."""
+    spent: Spent = Spent()
+    whole: bool = True
+    """Whether all paths were drawn, so that its key is the calibrated statistic."""
 
 
 class Answerer:
@@ -81,6 +116,18 @@ class Answerer:
             if isinstance(scorer, ModelScorer):
                 await scorer.close()
 
+    def check_pipeline(self) -> None:
+        """Raise PipelineMismatch where paths would not be made the way that calibration questions' were."""
+        self._fit(Problem("question", "?", extra={"task": self.policy.upstream.answers.get("task")}))
+
+    def check(self, problem: Problem) -> None:
+        """Raise where such a problem cannot be asked, or is not put the way that calibration questions were."""
+        self._fit(problem).render(problem)
+
+    def read(self, problem: Problem, completion: Completion) -> Path:
+        """A path that was drawn elsewhere, with the answer that the pipeline reads in it."""
+        return self._fit(problem).path(problem, completion)
+
     async def ask_async(
         self, question: str | Problem, *, alpha: Level | None = None, guarantee: str | None = None
     ) -> Asked:
@@ -90,14 +137,17 @@ class Answerer:
         if not isinstance(question, Problem):
             groups_asked(self.policy, rule, question, None)
         task = self.policy.upstream.answers.get("task")
-        problem = question if isinstance(question, Problem) else Problem("question", question, extra={"task": task})
+        problem = Problem("question", question, extra={"task": task}) if isinstance(question, str) else question
+        problem = with_transcript(problem)
         await self.open_async()
-        pool = await self._draw(self._fit(problem), problem)
+        started = time.monotonic()
+        pool, spent = await self._draw(self._fit(problem), problem)
         for name, scorer in self._scorers.items():
             values = await score_pool(scorer, pool)
             scored = zip(pool.paths, values, strict=True)
             pool = replace(pool, paths=tuple(replace(path, scores={**path.scores, name: one}) for path, one in scored))
-        return self.decide(pool, alpha=alpha, guarantee=guarantee)
+        spent = replace(spent, seconds=time.monotonic() - started)
+        return replace(self.decide(pool, alpha=alpha, guarantee=guarantee), spent=spent)
 
     def decide(self, pool: Pool, *, alpha: Level | None = None, guarantee: str | None = None) -> Asked:
         """Vote on a pool that was sampled and scored, and answer or abstain."""
@@ -118,7 +168,9 @@ class Answerer:
             id=pool.problem.id,
             question=pool.problem,
         )
-        return Asked(decision.written_as(table.written[0]), pool)
+        leader = next(iter(decision.support), None)
+        winning = tuple(place for place, key in enumerate(table.answers[0]) if leader is not None and key == leader)
+        return Asked(decision.written_as(table.written[0]), pool, winning)
 
     def ask(self, question: str | Problem, *, alpha: Level | None = None, guarantee: str | None = None) -> Asked:
         """`ask_async`, waited for."""
@@ -135,7 +187,7 @@ class Answerer:
             self._fitted[kind] = fitted
         return self._fitted[kind]
 
-    async def _draw(self, fitted: Fitted, problem: Problem) -> Pool:
+    async def _draw(self, fitted: Fitted, problem: Problem) -> tuple[Pool, Spent]:
         n_paths, prompt = self.pipeline.n_paths, fitted.render(problem)
         wanted = wanted_paths(self.pipeline.seed, problem.question or "", n_paths)
         drawn: dict[int, Completion] = {}
@@ -144,7 +196,8 @@ class Answerer:
                 drawn |= {completion.path: completion for completion in portion}
         if len(drawn) < n_paths:
             raise BackendError(f"the model gave {len(drawn)} of {n_paths} paths")
-        return Pool(problem, tuple(fitted.path(problem, drawn[path]) for path in sorted(drawn)))
+        paths = tuple(fitted.path(problem, drawn[path]) for path in sorted(drawn))
+        return Pool(problem, paths), Spent.on(drawn.values())
 
     def _refuse_another(self, fitted: Fitted) -> None:
         """Raise PipelineMismatch unless this is the pipeline that the policy was calibrated with."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from demur.answers.asked import Asked
 from demur.answers.extraction import Extraction
 from demur.answers.extraction.custom import Extractor, parse_extractor
 from demur.backends.protocol import Completion, Settings
@@ -26,6 +27,7 @@ class Fitted:
     pipeline: Pipeline
     task: str
     template: Template
+    _last_asked: tuple[Problem, Asked] | None = field(default=None, init=False, repr=False, compare=False)
 
     @cached_property
     def _extractor(self) -> Extractor | None:
@@ -54,8 +56,16 @@ class Fitted:
         """The answer that a path ends in."""
         if self._extractor is not None:
             return self._extractor(completion.text, truncated=completion.truncated)
-        said = asked_by(problem, self.pipeline.labels, self.pipeline.markers)
+        said = self._asked(problem)
         return task_named(self.task).relation.extract(completion.text, said, truncated=completion.truncated)
+
+    def _asked(self, problem: Problem) -> Asked:
+        """What a problem says of its answers, found out once for all its paths."""
+        known = self._last_asked
+        if known is None or known[0] is not problem:
+            known = (problem, asked_by(problem, self.pipeline.labels, self.pipeline.markers))
+            object.__setattr__(self, "_last_asked", known)
+        return known[1]
 
     def path(self, problem: Problem, completion: Completion) -> Path:
         """A path as it was drawn, with its answer."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from demur.pools.voted_pools import VotedPools
+from demur.prompts.conversations import MESSAGES, is_transcript
 from demur.records import ASKED_WITH, Path, Pool, is_nothing
 from demur.tasks import asked_by
 
@@ -46,10 +47,11 @@ class LabelCard:
             Backed(str(answer), tally / vote.total if vote.total else 0.0, vote.support.get(answer, 0))
             for answer, tally in vote.tally.items()
         ]
+        told = (*_OPTIONS, MESSAGES) if is_transcript(problem) else _OPTIONS
         beside = [
             (name, _text(value))
             for name in ASKED_WITH
-            if name not in _OPTIONS and not is_nothing(value := problem.extra.get(name))
+            if name not in told and not is_nothing(value := problem.extra.get(name))
         ]
         letters = (chr(65 + at) if at < 26 else str(at + 1) for at in range(len(asked_by(problem).options)))
         options = tuple(f"{a}. {text}" for a, text in zip(letters, asked_by(problem).options, strict=True))

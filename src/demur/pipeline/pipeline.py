@@ -40,6 +40,7 @@ from demur.pools.fields import FieldChoice
 from demur.pools.source import vote_pools
 from demur.pools.voted_pools import VotedPools
 from demur.prompts import Template
+from demur.prompts.conversations import with_transcript
 from demur.records import Problem
 from demur.scoring.factory import make_scorer
 from demur.scoring.own import Function, OwnScore
@@ -133,6 +134,7 @@ class Pipeline:
         stop: Stop = None,
     ) -> SampledRun:
         """`run`, to be awaited; `stop` asks it to end after saving what came."""
+        problems = [with_transcript(problem) for problem in problems]
         fitted = self.fitted(problems)
         for problem in problems:
             fitted.render(problem)  # before a store is made: a question that cannot be asked spoils nothing

@@ -345,6 +345,18 @@ class Policy(PolicyParts):
         """Which sizes are not answered, and why."""
         return size_warnings(self)
 
+    def document(self) -> dict[str, Any]:
+        """The policy as plain values, to be kept elsewhere than in a file; `of_document` reads it back."""
+        return {**to_document(self), "schema": file.SCHEMAS[file.FORMAT]}
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any], where: str = "the document") -> Policy:
+        """A policy from plain values, checked as `load` checks them."""
+        try:
+            return cls(**vars(from_document(upgraded(dict(document)))))
+        except ValueError as error:
+            raise PolicyFileError(f"{where} is not a usable policy: {error}") from None
+
     def save(self, path: str | os.PathLike[str], *, key: Key | None = None) -> None:
         """Write the policy as JSON, signed where there is a key."""
         file.write(to_document(self), path, key)
@@ -355,11 +367,7 @@ class Policy(PolicyParts):
 
         With a key, a file that was not signed with it is refused; without one, no signature is looked at.
         """
-        document = file.read(path, key)
-        try:
-            return cls(**vars(from_document(upgraded(document))))
-        except ValueError as error:
-            raise PolicyFileError(f"{path} is not a usable policy: {error}") from None
+        return cls.of_document(file.read(path, key), os.fspath(path))
 
 
 def _above(rule: Rule) -> str:

@@ -239,7 +239,7 @@ def _read_columns(pools: FramePools, fields: FieldChoice) -> PoolTable | None:
     unused = tuple(spelling for spelling in fields.missing if spelling.strip() not in surfaces.counts)
     clusters, groups = pools.clusters(), read_groups(pools, fields.group_field, in_use=fields.in_use)
     scores, unscored = (None, []) if scored is None else scored
-    known = (pools.ids, pools.of_problems("question"), digests_of(pools), clusters, groups, answers)
+    known = (pools.ids, pools.questions(), digests_of(pools), clusters, groups, answers)
     written = Spellings(answers, surfaces, _spellings)
     return PoolTable(*known, written, scores, fields, suspects, unused, relations, tuple(unscored))
 

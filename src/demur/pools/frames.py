@@ -21,6 +21,7 @@ from demur.answers.relations import as_written
 from demur.errors import PoolFileError
 from demur.files.strict_json import NotJson, parse
 from demur.pools.columns import Columns, columns_of, refuse_repeated
+from demur.prompts.conversations import known_transcript
 from demur.records import ASKED_WITH, Groups, Path, Pool, Problem, group_as_text, group_in_file, group_of_text
 
 SCORE = "score."
@@ -60,6 +61,10 @@ class FramePools(Sequence[Pool]):
             return [None] * len(self)
         cells = self.columns.cells(name)
         return [cells[row] for row in self.first.tolist()]
+
+    def questions(self) -> list[str | None]:
+        """The text of each problem, be it the transcript of its messages."""
+        return [None] * len(self) if self.plain_problems else [pool.problem.question for pool in self]
 
     def clusters(self) -> list[str | None]:
         """The cluster of each problem, as text."""
@@ -249,7 +254,7 @@ def _problem(row: Mapping[str, Any], identity: str) -> Problem:
     if "aliases" in beside:
         beside["aliases"] = _list(beside["aliases"])
     gold, extra = tuple(_list(row.get("gold"))), beside | _object(row, "problem_extra")
-    return Problem(identity, _text(row, "question"), gold, cluster, group, extra)
+    return known_transcript(Problem(identity, _text(row, "question"), gold, cluster, group, extra))
 
 
 def group_of_cell(cell: Any, identity: str) -> str | Groups | None:

@@ -3,8 +3,9 @@
     {"id": "q1", "question": "…", "gold": "4", "cluster": "…", "group": "…",
      "paths": [{"answer": "4", "text": "…", "scores": {"judge": 0.9}}, …]}
 
-Only `id` and `paths` are required. `gold` may be a list of accepted answers; one that is a list itself stands in such a
-list. Fields without a name here are kept as they are. A line may tell of the whole file: see `pools.provenance`.
+Only `id` and `paths` are required; `messages` may stand for the question. `gold` may be a list of accepted answers; one
+that is a list itself stands in such a list. Fields without a name here are kept as they are. A line may tell of the
+whole file: see `pools.provenance`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from demur.files.headers import is_header
 from demur.files.inputs import lines_of
 from demur.files.strict_json import NotJson, RepeatedKey, is_deep, parse
 from demur.pools.provenance import PoolFile, Provenance
+from demur.prompts.conversations import known_transcript
 from demur.records import Path, Pool, Problem, group_in_file
 
 _ABSENT: Any = object()
@@ -130,7 +132,7 @@ def _pool(record: dict[str, Any], where: str) -> Pool:
         fail(str(error))
     cluster = None if cluster is None else str(cluster)
     problem = Problem(str(name), question, tuple(golds), cluster, group, _shallow(record, fail))
-    return Pool(problem, tuple([_path(path, position, fail) for position, path in enumerate(paths)]))
+    return Pool(known_transcript(problem), tuple([_path(path, position, fail) for position, path in enumerate(paths)]))
 
 
 def _path(record: Any, position: int, fail: Fail) -> Path:

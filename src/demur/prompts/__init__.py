@@ -1,4 +1,7 @@
-"""How a model is asked: to answer a question (`templates`), and to judge a path (`judging`). Never sees gold."""
+"""How a model is asked: to answer (`templates`), in a conversation too (`conversations`), and to judge (`judging`).
+
+Never sees gold.
+"""
 
 from __future__ import annotations
 

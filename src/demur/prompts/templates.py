@@ -1,6 +1,7 @@
 """How a question is put to a model: templates per task, or your own from a file. Never sees gold.
 
 A template holds {question}, and may hold {passages} and {options}. It is part of a pipeline's fingerprint as it stands.
+One of the kind `conversation` puts the messages of a problem as they are: {question} is the last of them there.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from demur.errors import InvalidValue
+from demur.prompts.conversations import MESSAGES, with_transcript
 from demur.records import Problem
 from demur.typed_toml import read_toml, typed_fields
 
 _SLOT = re.compile(r"\{(question|passages|options)\}")
+Chat = tuple[Mapping[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +27,19 @@ class Prompt:
 
     problem: str
     """The problem's id."""
-    messages: tuple[Mapping[str, str], ...] = ()
+    messages: Chat = ()
     text: str | None = None
     """A text to complete; None for a chat."""
 
 
 @dataclass(frozen=True)
 class Template:
-    """A chat of a system and a user message, or a text to complete (`system` is then empty)."""
+    """A chat of a system and a user message, a text to complete (`system` is then empty), or a whole conversation.
+
+    For a conversation `user` is what becomes of the last message, which {question} stands for, and `system` what is
+    said before all else: it leads the conversation's own first system or developer message, or is one where there is
+    none. A problem without messages is a conversation of its question alone.
+    """
 
     user: str
     system: str = ""
@@ -39,25 +47,50 @@ class Template:
     stop: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.kind not in ("chat", "completion"):
-            raise InvalidValue(f"a prompt's kind is chat or completion, got {self.kind!r}")
+        if self.kind not in ("chat", "completion", "conversation"):
+            raise InvalidValue(f"a prompt's kind is chat, completion or conversation, got {self.kind!r}")
         if "{question}" not in self.user:
             raise InvalidValue("a prompt must hold {question}")
 
     def render(self, problem: Problem) -> Prompt:
         """The prompt for one problem."""
+        problem = with_transcript(problem)
         if not problem.question or not problem.question.strip():
             raise InvalidValue(f"problem {problem.id!r} has no question to ask")
-        passages = "\n\n".join(_texts(problem, "passages"))
-        parts = {"question": problem.question.strip(), "passages": passages, "options": lettered(problem)}
-        for slot in ("passages", "options"):
-            if f"{{{slot}}}" in self.user and not parts[slot]:
-                raise InvalidValue(f"problem {problem.id!r} has no {slot}, which the prompt asks for")
-        user = _SLOT.sub(lambda slot: parts[slot.group(1)], self.user)
+        chat: Chat = tuple(problem.extra.get(MESSAGES, ()))
+        if self.kind == "conversation":
+            return Prompt(problem.id, messages=self._conversation(problem, chat or _alone(problem.question)))
+        if chat:
+            talk = f"problem {problem.id!r:.60} is a conversation of {len(chat)} messages"
+            raise InvalidValue(
+                f"{talk}, and the prompt puts one question",
+                "sample and calibrate with {prompt=conversation}, or with a template of that kind",
+            )
+        user = self._filled(problem, problem.question.strip())
         if self.kind == "completion":
             return Prompt(problem.id, text=user)
         system = ({"role": "system", "content": self.system},) if self.system else ()
         return Prompt(problem.id, messages=(*system, {"role": "user", "content": user}))
+
+    def _conversation(self, problem: Problem, chat: Chat) -> Chat:
+        """The messages as they are, but for what the template says before the first and around the last."""
+        *earlier, last = chat
+        put = [*earlier, {"role": "user", "content": self._filled(problem, last["content"])}]
+        if not self.system:
+            return tuple(put)
+        role, text = put[0]["role"], put[0]["content"]
+        if role in ("user", "assistant"):
+            return ({"role": "system", "content": self.system}, *put)
+        return ({"role": role, "content": f"{self.system}\n\n{text}"}, *put[1:])
+
+    def _filled(self, problem: Problem, question: str) -> str:
+        """The user's message, every slot filled."""
+        passages = "\n\n".join(_texts(problem, "passages"))
+        parts = {"question": question, "passages": passages, "options": lettered(problem)}
+        for slot in ("passages", "options"):
+            if f"{{{slot}}}" in self.user and not parts[slot]:
+                raise InvalidValue(f"problem {problem.id!r} has no {slot}, which the prompt asks for")
+        return _SLOT.sub(lambda slot: parts[slot.group(1)], self.user)
 
     def describe(self) -> dict[str, Any]:
         return {**asdict(self), "stop": list(self.stop)}
@@ -101,6 +134,7 @@ FEW_SHOT_FACTS = Template(
     "Question: What is the capital of the Netherlands?\nAnswer: Amsterdam\n\n"
     "Question: {question}\nAnswer:",
 )
+CONVERSATION = Template(kind="conversation", user="{question}")
 NAMED = {
     "mathematics": MATHEMATICS,
     "question-answering": QUESTION_ANSWERING,
@@ -108,6 +142,7 @@ NAMED = {
     "multiple-choice": MULTIPLE_CHOICE,
     "few-shot-mathematics": FEW_SHOT_MATHEMATICS,
     "few-shot-facts": FEW_SHOT_FACTS,
+    "conversation": CONVERSATION,
 }
 
 
@@ -129,6 +164,10 @@ def template_of(described: Any, where: str) -> Template:
 def lettered(problem: Problem) -> str:
     """A problem's options, one a line, each behind its letter."""
     return "\n".join(f"{chr(65 + place)}. {text}" for place, text in enumerate(_texts(problem, "options")))
+
+
+def _alone(question: str) -> Chat:
+    return ({"role": "user", "content": question},)
 
 
 def _texts(problem: Problem, field: str) -> list[str]:

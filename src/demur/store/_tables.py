@@ -3,6 +3,9 @@
 Paths are keyed by run, problem and path index, so nothing can be stored twice; what is missing, and which pools are
 whole, is read off the paths themselves and noted nowhere. Schema 1 noted whole pools in a table of their own, which two
 writers of one pool could leave without it; what else it holds is the same, so it is read and written as it is.
+
+A store of runs alone is made with schema 2, which earlier versions read too. Schema 3 has the tables of a service
+beside these (`store/service/`), and the first service that opens a store adds them.
 """
 
 from __future__ import annotations
@@ -12,15 +15,16 @@ from typing import Any
 from sqlalchemy import Column, ForeignKey, MetaData, Table, UniqueConstraint
 from sqlalchemy.types import BigInteger, Float, Integer, LargeBinary, String, Text
 
-SCHEMA_VERSION = 2
-READABLE = ("1", "2")
+SCHEMA_VERSION = 3
+OF_RUNS_ALONE = 2
+READABLE = ("1", "2", "3")
 PREFIX = "demur_"
 NAMES = ("meta", "runs", "problems", "paths", "texts", "scorers", "scores", "sessions")
 
 metadata = MetaData()
 
 
-def _table(name: str, *columns: Any, **options: Any) -> Table:
+def table(name: str, *columns: Any, **options: Any) -> Table:
     return Table(PREFIX + name, metadata, *columns, **options)
 
 
@@ -28,9 +32,9 @@ def _number(name: str) -> Column[int]:
     return Column(name, Integer, primary_key=True, autoincrement=False)
 
 
-meta = _table("meta", Column("name", String(64), primary_key=True), Column("value", Text, nullable=False))
+meta = table("meta", Column("name", String(64), primary_key=True), Column("value", Text, nullable=False))
 
-runs = _table(
+runs = table(
     "runs",
     Column("run", Integer, primary_key=True, autoincrement=True),
     Column("name", String(200), nullable=False, unique=True),
@@ -50,7 +54,7 @@ def _key(*numbers: str) -> list[Column[int]]:
     return [_of_run(), *(_number(name) for name in numbers)]
 
 
-problems = _table(
+problems = table(
     "problems",
     *_key("number"),
     Column("id", Text, nullable=False),
@@ -62,7 +66,7 @@ problems = _table(
     UniqueConstraint("run", "id"),
 )
 
-paths = _table(
+paths = table(
     "paths",
     *_key("number", "path"),
     Column("answer", Text),
@@ -77,20 +81,20 @@ paths = _table(
     sqlite_with_rowid=False,
 )
 
-texts = _table(
+texts = table(
     "texts",
     *_key("number", "path"),
     Column("text", LargeBinary, nullable=False, doc="UTF-8, deflated; apart from the rest, which is read without it"),
 )
 
-scorers = _table(
+scorers = table(
     "scorers",
     _of_run(),
     Column("name", String(200), primary_key=True),
     Column("identity", Text, nullable=False, doc="JSON: model, prompt, sign …"),
 )
 
-scores = _table(
+scores = table(
     "scores",
     _of_run(),
     Column("name", String(200), primary_key=True),
@@ -101,7 +105,7 @@ scores = _table(
     sqlite_with_rowid=False,
 )
 
-sessions = _table(
+sessions = table(
     "sessions",
     Column("session", Integer, primary_key=True, autoincrement=True),
     _of_run(part_of_key=False),
@@ -109,3 +113,5 @@ sessions = _table(
     Column("started", String(40), nullable=False),
     Column("facts", Text, nullable=False, doc="JSON: versions, seconds, paths, tokens, errors"),
 )
+
+OF_RUNS = [metadata.tables[PREFIX + name] for name in NAMES]

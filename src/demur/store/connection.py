@@ -26,7 +26,16 @@ from sqlalchemy.exc import (
 )
 
 from demur.errors import MissingExtra, StoreError, StoreUnreachable
-from demur.store._tables import NAMES, PREFIX, READABLE, SCHEMA_VERSION, meta, metadata
+from demur.store._tables import (
+    NAMES,
+    OF_RUNS,
+    OF_RUNS_ALONE,
+    PREFIX,
+    READABLE,
+    SCHEMA_VERSION,
+    meta,
+    metadata,
+)
 from demur.store.patience import Patience
 
 _MAGIC = b"SQLite format 3\x00"
@@ -247,8 +256,8 @@ def _check(engine: Engine, place: str, *, create: bool) -> None:
     with writing(engine, place, alone=True) as connection:
         if meta.name in inspect(connection).get_table_names():
             return  # another process was quicker
-        metadata.create_all(connection)
-        known = {"application": _APPLICATION, "schema": str(SCHEMA_VERSION)}
+        metadata.create_all(connection, tables=OF_RUNS)
+        known = {"application": _APPLICATION, "schema": str(OF_RUNS_ALONE)}
         connection.execute(meta.insert(), [{"name": name, "value": value} for name, value in known.items()])
 
 

@@ -88,7 +88,7 @@ def problem_row(problem: Problem) -> dict[str, Any]:
 def what_is_asked(row: Any) -> tuple[Any, ...]:
     """What of a problem reaches the model."""
     extra = json.loads(row["extra"])
-    return (row["question"], *(extra.get(name) for name in ("task", "passages", "options")))
+    return (row["question"], *(extra.get(name) for name in ("task", "passages", "options", "messages")))
 
 
 def problem_of(row: Any) -> Problem:

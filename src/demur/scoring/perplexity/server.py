@@ -41,14 +41,14 @@ class ServerRescored(ServerScorer, Rescored):
 
     def __init__(self, *asked: Any, **how: Any) -> None:
         super().__init__(*asked, **how)
-        if self.route == ECHO and self.template.kind == "chat":
+        if self.route == ECHO and self.template.kind != "completion":
             raise InvalidValue("the route echo reads a text; a chat is scored by prompt_logprobs")
         self._prompts: dict[str, asyncio.Task[list[Token]]] = {}
 
     async def prepare(self) -> None:
         """Find the route that works, on a few tokens."""
         probe, routes = Prompt("probe", text="1, 2, 3,"), [*ROUTES]
-        if self.template.kind == "chat":
+        if self.template.kind != "completion":
             probe, routes = Prompt("probe", messages=({"role": "user", "content": "Count."},)), [PROMPT_LOGPROBS]
         reasons = []
         for route in [self.route] if self.route else routes:

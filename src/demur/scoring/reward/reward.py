@@ -6,10 +6,12 @@ refused.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from demur.errors import InvalidValue
 from demur.prompts import Template
+from demur.prompts.conversations import MESSAGES, with_transcript
 from demur.records import Problem
 from demur.scoring.model_scorer import DescribedScorer, Item
 
@@ -32,7 +34,7 @@ class Reward(DescribedScorer):
 
     def __init__(self, template: Template | None = None, *, too_long: str = "cut") -> None:
         super().__init__(too_long=too_long)
-        if template is not None and (template.kind != "chat" or template.system):
+        if template is not None and (template.kind == "completion" or template.system):
             raise InvalidValue("a reward model's prompt is a chat with a user's message only")
         self.template = template
 
@@ -42,7 +44,12 @@ class Reward(DescribedScorer):
         return {"scorer": "reward", "version": 1, **self.describe_model(), **asked}
 
     def chat(self, problem: Problem, text: str) -> list[dict[str, str]]:
-        """The conversation that is rewarded: the question, with its passages or options, and the path."""
+        """The conversation that is rewarded: the question, with its passages or options, and the path.
+
+        Where the question is a conversation, all its messages are, the passages or options with the last.
+        """
         template = self.template or next((_WITH[part] for part in _WITH if problem.extra.get(part)), _QUESTION)
+        if self.template is None and with_transcript(problem).extra.get(MESSAGES):
+            template = replace(template, kind="conversation")
         asked = [dict(message) for message in template.render(problem).messages]
         return [*asked, {"role": "assistant", "content": text.strip()}]

@@ -1,0 +1,1 @@
+"""The service: an OpenAI-compatible endpoint that answers or abstains, its review queue, audits and alarms."""

@@ -1,0 +1,61 @@
+"""`POST /v1/decide`: a pool that was sampled and scored elsewhere, decided by a policy."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+from demur.backends.protocol import Completion
+from demur.errors import DemurError
+from demur.records import Path, Pool, Problem
+from demur.server import replies
+from demur.server.access import allowed
+from demur.server.asking import Question, problem_of
+from demur.server.bodies import read_body
+from demur.server.chat import new_id
+from demur.server.description import described
+from demur.server.errors import ApiError, refused
+from demur.server.forms import DecideRequest, Extension, SampledPath
+from demur.server.served import Served
+from demur.server.service import Service
+
+router = APIRouter()
+
+
+@router.post("/v1/decide", openapi_extra=described(DecideRequest))
+async def decide(request: Request) -> Response:
+    """Vote on the paths as the policy was calibrated, and answer or abstain."""
+    caller = await allowed(request, "ask")
+    service: Service = request.app.state.service
+    body = await read_body(request, DecideRequest, service.settings.most_bytes)
+    beside = body.demur or Extension()
+    served, rule = service.models.find(body.model, beside.alpha, beside.guarantee)
+    problem = _problem(served, body, beside)
+    question = Question(served, rule, problem, body.model)
+    pool = Pool(problem, tuple(_path(served, problem, path) for path in body.paths))
+    request_id = new_id()
+    try:
+        outcome = await service.decide(question, pool, request_id, caller.id)
+    except DemurError as error:
+        raise refused(str(error), "paths") from None
+    return JSONResponse(
+        replies.extension(outcome), headers={"x-demur-request-id": request_id, **replies.headers(outcome)}
+    )
+
+
+def _problem(served: Served, body: DecideRequest, beside: Extension) -> Problem:
+    if (body.question is None) == (body.messages is None):
+        raise ApiError(400, "give the question either as `question` or as `messages`", param="question")
+    messages = body.messages or [{"role": "user", "content": body.question}]
+    return problem_of(served, messages, beside)
+
+
+def _path(served: Served, problem: Problem, path: SampledPath) -> Path:
+    """A path as the vote takes it: its answer as it is given, or as the policy's pipeline reads it in the text."""
+    scores = {name: float(value) for name, value in path.scores.items()}
+    if "answer" in path.model_fields_set:
+        return Path(path.answer, path.text, scores)
+    if path.text is None:
+        raise ApiError(400, "a path needs an answer or a text", param="paths", code="invalid_value")
+    read = served.answerer.read(problem, Completion(0, path.text, path.finish_reason))
+    return Path(read.answer, path.text, scores)

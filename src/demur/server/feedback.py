@@ -1,0 +1,44 @@
+"""`POST /v1/feedback`: what turned out about a decision."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from demur.server.access import allowed
+from demur.server.bodies import read_body
+from demur.server.description import described
+from demur.server.errors import ApiError
+from demur.server.forms import FeedbackRequest
+from demur.server.service import Service
+
+router = APIRouter()
+
+
+@router.post("/v1/feedback", openapi_extra=described(FeedbackRequest))
+async def give(request: Request) -> dict[str, Any]:
+    """Keep a verdict or the true answer; the same again changes nothing, another is kept beside it."""
+    caller = await allowed(request, "ask")
+    service: Service = request.app.state.service
+    body = await read_body(request, FeedbackRequest, service.settings.most_bytes)
+    store = request.app.state.store
+    if store is None:
+        raise ApiError(404, "this service keeps no log, and so takes no feedback", code="no_log")
+    if body.verdict is None and body.answer is None:
+        raise ApiError(400, "give a verdict (right, wrong, unsure) or the true answer", param="verdict")
+    decision = await asyncio.to_thread(store.decisions.get, body.request_id)
+    if decision is None:
+        raise ApiError(404, f"there is no request {body.request_id!r}", param="request_id", code="request_not_found")
+    said = await asyncio.to_thread(
+        store.feedback.give,
+        body.request_id,
+        caller.id or caller.name,
+        time.time_ns() // 1_000_000,
+        verdict=body.verdict,
+        answer=body.answer,
+        note=body.note,
+    )
+    return {"request_id": said.request, "verdict": said.verdict, "answer": said.answer, "said_before": said.turn}

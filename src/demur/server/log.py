@@ -1,0 +1,141 @@
+"""The log: every decision is committed before its caller hears of it, those of one moment together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from demur.backends.redaction import redacted
+from demur.server import replies
+from demur.server.outcomes import Outcome
+from demur.store.service import Decision, DecisionPath, NewReview, ServiceStore
+
+_AT_ONCE = 500
+
+
+@dataclass
+class _Entry:
+    decision: Decision
+    review: NewReview | None
+    saved: asyncio.Future[None] = field(repr=False)
+
+
+class DecisionLog:
+    """Decisions on their way into a store: while some are written, others gather, and go together."""
+
+    def __init__(self, store: ServiceStore, *, texts: bool = True, second_share: float = 0.0) -> None:
+        self.store, self.texts, self.second_share = store, texts, second_share
+        self._waiting: list[_Entry] = []
+        self._writer: asyncio.Task[None] | None = None
+
+    async def add(self, outcome: Outcome, caller: str | None) -> None:
+        """Keep a decision; it is committed when this returns, and raises StoreError where it cannot be."""
+        entry = _Entry(
+            decision_of(outcome, caller, texts=self.texts),
+            self._review(outcome),
+            asyncio.get_running_loop().create_future(),
+        )
+        self._waiting.append(entry)
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.create_task(self._write())
+        await entry.saved
+
+    async def _write(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]
+            reviews = [entry.review for entry in batch if entry.review is not None]
+            try:
+                await asyncio.to_thread(self.store.decisions.add, [entry.decision for entry in batch], reviews)
+            except Exception as error:  # whatever it is, each of them hears of it
+                for entry in batch:
+                    if not entry.saved.done():
+                        entry.saved.set_exception(error)
+            else:
+                for entry in batch:
+                    if not entry.saved.done():
+                        entry.saved.set_result(None)
+
+    def _review(self, outcome: Outcome) -> NewReview | None:
+        """What people are to look at: abstentions and audits; without texts there is nothing to be seen."""
+        abstained = outcome.decision == "abstained"
+        number = outcome.question.served.number
+        if not self.texts or number is None or not (abstained or outcome.audited):
+            return None
+        reason = "both" if abstained and outcome.audited else "abstained" if abstained else "audit"
+        second = int(outcome.request_id[-8:], 16) < self.second_share * 2**32
+        return NewReview(outcome.request_id, reason, outcome.at, contested(outcome), number, second)
+
+
+def contested(outcome: Outcome) -> float:
+    """How close the vote was: 1 where two answers have the same share, 0 where there is one."""
+    if outcome.asked is None:
+        return 1.0
+    first, second, *_ = [*sorted(outcome.asked.decision.shares.values(), reverse=True), 0.0, 0.0]
+    return 1.0 - (first - second)
+
+
+def decision_of(outcome: Outcome, caller: str | None, *, texts: bool) -> Decision:
+    """An outcome as the store has it; without texts, nothing that anybody wrote."""
+    question, asked = outcome.question, outcome.asked
+    problem, made = question.problem, None if asked is None else asked.decision
+    winner = next(iter(made.support), None) if made is not None else None
+    failed = outcome.failure is not None
+    spent = None if asked is None else asked.spent
+    return Decision(
+        request=outcome.request_id,
+        at=outcome.at,
+        policy=question.served.number or 0,
+        model=question.model,
+        question_digest=problem.digest or "none",
+        outcome="failed" if failed else outcome.decision,
+        drawn=0 if asked is None else len(asked.pool.paths),
+        n_paths=outcome.n_paths,
+        milliseconds=round(outcome.seconds * 1000),
+        alpha=f"{question.rule.alpha:g}",
+        guarantee=question.guarantee,
+        caller=caller,
+        question=problem.question if texts else None,
+        asked=_asked(outcome) if texts else None,
+        cause=None if outcome.failure is None else f"{outcome.failure.kind}: {redacted(outcome.failure.detail)[:1000]}",
+        answer=str(made.answer) if texts and made is not None and outcome.decision == "answered" else None,
+        winner=str(winner) if texts and winner is not None else None,
+        confidence=None if made is None else made.confidence,
+        vote_key=None if asked is None or not asked.whole or made is None else made.key,
+        tokens_in=0 if spent is None else spent.prompt_tokens,
+        tokens_out=0 if spent is None else spent.completion_tokens,
+        audit=outcome.audited,
+        reported_model=spent.models[0] if spent is not None and spent.models else None,
+        system_fingerprint=spent.system_fingerprints[0] if spent is not None and spent.system_fingerprints else None,
+        document=replies.extension(outcome) if texts else _without_texts(replies.extension(outcome)),
+        paths=_paths(outcome) if texts else (),
+    )
+
+
+def _asked(outcome: Outcome) -> dict[str, Any]:
+    """What else of the request reached the model."""
+    problem = outcome.question.problem
+    known = {name: value for name, value in problem.extra.items() if name != "task"}
+    return {**known, **({"groups": list(problem.groups)} if problem.groups else {})}
+
+
+def _paths(outcome: Outcome) -> tuple[DecisionPath, ...]:
+    """The paths of what people are to look at; others are not kept."""
+    if outcome.asked is None or (outcome.decision == "answered" and not outcome.audited):
+        return ()
+    return tuple(
+        DecisionPath(
+            place,
+            None if path.answer is None else str(path.answer),
+            path.text,
+            dict(path.scores),
+            path.extra.get("n_tokens"),
+        )
+        for place, path in enumerate(outcome.asked.pool.paths)
+    )
+
+
+def _without_texts(told: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in told.items() if name not in ("answer", "answer_set")}
+    return {**kept, "votes": [{"paths": vote["paths"], "share": vote["share"]} for vote in told["votes"]]}

@@ -1,0 +1,85 @@
+"""What Prometheus is told: counts and times under labels of which there are few."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
+
+from demur.server.access import allowed
+from demur.server.outcomes import Outcome
+
+router = APIRouter()
+_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+_OVERHEAD = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
+FORMAT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Metrics:
+    """Counts decisions as they are made."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        by_policy = ["policy"]
+        self.requests = Counter("demur_requests", "Requests decided.", ["policy", "decision"], registry=registry)
+        self.failures = Counter("demur_failures", "Requests without a vote, by cause.", ["cause"], registry=registry)
+        self.refused = Counter("demur_refused", "Requests without a decision.", ["status"], registry=registry)
+        self.audits = Counter("demur_audits", "Requests marked for audit.", by_policy, registry=registry)
+        self.paths = Counter("demur_paths", "Paths drawn.", by_policy, registry=registry)
+        self.saved = Counter(
+            "demur_paths_saved", "Paths not drawn, for the rest decided.", by_policy, registry=registry
+        )
+        self.tokens = Counter("demur_tokens", "Tokens of all paths.", ["policy", "kind"], registry=registry)
+        self.seconds = Histogram(
+            "demur_request_seconds", "From request to decision.", by_policy, buckets=_SECONDS, registry=registry
+        )
+        self.overhead = Histogram(
+            "demur_overhead_seconds", "Of that, not spent waiting for models.", buckets=_OVERHEAD, registry=registry
+        )
+        self.underway = Gauge(
+            "demur_paths_underway", "Paths under way.", registry=registry, multiprocess_mode="livesum"
+        )
+        self.waiting = Gauge(
+            "demur_requests_waiting", "Requests waiting for their turn.", registry=registry, multiprocess_mode="livesum"
+        )
+        self.alarms = Gauge(
+            "demur_alarm", "1 where an alarm is on.", ["policy", "kind"], registry=registry, multiprocess_mode="livemax"
+        )
+
+    def saw(self, outcome: Outcome) -> None:
+        """Count one decision."""
+        policy, asked = outcome.question.served.full_name, outcome.asked
+        self.requests.labels(policy, "failed" if outcome.failure is not None else outcome.decision).inc()
+        if outcome.failure is not None:
+            self.failures.labels(outcome.failure.kind).inc()
+        if outcome.audited:
+            self.audits.labels(policy).inc()
+        if asked is not None and not outcome.shared:
+            drawn = len(asked.pool.paths)
+            self.paths.labels(policy).inc(drawn)
+            self.saved.labels(policy).inc(max(0, outcome.n_paths - drawn))
+            self.tokens.labels(policy, "prompt").inc(asked.spent.prompt_tokens)
+            self.tokens.labels(policy, "completion").inc(asked.spent.completion_tokens)
+        self.seconds.labels(policy).observe(outcome.seconds)
+        self.overhead.observe(max(0.0, outcome.seconds - outcome.waited))
+
+    def exposed(self) -> bytes:
+        """All of it in Prometheus' own format; of all workers, where there are several."""
+        if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+            return generate_latest(self.registry)
+        together = CollectorRegistry()
+        multiprocess.MultiProcessCollector(together)  # type: ignore[no-untyped-call]
+        return generate_latest(together)
+
+
+@router.get("/metrics", include_in_schema=False)
+async def scrape(request: Request) -> Response:
+    """For Prometheus."""
+    await allowed(request, "admin")
+    state: Any = request.app.state
+    state.metrics.underway.set(state.service.fan_out.underway)
+    state.metrics.waiting.set(state.service.fan_out.waiting)
+    return Response(state.metrics.exposed(), headers={"Content-Type": FORMAT})

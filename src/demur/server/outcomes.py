@@ -1,0 +1,87 @@
+"""What became of a request: a decision, or an abstention because something failed; and what it cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from demur.pipeline.answerer import Asked
+from demur.policy.explanations import comparison
+from demur.server.asking import Question
+
+CAUSES = {
+    "upstream_failed": "the model gave no whole pool of paths",
+    "scoring_failed": "the paths could not be scored",
+    "too_slow": "the model took too long",
+    "not_decidable": "the paths could not be voted on the way the policy was calibrated",
+    "shutting_down": "the service was shutting down",
+    "promise_in_doubt": "the promise is in doubt, and the service abstains until that is settled",
+}
+"""Why a request was abstained from without a vote, in the words that a client gets; the log has more."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why there is no vote."""
+
+    kind: str
+    detail: str
+    """For the log alone: it may name servers."""
+
+    @property
+    def told(self) -> str:
+        return CAUSES[self.kind]
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """That the promise may not hold, and since when."""
+
+    since: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One request, decided."""
+
+    request_id: str
+    question: Question
+    at: int
+    """When it arrived, in milliseconds since 1970."""
+    asked: Asked | None
+    """The decision and its pool; None where something failed."""
+    failure: Failure | None = None
+    audited: bool = False
+    shared: bool = False
+    """Whether its pool was drawn for another request of the same question."""
+    seconds: float = 0.0
+    """From the request to the decision."""
+    waited: float = 0.0
+    """Of these, for models."""
+    doubt: Doubt | None = None
+    overruled: bool = field(default=False)
+    """The policy would have answered, and an alarm forbids it."""
+
+    @property
+    def decision(self) -> Literal["answered", "abstained"]:
+        asked = self.asked
+        return "abstained" if asked is None or asked.decision.abstained or self.overruled else "answered"
+
+    @property
+    def n_paths(self) -> int:
+        return self.question.served.policy.n_paths
+
+    @property
+    def reason(self) -> str | None:
+        """Why it was abstained from, in one sentence; None where it was answered."""
+        if self.decision == "answered":
+            return None
+        if self.failure is not None or self.asked is None:
+            return f"Not answered: {self.failure.told if self.failure else CAUSES['upstream_failed']}."
+        if self.overruled:
+            return f"Not answered: {CAUSES['promise_in_doubt']}."
+        made, names = self.asked.decision, self.question.served.policy.recipe.names
+        first = f"confidence {made.key[0]:.3f}"
+        why = comparison(first, made.key, made.threshold_key, names, answered=False, form=".3f")
+        return f"Not answered: {why}, calibrated for alpha {made.alpha:g}."

@@ -1,0 +1,181 @@
+"""From a question to a decision that is kept, as long as the process lives; nothing of HTTP.
+
+One pool is drawn for identical requests under way; what models fail at is an abstention with its cause, never a vote on
+fewer paths than were calibrated; and a decision is in the log before anybody is told of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from demur.errors import BackendError, DemurError, LogprobsMissing, ScoringError
+from demur.pipeline.answerer import Asked
+from demur.records import Pool
+from demur.server.asking import Question
+from demur.server.errors import ApiError
+from demur.server.fan_out import FanOut
+from demur.server.outcomes import Doubt, Failure, Outcome
+from demur.server.served import Models
+from demur.server.settings import ServiceSettings
+from demur.server.sharing import Sharing
+
+_FULL = 2**64
+
+
+class Log(Protocol):
+    """Where decisions are kept."""
+
+    async def add(self, outcome: Outcome, caller: str | None) -> None:
+        """Keep a decision; it is safe when this returns."""
+        ...
+
+
+class Observer(Protocol):
+    """What looks at decisions once they are made: monitors, shadows, metrics."""
+
+    def saw(self, outcome: Outcome) -> None: ...
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """What a pool came to: a decision, or why there is none; and how long models were waited for."""
+
+    asked: Asked | None
+    failure: Failure | None
+    waited: float
+
+
+class Service:
+    """Answers or abstains, request after request."""
+
+    def __init__(
+        self,
+        models: Models,
+        settings: ServiceSettings,
+        *,
+        log: Log | None = None,
+        observers: Sequence[Observer] = (),
+        audit_secret: bytes = b"",
+    ) -> None:
+        self.models, self.settings, self.log, self.observers = models, settings, log, tuple(observers)
+        self.fan_out = FanOut(settings.fan_out, settings.waiting)
+        self.doubts: dict[str, Doubt] = {}
+        """By the full name of a policy: that its promise is in doubt."""
+        self.abstains_in_doubt = False
+        self.closing = False
+        self._audit_secret = audit_secret
+        self._pools: Sharing[_Drawn] = Sharing()
+        self._drawing: set[asyncio.Task[Any]] = set()
+
+    @property
+    def underway(self) -> int:
+        """Pools that are being drawn."""
+        return len(self._pools)
+
+    def is_audited(self, request_id: str) -> bool:
+        """Whether a request is marked for audit: by a keyed hash of its id, so by nothing that it says."""
+        if self.log is None:
+            return False
+        digest = hmac.digest(self._audit_secret, request_id.encode(), "sha256")
+        return int.from_bytes(digest[:8], "big") < self.settings.audit_share * _FULL
+
+    async def answer(self, question: Question, request_id: str, caller: str | None = None) -> Outcome:
+        """Decide one request, and keep the decision."""
+        started, at = time.monotonic(), time.time_ns() // 1_000_000
+        if self.closing:
+            raise ApiError(503, "the service is shutting down", code="shutting_down", headers={"Retry-After": "5"})
+        audited = self.is_audited(request_id)
+        served, problem = question.served, question.problem
+        same = (served.full_name, question.alpha, question.guarantee, problem.digest, problem.groups, audited)
+        drawn, mine = await self._pools.get(same, lambda: self._draw(question, whole=audited))
+        return await self._settled(question, request_id, caller, at, started, drawn, audited=audited, mine=mine)
+
+    async def decide(self, question: Question, pool: Pool, request_id: str, caller: str | None = None) -> Outcome:
+        """Decide a pool that was drawn elsewhere, and keep the decision; raises where it is not as calibrated."""
+        started, at = time.monotonic(), time.time_ns() // 1_000_000
+        asked = question.served.answerer.decide(pool, alpha=question.alpha, guarantee=question.guarantee)
+        drawn, audited = _Drawn(asked, None, 0.0), self.is_audited(request_id)
+        return await self._settled(question, request_id, caller, at, started, drawn, audited=audited, mine=True)
+
+    async def _settled(
+        self,
+        question: Question,
+        request_id: str,
+        caller: str | None,
+        at: int,
+        started: float,
+        drawn: _Drawn,
+        *,
+        audited: bool,
+        mine: bool,
+    ) -> Outcome:
+        """The outcome of a request, kept and seen by all who look at it."""
+        doubt = self.doubts.get(question.served.full_name)
+        outcome = Outcome(
+            request_id,
+            question,
+            at,
+            drawn.asked,
+            drawn.failure,
+            audited=audited and mine,
+            shared=not mine,
+            seconds=time.monotonic() - started,
+            waited=drawn.waited,
+            doubt=doubt,
+            overruled=doubt is not None and self.abstains_in_doubt and drawn.asked is not None,
+        )
+        if self.log is not None:
+            await self.log.add(outcome, caller)
+        for observer in self.observers:
+            observer.saw(outcome)
+        return outcome
+
+    async def drain(self, seconds: float) -> None:
+        """Take no more requests; those under way have so many seconds to finish, and then abstain."""
+        self.closing = True
+        until = time.monotonic() + seconds
+        while self._drawing and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+        for task in self._drawing:
+            task.cancel()
+
+    async def _draw(self, question: Question, *, whole: bool) -> _Drawn:
+        """A pool's decision; what fails on the way is why there is none."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._drawing.add(task)
+        try:
+            return await self._drawn(question, whole=whole)
+        except asyncio.CancelledError:
+            if not self.closing:
+                raise
+            task.uncancel()
+            return _Drawn(None, Failure("shutting_down", "the service was told to end"), 0.0)
+        finally:
+            self._drawing.discard(task)
+
+    async def _drawn(self, question: Question, *, whole: bool) -> _Drawn:
+        served, settings = question.served, self.settings
+        started = time.monotonic()
+        asked, failure = None, None
+        try:
+            async with asyncio.timeout(settings.seconds), self.fan_out.paths(served.policy.n_paths):
+                started = time.monotonic()
+                asked = await served.answerer.ask_async(
+                    question.problem, alpha=question.alpha, guarantee=question.guarantee
+                )
+        except TimeoutError:
+            failure = Failure("too_slow", f"no decision within {settings.seconds:g} s")
+        except BackendError as error:
+            failure = Failure("upstream_failed", str(error))
+        except (ScoringError, LogprobsMissing) as error:
+            failure = Failure("scoring_failed", str(error))
+        except DemurError as error:
+            failure = Failure("not_decidable", str(error))
+        waited = time.monotonic() - started if asked is None else asked.spent.seconds
+        return _Drawn(asked, failure, waited)

@@ -1,0 +1,55 @@
+"""What a service was told."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from demur.errors import InvalidValue
+
+ABSTAIN_TEXT = "I would rather not answer this question."
+
+
+@dataclass(frozen=True)
+class ServiceSettings:
+    """How requests are answered. Nothing here changes what was calibrated."""
+
+    show: Literal["answer", "path"] = "answer"
+    """What an answered request gets as its text: the answer, or the best path that ends in it."""
+    abstain_text: str = ABSTAIN_TEXT
+    first_wave: int | None = None
+    """Paths asked for at first; None: all at once."""
+    wave: int | None = None
+    """Paths asked for after that, each time; None: as many as at first."""
+    fan_out: int = 256
+    """Most paths that are under way at once."""
+    waiting: int = 1_000
+    """Most requests that wait for their turn; the next gets 429."""
+    seconds: float = 300.0
+    """A request takes no longer: then it abstains."""
+    keep_alive: float = 10.0
+    """Seconds between the comments that keep a stream open."""
+    most_bytes: int = 1_000_000
+    """Of a body."""
+    audit_share: float = 0.05
+    """The share of all requests that is marked for audit."""
+    texts: bool = True
+    """Whether questions, paths and answers are kept in the log."""
+
+    def __post_init__(self) -> None:
+        if self.show not in ("answer", "path"):
+            raise InvalidValue(f"an answered request gets its answer or a path, got show = {self.show!r:.40}")
+        if not (0 < self.audit_share <= 1):
+            raise InvalidValue(f"the share of audits must lie in (0, 1], got {self.audit_share}")
+        for name in ("fan_out", "waiting", "most_bytes"):
+            if getattr(self, name) < 1:
+                raise InvalidValue(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("seconds", "keep_alive"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise InvalidValue(f"{name} must be a number above 0, got {getattr(self, name)}")
+        for name in ("first_wave", "wave"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise InvalidValue(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.wave is not None and self.first_wave is None:
+            raise InvalidValue("a wave size needs a first wave", "give {first_wave} too")

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from serving import PROBLEMS, adder, adding_pipeline, listening, made_app, service_of
+
+
+@pytest.fixture(scope="package")
+def sums_policy(tmp_path_factory):
+    """A policy of the adding model at two alphas."""
+    from loopback import Loopback
+
+    server = Loopback(behave=adder).start()
+    folder = tmp_path_factory.mktemp("sums")
+    try:
+        return adding_pipeline(server.url).run(PROBLEMS, folder / "run.db").calibrate(alpha=[0.1, 0.3])
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def upstream(server):
+    server.behave = adder
+    return server
+
+
+@pytest.fixture
+def service(upstream, sums_policy):
+    return service_of(upstream.url, sums_policy, aliases={"gpt-4o": "sums@0.3"})
+
+
+@pytest.fixture
+def address(service):
+    with listening(made_app(service)) as url:
+        yield url
