@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Smoothed,
     )
     from demur.calibration.answer_sets import AnswerSets
+    from demur.calibration.down_to import DownTo
     from demur.calibration.labelling import LabelQueue
     from demur.errors import DemurError
     from demur.evaluation.audit import Audit, PolicyAudit, audit_policy
@@ -83,6 +84,7 @@ _HOME = {
         *("Simultaneous", "Smoothed"),
     ),
     "calibration.answer_sets": ("AnswerSets",),
+    "calibration.down_to": ("DownTo",),
     "calibration.labelling": ("LabelQueue",),
     "errors": ("DemurError",),
     "evaluation.audit": ("Audit", "PolicyAudit", "audit_policy"),
@@ -136,17 +138,17 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "OTHER", "AccuracyBand", "AnswerSets", "Answerer", "Audit", "Cascade", "CascadeAnswerer", "CascadeAudit", "Checks",
-    "Conversation", "Decision", "DemurError", "DensityRatio", "Evaluation", "Evidence", "FieldChoice", "Frontier",
-    "Grouped", "Hazards", "HighProbability", "Interval", "JudgeHighProbability", "JudgeMarginal", "LabelQueue",
-    "LabelRule", "Learned", "LearnedKeyFit", "Marginal", "OutlierGate", "Outlook", "Path", "Pipeline", "Plan", "Policy",
-    "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection", "Selective", "Separability", "Shifted",
-    "Simultaneous", "Smoothed", "Stage", "Store", "Template", "Tuned", "Vote", "VotedPools", "Votes", "__version__",
-    "answers", "audit_cascade", "audit_outlook", "audit_policy", "backends", "baselines", "calibrate",
-    "calibrate_cascade", "checked_by", "common_auc", "compare_scores", "conversation_of", "datasets", "draw_checks",
-    "errors", "evaluate", "evaluate_splits", "exponential", "fit_learned", "fit_shift", "jitter", "labelled_by",
-    "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools",
-    "read_shift", "read_verdicts", "report", "scoring", "simulate_pools", "split", "tasks", "tune", "uniform", "vote",
-    "vote_pools", "write_pools", "write_shift",
+    "Conversation", "Decision", "DemurError", "DensityRatio", "DownTo", "Evaluation", "Evidence", "FieldChoice",
+    "Frontier", "Grouped", "Hazards", "HighProbability", "Interval", "JudgeHighProbability", "JudgeMarginal",
+    "LabelQueue", "LabelRule", "Learned", "LearnedKeyFit", "Marginal", "OutlierGate", "Outlook", "Path", "Pipeline",
+    "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection", "Selective",
+    "Separability", "Shifted", "Simultaneous", "Smoothed", "Stage", "Store", "Template", "Tuned", "Vote", "VotedPools",
+    "Votes", "__version__", "answers", "audit_cascade", "audit_outlook", "audit_policy", "backends", "baselines",
+    "calibrate", "calibrate_cascade", "checked_by", "common_auc", "compare_scores", "conversation_of", "datasets",
+    "draw_checks", "errors", "evaluate", "evaluate_splits", "exponential", "fit_learned", "fit_shift", "jitter",
+    "labelled_by", "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot",
+    "read_key", "read_pools", "read_shift", "read_verdicts", "report", "scoring", "simulate_pools", "split", "tasks",
+    "tune", "uniform", "vote", "vote_pools", "write_pools", "write_shift",
 ]  # fmt: skip
 
 
