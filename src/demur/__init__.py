@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Smoothed,
     )
     from demur.calibration.answer_sets import AnswerSets
+    from demur.calibration.down_to import DownTo
     from demur.calibration.labelling import LabelQueue
     from demur.errors import DemurError
     from demur.evaluation.audit import Audit, PolicyAudit, audit_policy
@@ -85,6 +86,7 @@ _HOME = {
         *("Simultaneous", "Smoothed"),
     ),
     "calibration.answer_sets": ("AnswerSets",),
+    "calibration.down_to": ("DownTo",),
     "calibration.labelling": ("LabelQueue",),
     "errors": ("DemurError",),
     "evaluation.audit": ("Audit", "PolicyAudit", "audit_policy"),
@@ -140,8 +142,8 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "OTHER", "AccuracyBand", "AnswerSets", "Answerer", "Audit", "Cascade", "CascadeAnswerer", "CascadeAudit", "Checks",
-    "Conversation", "Curtailment", "Decision", "DemurError", "DensityRatio", "Early", "Evaluation", "Evidence",
-    "FieldChoice", "Frontier", "Grouped", "Hazards", "HighProbability", "Interval", "JudgeHighProbability",
+    "Conversation", "Curtailment", "Decision", "DemurError", "DensityRatio", "DownTo", "Early", "Evaluation",
+    "Evidence", "FieldChoice", "Frontier", "Grouped", "Hazards", "HighProbability", "Interval", "JudgeHighProbability",
     "JudgeMarginal", "LabelQueue", "LabelRule", "Learned", "LearnedKeyFit", "Marginal", "OutlierGate", "Outlook",
     "Path", "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection",
     "Selective", "Separability", "Shifted", "Simultaneous", "Smoothed", "Stage", "Store", "Template", "Tuned", "Vote",

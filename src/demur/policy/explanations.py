@@ -37,10 +37,19 @@ class About:
     """Whether it is one."""
 
 
-def _holds(rule: Rule) -> str:
+def _on_p_value(rule: Rule, p_value: float, *, answered: bool) -> str:
+    """What a p-value has to do with the decision, where one may think otherwise; blank where they agree."""
     if (choices := choices_of(rule.guarantee)) > 1:
-        return f"was chosen from {choices} ways to vote by the labels that calibrated it"
-    return f"holds the {rule.guarantee.name.replace('_', '-')} one"
+        return (
+            f" The p-value {p_value:.4g} is that of one way to vote fixed beforehand: it does not pay for the choice "
+            f"from {choices} by the same labels, as the threshold does."
+        )
+    if answered == (p_value <= rule.alpha):
+        return ""
+    return (
+        f" The p-value {p_value:.4g} alone would say otherwise: it belongs to the marginal guarantee, and this policy "
+        f"holds the {rule.guarantee.name.replace('_', '-')} one."
+    )
 
 
 def _confidence(vote: Vote, names: Sequence[str]) -> str:
@@ -156,19 +165,13 @@ def explain(
         )
     head = "Answered" if answered else "Abstained"
     if early is not None:
-        head, compared = (
-            f"{head} after {early.n_paths} of {early.of} paths",
-            compared_early(early, vote.key, threshold, names),
-        )
+        head = f"{head} after {early.n_paths} of {early.of} paths"
+        compared = compared_early(early, vote.key, threshold, names)
     else:
         compared = comparison(_confidence(vote, names), vote.key, threshold, names, answered=answered)
         if answered and threshold[0] == 0:
             compared = f"{_confidence(vote, names)}, and at this alpha the policy always answers"
     aside = rule.weight_note(weight) + (f" {told}" if (told := rule.stand_in(groups)) else "")
-    if early is None and answered != (p_value <= rule.alpha):
-        aside += (
-            f" The p-value {p_value:.4g} alone would say otherwise: it belongs to the marginal guarantee, "
-            f"and this policy {_holds(rule)}."
-        )
+    aside += "" if early is not None else _on_p_value(rule, p_value, answered=answered)
     not_promised = NOT_PROMISED_OF_ANSWERS if rule.among_answers else NOT_PROMISED
     return f"{head}: {compared}.{aside} {rule.promise} {not_promised}"
