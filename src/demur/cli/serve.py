@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from demur.cli import output, pipelines
-from demur.cli.options import Config, Json, KeyFile, Seed, Text, option
+from demur.cli.options import Config, Json, KeyFile, Seed, Text, mention, option
 from demur.cli.policy_files import load_policy, stage_settings
 from demur.cli.sampling_options import (
     AnswerSeconds,
@@ -177,6 +177,10 @@ class _Serving:
                 version, number = row.version, row.policy
             served[name] = Served(name, one, answerers[name], version, number)
         to_stderr()
+        if told.waves is not None:
+            for name, answerer in answerers.items():
+                if note := answerer.savings_note():
+                    mention(f"{name}: {note}")
         log = None if store is None else DecisionLog(store, texts=told.texts)
         service = Service(
             Models(served, aliases=self.aliases),
