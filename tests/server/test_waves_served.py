@@ -36,8 +36,8 @@ def test_waves_decide_as_all_paths_do_and_draw_fewer(upstream, majority):
             few = reply.model_extra["demur"]
             assert (few["decision"], few["answer"]) == (full["decision"], full["answer"])
             assert few["paths"]["of"] == 8
-            if few["decision"] == "answered":
-                assert few["paths"]["drawn"] < 8
+            if k % 2 == 0:  # five of eight settle it; where answers scatter, a tie may need all of them
+                assert (few["decision"], few["paths"]["drawn"]) == ("answered", 5)
                 assert few["certain_early"]["share_at_least"] <= full["confidence"]
-            else:
+            elif few["decision"] == "abstained":
                 assert reply.choices[0].message.refusal.startswith("Not answered")
