@@ -23,12 +23,15 @@ from demur.cli.sampling_options import (
     BackendSet,
     BaseUrl,
     Concurrency,
+    FirstWave,
     Model,
     Patience,
     ScorerSet,
     TrustAddress,
+    Wave,
     backend_flags,
     scorer_flags,
+    waves_of,
 )
 from demur.errors import InvalidValue, MissingExtra
 
@@ -75,10 +78,8 @@ def run(
         float, option("--audit-share", "SHARE", "Share of all requests that people are to check.")
     ] = 0.05,
     no_texts: Annotated[bool, typer.Option("--no-texts", help="Keep no question, path or answer in the log.")] = False,
-    first_wave: Annotated[
-        int | None, option("--first-wave", "PATHS", "Ask for so many paths first, and stop once all is decided.")
-    ] = None,
-    wave: Annotated[int | None, option("--wave", "PATHS", "Paths asked for after that, each time.")] = None,
+    wave: Wave = None,
+    first_wave: FirstWave = None,
     fan_out: Annotated[int | None, option("--fan-out", "PATHS", "Most paths under way at once.")] = None,
     seconds: Annotated[float | None, option("--request-seconds", "SECONDS", "Longest time for a request.")] = None,
     show: Annotated[str, option("--show", "answer|path", "What an answered request gets as its text.")] = "answer",
@@ -100,7 +101,7 @@ def run(
     given |= backend_flags(backend, backend_set) | {"answer_seconds": answer_seconds}
     how: dict[str, Any] = {"config": config, "trust": trust_address or (), "settings": scorer_flags(settings)}
     how |= {"seed": seed or 0, "score": None, "extract": None}
-    told = {"show": show, "first_wave": first_wave, "wave": wave, "audit_share": audit_share, "texts": not no_texts}
+    told = {"show": show, "waves": waves_of(first_wave, wave), "audit_share": audit_share, "texts": not no_texts}
     told |= {} if abstain_text is None else {"abstain_text": abstain_text}
     told |= {} if fan_out is None else {"fan_out": fan_out}
     told |= {} if seconds is None else {"seconds": seconds}
