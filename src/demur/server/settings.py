@@ -31,6 +31,10 @@ class ServiceSettings:
     """Seconds between the comments that keep a stream open."""
     most_bytes: int = 1_000_000
     """Of a body."""
+    most_characters: int = 200_000
+    """Of a question, with its options, passages and earlier turns."""
+    body_seconds: float = 30.0
+    """A body takes no longer to arrive."""
     audit_share: float = 0.05
     """The share of all requests that is marked for audit."""
     texts: bool = True
@@ -41,9 +45,9 @@ class ServiceSettings:
             raise InvalidValue(f"an answered request gets its answer or a path, got show = {self.show!r:.40}")
         if not (0 < self.audit_share <= 1):
             raise InvalidValue(f"the share of audits must lie in (0, 1], got {self.audit_share}")
-        for name in ("fan_out", "waiting", "most_bytes"):
+        for name in ("fan_out", "waiting", "most_bytes", "most_characters"):
             if getattr(self, name) < 1:
                 raise InvalidValue(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("seconds", "keep_alive"):
+        for name in ("seconds", "keep_alive", "body_seconds"):
             if not 0 < getattr(self, name) < math.inf:
                 raise InvalidValue(f"{name} must be a number above 0, got {getattr(self, name)}")
