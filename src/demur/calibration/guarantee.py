@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.calibration.choices import as_choices
+from demur.calibration.smallest_n import smallest_n
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, Floats, ThresholdKey, above_all, exceeds
 from demur.evidence.laws import AnswerLaw, BoundLaw, ErrorLaw, LawPerGroup
@@ -313,6 +314,14 @@ class RankGuarantee:
     @abstractmethod
     def promise(self, n: Count, unit: str = QUESTION) -> str:
         """The guarantee in one sentence, with its scope."""
+
+    def reaches(self, k: int, n: int) -> bool:
+        """Whether n votes have a rank of at least k."""
+        return self.rank(n) >= k
+
+    def n_of_rank(self, k: int, near: int) -> int:
+        """The smallest n with a rank of at least k; `near` is where to look first."""
+        return smallest_n(lambda n: self.reaches(k, n), near)
 
     def settle(self, evidence: Evidence) -> Rule:
         law = self.law(evidence.n)

@@ -14,6 +14,7 @@ from demur.backends.redaction import redacted
 from demur.errors import DemurError, StoreError
 from demur.server import chat, decide, feedback, health, logins, metrics, models, page_files, status
 from demur.server.access import Access
+from demur.server.admission import Admission
 from demur.server.alarms import Alarms
 from demur.server.canary_questions import CanaryQuestions
 from demur.server.errors import ApiError
@@ -58,6 +59,7 @@ def make_app(
         redoc_url=None,
     )
     app.state.service, app.state.store = service, store
+    app.state.admission = Admission(service, store)
     app.state.access, app.state.failed_logins = Access(store, require_keys=require_keys), Failures()
     app.state.metrics, app.state.readiness = metrics.Metrics(), health.Readiness(service, store)
     service.observers = (*service.observers, app.state.metrics)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from demur.pipeline.answerer import Asked
-from demur.policy.explanations import comparison
+from demur.policy.explanations import compared_early, comparison
 from demur.server.asking import Question
 
 IN_DOUBT = "promise_in_doubt"
@@ -63,6 +63,10 @@ class Outcome:
     doubt: Doubt | None = None
     overruled: bool = field(default=False)
     """The policy would have answered, and an alarm forbids it."""
+    idempotency: str | None = None
+    """The digest of the idempotency key that the request came with."""
+    shown: int | None = None
+    """The path that the caller is shown; None where they are shown the answer alone, or nothing."""
 
     @property
     def decision(self) -> Literal["answered", "abstained"]:
@@ -83,6 +87,13 @@ class Outcome:
         if self.overruled:
             return f"Not answered: {CAUSES[IN_DOUBT]}."
         made, names = self.asked.decision, self.question.served.policy.recipe.names
+        if (early := self.asked.early) is not None:
+            why = compared_early(early, made.key, made.threshold_key, names)
+            return (
+                f"Not answered after {early.n_paths} of {early.of} paths: {why}, calibrated for alpha {made.alpha:g}."
+            )
+        if made.outlier_p_value is not None and made.key > made.threshold_key:
+            return "Not answered: the question is unlike the calibration questions."
         first = f"confidence {made.key[0]:.3f}"
         why = comparison(first, made.key, made.threshold_key, names, answered=False, form=".3f")
         return f"Not answered: {why}, calibrated for alpha {made.alpha:g}."
