@@ -86,7 +86,7 @@ def test_what_is_in_doubt_is_said_and_cleared(opened, in_doubt, store):
     page.wait_for_selector(".verdict.doubt")
     assert "The promise is in doubt since" in page.inner_text(".verdict")
     assert "Keys have drifted" in page.inner_text(".verdict")
-    assert "audited: answered wrongly" in page.inner_text("body")
+    assert "answered wrongly, audited" in page.inner_text("body")
     page.fill(".clear input", "the form was changed on purpose")
     page.press(".clear input", "Enter")
     page.wait_for_selector(".verdict:not(.doubt)")

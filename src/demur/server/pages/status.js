@@ -75,10 +75,10 @@ function point(facts) {
   const rows = {
     "audited questions": String(facts.audited),
     "labels awaited": String(facts.awaited),
-    "accuracy predicted": percent(facts.predicted_accuracy),
-    "accuracy audited": withLimits(facts.accuracy, facts.accuracy_limits),
-    "promised: answered wrongly at most": percent(facts.alpha),
-    "audited: answered wrongly": withLimits(facts.error, facts.error_limits),
+    "accuracy, predicted": percent(facts.predicted_accuracy),
+    "accuracy, audited": withLimits(facts.accuracy, facts.accuracy_limits),
+    "answered wrongly, at most as promised": percent(facts.alpha),
+    "answered wrongly, audited": withLimits(facts.error, facts.error_limits),
   };
   const since = facts.began ? [made("p", `Counted since ${time(facts.began)}.`, "small")] : [];
   const words = [...facts.sentences, ...(facts.monitor ? [facts.monitor] : [])];
@@ -137,11 +137,11 @@ function made(kind, content = [], classes = "") {
 }
 
 function withLimits(rate, limits) {
-  return rate === null ? "–" : `${percent(rate)} (${percent(limits[0])} to ${percent(limits[1])})`;
+  return rate === null ? "–" : `${percent(rate)} (${percent(limits[0])} – ${percent(limits[1])})`;
 }
 
 function percent(rate) {
-  return rate === null ? "–" : `${(100 * rate).toFixed(1)} %`;
+  return rate === null ? "–" : `${(100 * rate).toFixed(1)}%`;
 }
 
 function time(text) {
