@@ -37,6 +37,9 @@ _REPEATABLE = "In this process: the same paths whatever was sampled before, at u
 Repeatable = Annotated[bool | None, typer.Option("--repeatable", help=_REPEATABLE)]
 _LOGPROBS = "Record token log-probabilities.  [default: yes]"
 Logprobs = Annotated[bool | None, typer.Option("--logprobs/--no-logprobs", help=_LOGPROBS)]
+_WAVE = "Ask for so many paths at a time, and for no more once the decision of all of them is certain."
+Wave = Annotated[int | None, typer.Option("--wave", help=_WAVE)]
+FirstWave = Annotated[int | None, typer.Option("--first-wave", help="Paths of the first wave.  [default: as --wave]")]
 _SETTINGS = (
     "A setting of a scorer: model, base_url, route, prompt, revision, device, batch, concurrency, patience, "
     "answer_seconds, too_long, raw, kind; repeatable."

@@ -207,7 +207,10 @@ class DriftMonitor(BettingMonitor):
 
 
 def _factors(p: Any) -> tuple[Any, ...]:
-    """What each bet pays at a p-value, or at each of many; each is a density on [0, 1], in the order of `_BETS`. Low keys have large p."""
+    """What each bet pays at a p-value, or at each of many; in the order of `_BETS`, each a density on [0, 1].
+
+    Low keys have large p.
+    """
     tilt = 2 * p - 1
     far = 2 * abs(tilt)
     rest = 1 - p

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from demur.errors import InvalidValue
+from demur.pipeline.waves import Waves
 
 ABSTAIN_TEXT = "I would rather not answer this question."
 
@@ -36,6 +37,11 @@ class ServiceSettings:
     """The share of all requests that is marked for audit."""
     texts: bool = True
     """Whether questions, paths and answers are kept in the log."""
+
+    @property
+    def waves(self) -> Waves | None:
+        """How paths are asked for; None: all at once."""
+        return None if self.first_wave is None else Waves(self.first_wave, self.wave or self.first_wave)
 
     def __post_init__(self) -> None:
         if self.show not in ("answer", "path"):
