@@ -58,6 +58,14 @@ class AuditedVotes:
         return self.questions if known is None else int(known[self.voted.counted].sum())
 
     @property
+    def labels(self) -> dict[str, bool | None]:
+        """By request, whether its vote is right; None where nobody knows."""
+        correct, known = self.voted.labels_so_far, self.voted.known
+        there = np.ones(len(correct), dtype=np.bool_) if known is None else known
+        rows = zip(self.voted.ids, correct.tolist(), there.tolist(), strict=True)
+        return {request: right if labelled else None for request, right, labelled in rows}
+
+    @property
     def repeated(self) -> int:
         """Audits of a question that was audited before."""
         return len(self.voted) - self.questions
@@ -119,12 +127,15 @@ class _Reader:
         self.task = policy.upstream.answers.get("task")
 
     def label(self, made: Decision, words: Sequence[Feedback]) -> _Label:
-        """By the last word; of a verdict and a true answer that contradict each other, neither makes a vote right."""
+        """By the last word that says something; `unsure` says nothing."""
         if _winner(made) is None:
             return _Label(False)
-        if not words:
-            return _Label(None)
-        word = words[-1]
+        labels = [self._said(made, word) for word in reversed(words)]
+        lost = any(label.lost for label in labels)
+        return next((label for label in labels if label.right is not None), _Label(None, lost))
+
+    def _said(self, made: Decision, word: Feedback) -> _Label:
+        """By one word; a verdict and a true answer that contradict each other make no vote right."""
         if word.verdict == "wrong":
             return _Label(False)
         same = None if word.answer is None else self._agrees(made, word.answer)
