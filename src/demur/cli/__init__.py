@@ -56,7 +56,7 @@ _USING = (
     "doctor",
     "simulate",
 )
-for verb in (import_module(f"demur.cli.{name}") for name in (*_MAKING, *_USING, *_HELPING)):
+for verb in (import_module(f"demur.cli.{name}") for name in (*_MAKING, *_USING)):
     app.command(verb.NAME, help=verb.HELP)(with_flags(verb.run))
 _LONGEST_ERROR = 2000
 
