@@ -16,6 +16,7 @@ from demur.backends.redaction import redacted
 from demur.errors import DemurError, StoreError
 from demur.server import chat, decide, feedback, health, logins, metrics, models, page_files
 from demur.server.access import Access
+from demur.server.admission import Admission
 from demur.server.errors import ApiError
 from demur.server.failures import Failures
 from demur.server.security_headers import SECURITY, SecurityHeaders
@@ -62,6 +63,7 @@ def make_app(
         redoc_url=None,
     )
     app.state.service, app.state.store = service, store
+    app.state.admission = Admission(service, store)
     app.state.access, app.state.failed_logins = Access(store, require_keys=require_keys), Failures()
     app.state.metrics, app.state.readiness = metrics.Metrics(), health.Readiness(service, store)
     service.observers = (*service.observers, app.state.metrics)

@@ -65,6 +65,10 @@ class Outcome:
     """The policy would have answered, and an alarm forbids it."""
     shadow: Mapping[str, Any] | None = None
     """What a shadow would have done: for the log, and not for the caller."""
+    idempotency: str | None = None
+    """The digest of the idempotency key that the request came with."""
+    shown: int | None = None
+    """The path that the caller is shown; None where they are shown the answer alone, or nothing."""
 
     @property
     def decision(self) -> Literal["answered", "abstained"]:
