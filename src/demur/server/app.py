@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
@@ -25,16 +27,30 @@ from demur.version import __version__
 _logger = logging.getLogger("demur.server")
 
 
-def make_app(service: Service, store: ServiceStore | None = None, *, require_keys: bool = False) -> FastAPI:
+Chore = Callable[[], Coroutine[Any, Any, None]]
+"""What goes on beside the requests, until it is cancelled."""
+
+
+def make_app(
+    service: Service,
+    store: ServiceStore | None = None,
+    *,
+    require_keys: bool = False,
+    chores: Sequence[Chore] = (),
+) -> FastAPI:
     """The service as an ASGI application; it asks for keys from the first one on that its store has, or at once."""
 
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
         for served in service.models.all:
             await served.answerer.open_async()
+        beside = [asyncio.create_task(chore()) for chore in chores]
         try:
             yield
         finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
             for served in service.models.all:
                 await served.answerer.close_async()
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from demur.errors import BackendError, DemurError, LogprobsMissing, ScoringError
 from demur.pipeline.answerer import Asked
 from demur.records import Pool
+from demur.server import shadows
 from demur.server.asking import Question
 from demur.server.errors import ApiError
 from demur.server.fan_out import FanOut
@@ -133,6 +134,7 @@ class Service:
             waited=drawn.waited,
             doubt=doubt,
             overruled=doubt is not None and self.abstains_in_doubt and drawn.asked is not None,
+            shadow=None if self.log is None else shadows.beside(self.models, question, drawn.asked),
             idempotency=idempotency,
         )
         if self.settings.show == "path":
