@@ -51,6 +51,8 @@ Examples:
 
 `demur serve --policy policy.json`
 
+`demur serve --policy policy.json --canaries run.db --on-alarm abstain`
+
 `demur serve --policy sums=policy.json --alias gpt-4o=sums@0.05 --base-url http://localhost:8000/v1 --port 9000`
 """
 _OF_POLICIES = ("base_url", "model")
@@ -90,6 +92,16 @@ def run(
     first_wave: FirstWave = None,
     fan_out: Annotated[int | None, option("--fan-out", "PATHS", "Most paths under way at once.")] = None,
     seconds: Annotated[float | None, option("--request-seconds", "SECONDS", "Longest time for a request.")] = None,
+    on_alarm: Annotated[
+        str, option("--on-alarm", "warn|abstain|strictest", "What an alarm does, beside being told in every response.")
+    ] = "warn",
+    canaries: Annotated[
+        list[str] | None, option("--canaries", "[NAME=]RUN", "Ask questions of this run again, to watch the model.")
+    ] = None,
+    canary_rate: Annotated[float, option("--canary-rate", "PER_DAY", "How many of them a day, each once.")] = 24.0,
+    label_days: Annotated[
+        float, option("--label-days", "DAYS", "So long alarms wait for the label of an audited answer.")
+    ] = 7.0,
     show: Annotated[str, option("--show", "answer|path", "What an answered request gets as its text.")] = "answer",
     abstain_text: Annotated[Text, option("--abstain-text", "TEXT", "What an abstained request gets instead.")] = None,
     model: Model = None,
@@ -110,6 +122,7 @@ def run(
     how: dict[str, Any] = {"config": config, "trust": trust_address or (), "settings": scorer_flags(settings)}
     how |= {"seed": seed or 0, "score": None, "extract": None}
     told = {"show": show, "waves": waves_of(first_wave, wave), "audit_share": audit_share, "texts": not no_texts}
+    told |= {"on_alarm": on_alarm, "canaries_per_day": canary_rate, "label_days": label_days}
     told |= {} if abstain_text is None else {"abstain_text": abstain_text}
     told |= {} if fan_out is None else {"fan_out": fan_out}
     told |= {} if seconds is None else {"seconds": seconds}
@@ -126,6 +139,7 @@ def run(
         grace,
         {"keep_days": keep_days, "keep_text_days": keep_text_days},
         require_keys,
+        _runs(canaries or [], files, no_log=no_log),
     )
     from demur import event_loop
     from demur.store.connection import shown
@@ -177,6 +191,8 @@ class _Serving:
     grace: float
     keep: dict[str, float | None]
     require_keys: bool
+    canaries: dict[str, str]
+    """Runs by the names of policies."""
 
     def made(self) -> tuple[Any, Any, Any]:
         """The application, its service and its store; each policy compared with the models that are there."""
@@ -214,7 +230,12 @@ class _Serving:
         for name, active in models.active.items():
             if told.waves is not None and (note := active.answerer.savings_note()):
                 mention(f"{name}: {note}")
-        return make_app(service, store, require_keys=self.require_keys, chores=chores), service, store
+        asked_again = {
+            models.active[name].full_name: _questions(run, models.active[name].policy)
+            for name, run in self.canaries.items()
+        }
+        app = make_app(service, store, require_keys=self.require_keys, chores=chores, canaries=asked_again)
+        return app, service, store
 
     def work(self, listening: socket.socket) -> None:
         """Serve on a socket, in this process."""
@@ -258,6 +279,24 @@ def _named(given: list[str]) -> dict[str, Path]:
             raise InvalidValue(f"two policies are named {name!r}; name one of them otherwise: --policy NAME=FILE")
         files[name] = path
     return files
+
+
+def _runs(given: list[str], files: dict[str, Path], *, no_log: bool) -> dict[str, str]:
+    """The runs whose questions are asked again, by policy; with one policy, its name may be left out."""
+    if given and no_log:
+        raise InvalidValue("--canaries needs a store, which says what was asked already; leave --no-log out")
+    alone = next(iter(files)) if len(files) == 1 else None
+    named = (one if alone is None or one.startswith(f"{alone}=") else f"{alone}={one}" for one in given)
+    runs = _pairs(list(named), "--canaries")
+    if unknown := next((name for name in runs if name not in files), None):
+        raise InvalidValue(f"--canaries names {unknown!r}, and the policies are {', '.join(files)}")
+    return runs
+
+
+def _questions(run: str, policy: demur.Policy) -> Any:
+    from demur.server.canary_questions import CanaryQuestions
+
+    return CanaryQuestions.of(demur.read_pools(run, partial=True, say=output.mention), policy)
 
 
 def _pairs(given: list[str], flag: str) -> dict[str, str]:

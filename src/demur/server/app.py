@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,9 +14,11 @@ from starlette.exceptions import HTTPException
 
 from demur.backends.redaction import redacted
 from demur.errors import DemurError, StoreError
-from demur.server import chat, decide, feedback, health, logins, metrics, models, page_files
+from demur.server import chat, decide, feedback, health, logins, metrics, models, page_files, status
 from demur.server.access import Access
 from demur.server.admission import Admission
+from demur.server.alarms import Alarms
+from demur.server.canary_questions import CanaryQuestions
 from demur.server.errors import ApiError
 from demur.server.failures import Failures
 from demur.server.security_headers import SECURITY, SecurityHeaders
@@ -37,6 +39,7 @@ def make_app(
     *,
     require_keys: bool = False,
     chores: Sequence[Chore] = (),
+    canaries: Mapping[str, CanaryQuestions] | None = None,
 ) -> FastAPI:
     """The service as an ASGI application; it asks for keys from the first one on that its store has, or at once."""
 
@@ -46,11 +49,15 @@ def make_app(
             await served.answerer.open_async()
         beside = [asyncio.create_task(chore()) for chore in chores]
         try:
+            if alarms is not None:
+                await alarms.start()
             yield
         finally:
             for task in beside:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
+            if alarms is not None:
+                await alarms.stop()
             for served in service.models.all:
                 await served.answerer.close_async()
 
@@ -67,7 +74,10 @@ def make_app(
     app.state.access, app.state.failed_logins = Access(store, require_keys=require_keys), Failures()
     app.state.metrics, app.state.readiness = metrics.Metrics(), health.Readiness(service, store)
     service.observers = (*service.observers, app.state.metrics)
-    for part in (chat, decide, feedback, health, logins, metrics, models, page_files):
+    alarms = app.state.alarms = None if store is None else Alarms(service, store, app.state.metrics, canaries)
+    if alarms is not None:
+        service.observers = (*service.observers, alarms.reported)
+    for part in (chat, decide, feedback, health, logins, metrics, models, page_files, status):
         app.include_router(part.router)
     app.add_exception_handler(ApiError, _tell)
     app.add_exception_handler(HTTPException, _tell_http)
