@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from demur.answers.asked import Asked
 from demur.answers.extraction import Extraction
 from demur.answers.extraction.custom import Extractor, parse_extractor
+from demur.answers.relations import Relation
 from demur.backends.protocol import Completion, Settings
 from demur.descriptions import Description
 from demur.prompts import Prompt, Template
@@ -33,6 +34,10 @@ class Fitted:
     def _extractor(self) -> Extractor | None:
         return None if self.pipeline.extract is None else parse_extractor(self.pipeline.extract)
 
+    @cached_property
+    def _relation(self) -> Relation:
+        return task_named(self.task).relation
+
     @property
     def settings(self) -> Settings:
         """The template's stop words are part of how paths are drawn."""
@@ -44,7 +49,7 @@ class Fitted:
         settings = self.settings
         drawn = {name: getattr(settings, name) for name in ("temperature", "top_p", "max_tokens")}
         asked = {**self.pipeline.backend.describe(), "prompt": self.template.describe()}
-        extract = self.pipeline.extract or task_named(self.task).relation.spec
+        extract = self.pipeline.extract or self._relation.spec
         said = {"labels": list(self.pipeline.labels), "markers": list(self.pipeline.markers)}
         read = {"task": self.task, "extract": extract} | {name: value for name, value in said.items() if value}
         return Description({**asked, **drawn, "stop": list(settings.stop)}, read)
@@ -57,7 +62,7 @@ class Fitted:
         if self._extractor is not None:
             return self._extractor(completion.text, truncated=completion.truncated)
         said = self._asked(problem)
-        return task_named(self.task).relation.extract(completion.text, said, truncated=completion.truncated)
+        return self._relation.extract(completion.text, said, truncated=completion.truncated)
 
     def _asked(self, problem: Problem) -> Asked:
         """What a problem says of its answers, found out once for all its paths."""
