@@ -150,9 +150,9 @@ def run(
     except ImportError as error:
         raise MissingExtra(f"the service needs packages that are not here ({error.name})", "serve") from None
     _, service, kept = serving.made()  # says what is wrong before anything listens
+    asks_for_keys = _asks_for_keys(kept, host, require_keys=require_keys)
     for note in event_loop.run(check_live(service.models)):
         mention(note)
-    asks_for_keys = _asks_for_keys(kept, host, require_keys=require_keys)
     listening = running.bound(host, port)
     address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/v1"
     versions = {name: served.version for name, served in service.models.active.items()}
