@@ -67,6 +67,9 @@ _PILOT = "A pilot with labels: a pool file, or a run.  [default: none, plan from
 MaybePools = Annotated[str | None, typer.Argument(metavar="[POOLS]", help=_PILOT, show_default=False)]
 Config = Annotated[Path | None, option("--config", "FILE", "Configuration to use.  [default: demur.toml, if there]")]
 StorePlace = Annotated[str, argument("STORE", "A .db file, or a postgresql:// address.")]
+ServicePlace = Annotated[
+    str, option("--store", "FILE|URL", "Store of the service: a .db file, or a postgresql:// address.")
+]
 RunPlace = Annotated[str, option("--out", "RUN", "A .db file, or a postgresql:// address.", "-o")]
 RunName = Annotated[Text, option("--run", "NAME", "Which run of the store.  [default: the only one]")]
 NewRun = Annotated[str, option("--run", "NAME", "Name of the run.")]

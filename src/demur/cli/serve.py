@@ -10,12 +10,12 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from demur.cli import output, pipelines
-from demur.cli.options import Config, Json, KeyFile, Seed, Text, option
+from demur.cli.options import Config, Json, KeyFile, Seed, ServicePlace, Text, option
 from demur.cli.policy_files import load_policy, stage_settings
 from demur.cli.sampling_options import (
     AnswerSeconds,
@@ -32,6 +32,9 @@ from demur.cli.sampling_options import (
 )
 from demur.errors import InvalidValue, MissingExtra
 
+if TYPE_CHECKING:
+    from demur.store.service import ServiceStore
+
 NAME = "serve"
 HELP = """Serve policies as an OpenAI-compatible endpoint that answers or abstains.
 
@@ -46,6 +49,8 @@ Examples:
 `demur serve --policy sums=policy.json --alias gpt-4o=sums@0.05 --base-url http://localhost:8000/v1 --port 9000`
 """
 _OF_POLICIES = ("base_url", "model")
+_WITH_KEYS = "keys are asked for: `demur keys` makes, lists and revokes them"
+_WITHOUT_KEYS = "no keys are asked for, so only this machine is let in; `demur keys add NAME` makes the first key"
 
 
 def run(
@@ -59,9 +64,10 @@ def run(
     key_file: KeyFile = None,
     host: Annotated[str, option("--host", "ADDRESS", "Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0: any.")] = 8080,
-    store: Annotated[
-        str, option("--store", "FILE|URL", "Where decisions are kept: a .db file or a postgresql:// address.")
-    ] = "service.db",
+    store: ServicePlace = "service.db",
+    require_keys: Annotated[
+        bool, typer.Option("--require-keys", help="Ask for keys even where the store has none yet.")
+    ] = False,
     no_log: Annotated[bool, typer.Option("--no-log", help="Keep nothing: no audits, no reviews, no alarms.")] = False,
     workers: Annotated[int, typer.Option("--workers", min=1, max=256, help="Processes that serve.")] = 1,
     grace: Annotated[float, option("--grace", "SECONDS", "How long requests may finish when it is to end.")] = 20.0,
@@ -113,6 +119,7 @@ def run(
         given,
         how,
         grace,
+        require_keys,
     )
     from demur.store.connection import shown
 
@@ -121,15 +128,16 @@ def run(
     except ImportError as error:
         raise MissingExtra(f"the service needs packages that are not here ({error.name})", "serve") from None
     _, service, kept = serving.made()  # says what is wrong before anything listens
+    asks_for_keys = _asks_for_keys(kept, host, require_keys=require_keys)
     listening = running.bound(host, port)
     address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/v1"
     if json:
-        output.emit(
-            {"address": address, "models": list(service.models.ids()), "store": None if no_log else shown(store)}
-        )
+        known = {"address": address, "models": list(service.models.ids()), "store": None if no_log else shown(store)}
+        output.emit(known | {"keys_asked_for": asks_for_keys})
         sys.stdout.flush()
     else:
         output.say(*(f"model {name}" for name in service.models.ids()), f"listening on {address}")
+        output.say(_WITH_KEYS if asks_for_keys else _WITHOUT_KEYS)
     if kept is not None:
         kept.close()
     if workers == 1:
@@ -153,6 +161,7 @@ class _Serving:
     given: dict[str, Any]
     how: dict[str, Any]
     grace: float
+    require_keys: bool
 
     def made(self) -> tuple[Any, Any, Any]:
         """The application, its service and its store; each policy compared with the models that are there."""
@@ -189,7 +198,7 @@ class _Serving:
             observers=[RequestLines()],
             audit_secret=secrets.token_bytes(32),
         )
-        return make_app(service, store), service, store
+        return make_app(service, store, require_keys=self.require_keys), service, store
 
     def work(self, listening: socket.socket) -> None:
         """Serve on a socket, in this process."""
@@ -201,6 +210,23 @@ class _Serving:
         finally:
             if store is not None:
                 store.close()
+
+
+def _asks_for_keys(store: ServiceStore | None, host: str, *, require_keys: bool) -> bool:
+    """Whether keys are asked for; raises where none are and other machines could reach the service."""
+    from demur.server.origins import is_loopback
+    from demur.store.connection import pasted
+
+    if store is None and require_keys:
+        raise InvalidValue("--require-keys needs a store that has keys, and --no-log keeps none; leave one of them out")
+    asked_for = require_keys or (store is not None and bool(store.keys.all()))
+    if not asked_for and not is_loopback(host):
+        way_out = "leave --no-log out, and make a key" if store is None else "make a key"
+        raise InvalidValue(
+            f"without keys the service listens on this machine alone, and --host {output.visible(host)} is more",
+            f"{way_out} with `demur keys add NAME --store {pasted(store.place)[0] if store else 'FILE'}`",
+        )
+    return asked_for
 
 
 def _named(given: list[str]) -> dict[str, Path]:

@@ -10,28 +10,34 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from demur.backends.redaction import redacted
 from demur.errors import DemurError, StoreError
-from demur.server import chat, decide, feedback, health, metrics, models, review, review_export
+from demur.server import (
+    chat,
+    decide,
+    feedback,
+    health,
+    logins,
+    metrics,
+    models,
+    page_files,
+    review,
+    review_export,
+)
+from demur.server.access import Access
 from demur.server.errors import ApiError
+from demur.server.failures import Failures
+from demur.server.security_headers import SECURITY, SecurityHeaders
 from demur.server.service import Service
 from demur.store.service import ServiceStore
 from demur.version import __version__
 
 _logger = logging.getLogger("demur.server")
-_SECURITY = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cache-control", b"no-store"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-)
 
 
-def make_app(service: Service, store: ServiceStore | None = None) -> FastAPI:
-    """The service as an ASGI application."""
+def make_app(service: Service, store: ServiceStore | None = None, *, require_keys: bool = False) -> FastAPI:
+    """The service as an ASGI application; it asks for keys from the first one on that its store has, or at once."""
 
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
@@ -52,9 +58,10 @@ def make_app(service: Service, store: ServiceStore | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.service, app.state.store = service, store
+    app.state.access, app.state.failed_logins = Access(store, require_keys=require_keys), Failures()
     app.state.metrics, app.state.readiness = metrics.Metrics(), health.Readiness(service, store)
     service.observers = (*service.observers, app.state.metrics)
-    for part in (chat, decide, feedback, health, metrics, models, review, review_export):
+    for part in (chat, decide, feedback, health, logins, metrics, models, page_files, review, review_export):
         app.include_router(part.router)
     app.add_exception_handler(ApiError, _tell)
     app.add_exception_handler(HTTPException, _tell_http)
@@ -62,25 +69,8 @@ def make_app(service: Service, store: ServiceStore | None = None) -> FastAPI:
     app.add_exception_handler(DemurError, _tell_own)
     app.add_exception_handler(Exception, _tell_unexpected)
 
-    app.add_middleware(Secured)
+    app.add_middleware(SecurityHeaders)
     return app
-
-
-class Secured:
-    """Puts the headers that tell browsers what not to do on every response that has none of its own."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def secured(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = message["headers"]
-                there = {name.lower() for name, _ in headers}
-                headers.extend(header for header in _SECURITY if header[0] not in there)
-            await send(message)
-
-        await self.app(scope, receive, secured if scope["type"] == "http" else send)
 
 
 async def _tell(request: Request, error: Exception) -> Response:
@@ -112,4 +102,5 @@ async def _tell_own(request: Request, error: Exception) -> Response:
 
 async def _tell_unexpected(request: Request, error: Exception) -> Response:
     _logger.error("%s %s failed: %s", request.method, request.url.path, type(error).__name__, exc_info=error)
-    return await _tell(request, ApiError(500, "the service failed; its log says more", code="internal_error"))
+    said = ApiError(500, "the service failed; its log says more", code="internal_error", headers=SECURITY)
+    return await _tell(request, said)

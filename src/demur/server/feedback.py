@@ -30,7 +30,7 @@ async def give(request: Request) -> dict[str, Any]:
     if body.verdict is None and body.answer is None:
         raise ApiError(400, "give a verdict (right, wrong, unsure) or the true answer", param="verdict")
     decision = await asyncio.to_thread(store.decisions.get, body.request_id)
-    if decision is None:
+    if decision is None or not (decision.caller == caller.id or caller.may("review")):
         raise ApiError(404, f"there is no request {body.request_id!r}", param="request_id", code="request_not_found")
     said = await asyncio.to_thread(
         store.feedback.give,
