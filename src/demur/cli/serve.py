@@ -74,6 +74,9 @@ def run(
     audit_share: Annotated[
         float, option("--audit-share", "SHARE", "Share of all requests that people are to check.")
     ] = 0.05,
+    second_opinions: Annotated[
+        float, option("--second-opinions", "SHARE", "Share of reviews that a second person is to judge too.")
+    ] = 0.0,
     no_texts: Annotated[bool, typer.Option("--no-texts", help="Keep no question, path or answer in the log.")] = False,
     first_wave: Annotated[
         int | None, option("--first-wave", "PATHS", "Ask for so many paths first, and stop once all is decided.")
@@ -101,6 +104,7 @@ def run(
     how: dict[str, Any] = {"config": config, "trust": trust_address or (), "settings": scorer_flags(settings)}
     how |= {"seed": seed or 0, "score": None, "extract": None}
     told = {"show": show, "first_wave": first_wave, "wave": wave, "audit_share": audit_share, "texts": not no_texts}
+    told["second_opinions"] = second_opinions
     told |= {} if abstain_text is None else {"abstain_text": abstain_text}
     told |= {} if fan_out is None else {"fan_out": fan_out}
     told |= {} if seconds is None else {"seconds": seconds}
@@ -190,7 +194,7 @@ class _Serving:
             for name, answerer in answerers.items():
                 if note := answerer.savings_note():
                     mention(f"{name}: {note}")
-        log = None if store is None else DecisionLog(store, texts=told.texts)
+        log = None if store is None else DecisionLog(store, texts=told.texts, second_share=told.second_opinions)
         service = Service(
             Models(served, aliases=self.aliases),
             told,
