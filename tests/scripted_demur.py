@@ -1,4 +1,4 @@
-"""`demur` with a scripted model in place of the real one: `python scripted_demur.py serve …`, for tests of processes."""
+"""`demur` with a scripted model in place of the real one, for tests that start it as a process."""
 
 from __future__ import annotations
 
