@@ -5,6 +5,7 @@ from __future__ import annotations
 import openai
 import pytest
 
+from demur.pipeline.waves import Waves
 from serving import listening, made_app, service_of
 
 
@@ -28,7 +29,7 @@ def majority(upstream, tmp_path):
 
 
 def test_waves_decide_as_all_paths_do_and_draw_fewer(upstream, majority):
-    whole, waved = service_of(upstream.url, majority), service_of(upstream.url, majority, first_wave=3, wave=1)
+    whole, waved = service_of(upstream.url, majority), service_of(upstream.url, majority, waves=Waves(3, 1))
     with listening(made_app(whole)) as all_at_once, listening(made_app(waved)) as in_waves:
         for k in range(20):
             full = ask(all_at_once, f"What is {k} + 1?").model_extra["demur"]

@@ -39,6 +39,7 @@ from demur.cli.sampling_options import (
     Wave,
     backend_flags,
     scorer_flags,
+    waves_of,
 )
 from demur.errors import InvalidValue
 
@@ -123,11 +124,10 @@ def run(
     elif messages is not None or question is None:
         both = "" if question is None else ", not both"
         raise InvalidValue(f"give a question, or a conversation with --messages{both}")
-    sizes = [paths for paths in (first_wave, wave) if paths is not None]
-    waves = demur.Waves(sizes[0], sizes[-1]) if sizes else None
+    waves = waves_of(first_wave, wave)
     if cascade is not None:
         refuse_beside_cascade(policy=policy, alpha=alpha, guarantee=guarantee)
-        if sizes:
+        if waves is not None:
             raise InvalidValue("--wave and --first-wave are for one policy: the stages of a cascade are sampled whole")
         loaded_cascade = load_cascade(cascade, key_file)
         pipelines.refuse_unused(how["settings"], *(one.policy for one in loaded_cascade.stages))

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+import demur
 from demur.cli.options import Text, option
 from demur.errors import InvalidValue
 
@@ -45,6 +46,12 @@ _SETTINGS = (
     "answer_seconds, too_long, raw, kind; repeatable."
 )
 ScorerSet = Annotated[list[str] | None, option("--set", "NAME.KEY=VALUE", _SETTINGS)]
+
+
+def waves_of(first: int | None, size: int | None) -> demur.Waves | None:
+    """`--first-wave N --wave N`; each is the other where only one is given, and None where neither is."""
+    sizes = [paths for paths in (first, size) if paths is not None]
+    return demur.Waves(sizes[0], sizes[-1]) if sizes else None
 
 
 def backend_flags(name: str | None, settings: list[str] | None) -> dict[str, Any]:

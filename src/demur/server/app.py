@@ -26,6 +26,7 @@ from demur.server import (
     review_export,
 )
 from demur.server.access import Access
+from demur.server.admission import Admission
 from demur.server.errors import ApiError
 from demur.server.failures import Failures
 from demur.server.security_headers import SECURITY, SecurityHeaders
@@ -58,6 +59,7 @@ def make_app(service: Service, store: ServiceStore | None = None, *, require_key
         redoc_url=None,
     )
     app.state.service, app.state.store = service, store
+    app.state.admission = Admission(service, store)
     app.state.access, app.state.failed_logins = Access(store, require_keys=require_keys), Failures()
     app.state.metrics, app.state.readiness = metrics.Metrics(), health.Readiness(service, store)
     service.observers = (*service.observers, app.state.metrics)

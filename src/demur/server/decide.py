@@ -12,10 +12,11 @@ from demur.server import replies
 from demur.server.access import allowed
 from demur.server.asking import Question, problem_of
 from demur.server.bodies import read_body
-from demur.server.chat import new_id
 from demur.server.description import described
 from demur.server.errors import ApiError, refused
 from demur.server.forms import DecideRequest, Extension, SampledPath
+from demur.server.limits import refuse_long
+from demur.server.request_ids import new_id
 from demur.server.served import Served
 from demur.server.service import Service
 
@@ -31,6 +32,7 @@ async def decide(request: Request) -> Response:
     beside = body.demur or Extension()
     served, rule = service.models.find(body.model, beside.alpha, beside.guarantee)
     problem = _problem(served, body, beside)
+    refuse_long(problem, service.settings.most_characters)
     question = Question(served, rule, problem, body.model)
     pool = Pool(problem, tuple(_path(served, problem, path) for path in body.paths))
     request_id = new_id()

@@ -62,6 +62,10 @@ class Outcome:
     doubt: Doubt | None = None
     overruled: bool = field(default=False)
     """The policy would have answered, and an alarm forbids it."""
+    idempotency: str | None = None
+    """The digest of the idempotency key that the request came with."""
+    shown: int | None = None
+    """The path that the caller is shown; None where they are shown the answer alone, or nothing."""
 
     @property
     def decision(self) -> Literal["answered", "abstained"]:

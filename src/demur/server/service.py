@@ -10,7 +10,7 @@ import asyncio
 import hmac
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from demur.errors import BackendError, DemurError, LogprobsMissing, ScoringError
@@ -20,6 +20,7 @@ from demur.server.asking import Question
 from demur.server.errors import ApiError
 from demur.server.fan_out import FanOut
 from demur.server.outcomes import Doubt, Failure, Outcome
+from demur.server.replies import best_path
 from demur.server.served import Models
 from demur.server.settings import ServiceSettings
 from demur.server.sharing import Sharing
@@ -84,7 +85,9 @@ class Service:
         digest = hmac.digest(self._audit_secret, request_id.encode(), "sha256")
         return int.from_bytes(digest[:8], "big") < self.settings.audit_share * _FULL
 
-    async def answer(self, question: Question, request_id: str, caller: str | None = None) -> Outcome:
+    async def answer(
+        self, question: Question, request_id: str, caller: str | None = None, idempotency: str | None = None
+    ) -> Outcome:
         """Decide one request, and keep the decision."""
         started, at = time.monotonic(), time.time_ns() // 1_000_000
         if self.closing:
@@ -93,7 +96,8 @@ class Service:
         served, problem = question.served, question.problem
         same = (served.full_name, question.alpha, question.guarantee, problem.digest, problem.groups, audited)
         drawn, mine = await self._pools.get(same, lambda: self._draw(question, whole=audited))
-        return await self._settled(question, request_id, caller, at, started, drawn, audited=audited, mine=mine)
+        how = {"audited": audited, "mine": mine}
+        return await self._settled(question, request_id, caller, at, started, drawn, idempotency, **how)
 
     async def decide(self, question: Question, pool: Pool, request_id: str, caller: str | None = None) -> Outcome:
         """Decide a pool that was drawn elsewhere, and keep the decision; raises where it is not as calibrated."""
@@ -110,6 +114,7 @@ class Service:
         at: int,
         started: float,
         drawn: _Drawn,
+        idempotency: str | None = None,
         *,
         audited: bool,
         mine: bool,
@@ -128,7 +133,10 @@ class Service:
             waited=drawn.waited,
             doubt=doubt,
             overruled=doubt is not None and self.abstains_in_doubt and drawn.asked is not None,
+            idempotency=idempotency,
         )
+        if self.settings.show == "path":
+            outcome = replace(outcome, shown=best_path(outcome))
         if self.log is not None:
             await self.log.add(outcome, caller)
         for observer in self.observers:
