@@ -40,7 +40,7 @@ with tempfile.TemporaryDirectory() as folder:
     store = ServiceStore(Path(folder) / "service.db", create=True)
     row = store.policies.register("sums", policy.document(), policy.fingerprint, at=time.time_ns() // 1_000_000)
     served = Served("sums", policy, pipeline.answerer(policy), row.version, row.policy)
-    settings = ServiceSettings(first_wave=4, wave=2)  # four paths first; more only while they can change the decision
+    settings = ServiceSettings(waves=dm.Waves(4, 2))  # four paths first; more only while they can change the decision
     service = Service(Models({"sums": served}), settings, log=DecisionLog(store))
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(make_app(service, store), log_level="warning"))
