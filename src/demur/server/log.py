@@ -108,10 +108,16 @@ def decision_of(outcome: Outcome, caller: str | None, *, texts: bool) -> Decisio
         audit=outcome.audited,
         reported_model=spent.models[0] if spent is not None and spent.models else None,
         system_fingerprint=spent.system_fingerprints[0] if spent is not None and spent.system_fingerprints else None,
-        document=_told(outcome) if texts else _without_texts(replies.extension(outcome)),
+        document=_document(outcome, texts=texts),
         idempotency=outcome.idempotency,
         paths=_paths(outcome) if texts else (),
     )
+
+
+def _document(outcome: Outcome, *, texts: bool) -> dict[str, Any]:
+    """What the caller is told, and what a shadow would have done."""
+    told = _told(outcome) if texts else _without_texts(replies.extension(outcome))
+    return told | ({} if outcome.shadow is None else {replies.SHADOW: outcome.shadow})
 
 
 def _asked(outcome: Outcome) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from typing import Any
 
 from demur.pipeline.answerer import Spent
 from demur.records import OTHER, Decision
-from demur.server.outcomes import Outcome
+from demur.server.outcomes import IN_DOUBT, Outcome
 from demur.server.settings import ServiceSettings
 from demur.store.service import Decision as Logged
 
-SHOWN = "shown_path"
+SHOWN, SHADOW = "shown_path", "shadow"
 """Where the log has the place of the path that a caller with an idempotency key was shown."""
 
 
@@ -36,10 +36,14 @@ def extension(outcome: Outcome) -> dict[str, Any]:
         told["reason"] = outcome.reason
     if outcome.failure is not None:
         told["cause"] = outcome.failure.kind
+    elif outcome.overruled:
+        told["cause"] = IN_DOUBT
     if question.ignored:
         told["ignored"] = list(question.ignored)
     if outcome.doubt is not None:
         told["in_doubt"] = {"since": outcome.doubt.since, "why": outcome.doubt.words}
+        if question.instead_of is not None:
+            told["in_doubt"]["asked_alpha"] = question.instead_of.alpha
     return told
 
 
@@ -122,7 +126,7 @@ def _text(outcome: Outcome, settings: ServiceSettings) -> str:
 def reply_from_log(kept: Logged, settings: ServiceSettings) -> Reply | None:
     """The reply of an earlier decision, word for word; None where not all that was said was kept."""
     told = dict(kept.document)
-    shown = told.pop(SHOWN, None)
+    shown, _ = told.pop(SHOWN, None), told.pop(SHADOW, None)
     texts = {path.path: path.text for path in kept.paths}
     if kept.idempotency is None or "answer" not in told or (shown is not None and texts.get(shown) is None):
         return None
