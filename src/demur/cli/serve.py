@@ -81,6 +81,9 @@ def run(
     audit_share: Annotated[
         float, option("--audit-share", "SHARE", "Share of all requests that people are to check.")
     ] = 0.05,
+    second_opinions: Annotated[
+        float, option("--second-opinions", "SHARE", "Share of reviews that a second person is to judge too.")
+    ] = 0.0,
     no_texts: Annotated[bool, typer.Option("--no-texts", help="Keep no question, path or answer in the log.")] = False,
     keep_days: Annotated[
         float | None, option("--keep-days", "DAYS", "Forget decisions that are older.  [default: never]")
@@ -123,6 +126,7 @@ def run(
     how |= {"seed": seed or 0, "score": None, "extract": None}
     told = {"show": show, "waves": waves_of(first_wave, wave), "audit_share": audit_share, "texts": not no_texts}
     told |= {"on_alarm": on_alarm, "canaries_per_day": canary_rate, "label_days": label_days}
+    told["second_opinions"] = second_opinions
     told |= {} if abstain_text is None else {"abstain_text": abstain_text}
     told |= {} if fan_out is None else {"fan_out": fan_out}
     told |= {} if seconds is None else {"seconds": seconds}
@@ -225,7 +229,8 @@ class _Serving:
             for name, one in loaded.items():
                 versions.enter(name, one, time.time_ns() // 1_000_000)
             models = versions.models(self.aliases)
-            service = Service(models, told, log=DecisionLog(store, texts=told.texts), **beside)
+            log = DecisionLog(store, texts=told.texts, second_share=told.second_opinions)
+            service = Service(models, told, log=log, **beside)
             chores = [partial(versions.follow, service), partial(retention.follow, store)]
         for name, active in models.active.items():
             if told.waves is not None and (note := active.answerer.savings_note()):

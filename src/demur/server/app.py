@@ -9,12 +9,25 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from demur.backends.redaction import redacted
 from demur.errors import DemurError, StoreError
-from demur.server import chat, decide, feedback, health, logins, metrics, models, page_files, status
+from demur.server import (
+    chat,
+    decide,
+    feedback,
+    health,
+    logins,
+    metrics,
+    models,
+    page_files,
+    review,
+    review_export,
+    status,
+)
 from demur.server.access import Access
 from demur.server.admission import Admission
 from demur.server.alarms import Alarms
@@ -77,10 +90,12 @@ def make_app(
     alarms = app.state.alarms = None if store is None else Alarms(service, store, app.state.metrics, canaries)
     if alarms is not None:
         service.observers = (*service.observers, alarms.reported)
-    for part in (chat, decide, feedback, health, logins, metrics, models, page_files, status):
+    parts = (chat, decide, feedback, health, logins, metrics, models, page_files, review, review_export, status)
+    for part in parts:
         app.include_router(part.router)
     app.add_exception_handler(ApiError, _tell)
     app.add_exception_handler(HTTPException, _tell_http)
+    app.add_exception_handler(RequestValidationError, _tell_invalid)
     app.add_exception_handler(DemurError, _tell_own)
     app.add_exception_handler(Exception, _tell_unexpected)
 
@@ -99,6 +114,13 @@ async def _tell_http(request: Request, error: Exception) -> Response:
     told = {404: f"there is no {request.url.path[:200]!r} here", 405: "this route does not take this method"}
     said = ApiError(error.status_code, told.get(error.status_code, str(error.detail)), headers=error.headers)
     return await _tell(request, said)
+
+
+async def _tell_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"][1:])[:200]
+    return await _tell(request, ApiError(400, f"{place}: {first['msg']}", param=place or None, code="invalid_value"))
 
 
 async def _tell_own(request: Request, error: Exception) -> Response:
