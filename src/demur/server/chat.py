@@ -10,12 +10,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from demur.backends import tracing
+from demur.errors import DemurError
 from demur.server import replies
 from demur.server.access import allowed
 from demur.server.asking import question_of
 from demur.server.bodies import read_body
 from demur.server.description import described
-from demur.server.errors import ApiError
+from demur.server.errors import ApiError, as_api_error
 from demur.server.forms import ChatRequest
 from demur.server.outcomes import Outcome
 from demur.server.service import Service
@@ -55,5 +56,7 @@ async def _events(service: Service, work: asyncio.Future[Outcome]) -> AsyncItera
             yield chunk
     except ApiError as error:
         yield replies.event(error.document())
+    except DemurError as error:
+        yield replies.event(as_api_error(error).document())
     finally:
         work.cancel()

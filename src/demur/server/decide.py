@@ -30,6 +30,7 @@ async def decide(request: Request) -> Response:
     body = await read_body(request, DecideRequest, service.settings.most_bytes)
     beside = body.demur or Extension()
     served, rule = service.models.find(body.model, beside.alpha, beside.guarantee)
+    _refuse_another_number(served, body)
     problem = _problem(served, body, beside)
     question = Question(served, rule, problem, body.model)
     pool = Pool(problem, tuple(_path(served, problem, path) for path in body.paths))
@@ -48,6 +49,12 @@ def _problem(served: Served, body: DecideRequest, beside: Extension) -> Problem:
         raise ApiError(400, "give the question either as `question` or as `messages`", param="question")
     messages = body.messages or [{"role": "user", "content": body.question}]
     return problem_of(served, messages, beside)
+
+
+def _refuse_another_number(served: Served, body: DecideRequest) -> None:
+    """Raise where there are more or fewer paths than were calibrated, before any is read."""
+    if not served.policy.strata.knows(given := len(body.paths)):
+        raise refused(f"the policy was calibrated on {served.policy.told_sizes} paths, and these are {given}", "paths")
 
 
 def _path(served: Served, problem: Problem, path: SampledPath) -> Path:

@@ -39,6 +39,7 @@ def configured(app: Any, *, host: str, port: int, grace: float) -> uvicorn.Confi
         app,
         host=host,
         port=port,
+        log_config=None,  # its lines are like ours: logs.to_stderr
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -106,7 +106,7 @@ class Models:
 
     def find(self, model: str, alpha: float | None, guarantee: str | None) -> tuple[Served, Rule]:
         """The policy and the operating point that a model id, and what stands beside it, name."""
-        name, _, told = self.aliases.get(model, model).partition("@")
+        name, at, told = self.aliases.get(model, model).partition("@")
         named = {**{one.full_name: one for one in self.all}, **self.active}
         if name not in named:
             raise ApiError(
@@ -114,7 +114,7 @@ class Models:
                 code="model_not_found",
             )  # fmt: skip
         served = named[name]
-        if told:
+        if at:
             alpha = _one_alpha(told, alpha)
         try:
             return served, served.policy.point(alpha, guarantee)
