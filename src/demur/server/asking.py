@@ -83,8 +83,7 @@ def _look_at_fields(given: Mapping[str, Any], served: Served) -> tuple[str, ...]
     """The fields that are ignored; raises where one may not be."""
     said = {name: value for name, value in given.items() if value is not None}
     for name, reason in _REFUSED.items():
-        harmless = (False, 0, []) + (("none", "auto") if name in _CHOICES else ())
-        if name in said and said[name] not in harmless:
+        if name in said and said[name] not in (False, 0, [], *(("none", "auto") if name in _CHOICES else ())):
             raise refused(reason, name)
     if said.get("n", 1) != 1:
         raise refused("a request gets one decision: n must be 1 (the policy says how many paths are drawn)", "n")

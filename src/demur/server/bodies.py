@@ -29,9 +29,7 @@ async def read_body(request: Request, form: type[Form], most: int) -> Form:
     if not isinstance(document, dict):
         raise ApiError(400, "the body must be a JSON object", code="not_json")
     if b"\\ud" in raw.lower() and _has_half_a_character(document):
-        raise ApiError(
-            400, "the body is not JSON: it holds half of a surrogate pair, which is no text", code="not_json"
-        )
+        raise ApiError(400, "the body holds half of a surrogate pair, which is no text", code="not_json")
     try:
         return form.model_validate(document)
     except ValidationError as error:

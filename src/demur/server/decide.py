@@ -59,10 +59,17 @@ def _refuse_another_number(served: Served, body: DecideRequest) -> None:
 
 def _path(served: Served, problem: Problem, path: SampledPath) -> Path:
     """A path as the vote takes it: its answer as it is given, or as the policy's pipeline reads it in the text."""
-    scores = {name: float(value) for name, value in path.scores.items()}
+    scores = {name: _number(value) for name, value in path.scores.items()}
     if "answer" in path.model_fields_set:
         return Path(path.answer, path.text, scores)
     if path.text is None:
         raise ApiError(400, "a path needs an answer or a text", param="paths", code="invalid_value")
     read = served.answerer.read(problem, Completion(0, path.text, path.finish_reason))
     return Path(read.answer, path.text, scores)
+
+
+def _number(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ApiError(400, "a score is beyond all measure", param="paths", code="invalid_value") from None

@@ -7,8 +7,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 _Alpha = Annotated[StrictFloat, Field(gt=0, lt=1)]
-_Name = Annotated[StrictStr, Field(min_length=1, max_length=200)]
-_Number = Annotated[StrictFloat | StrictInt, Field(ge=-1e300, le=1e300)]
 
 
 class Extension(BaseModel):
@@ -21,8 +19,8 @@ class Extension(BaseModel):
     )
     options: list[StrictStr] | None = Field(default=None, max_length=100, description="Options to choose from.")
     passages: list[StrictStr] | None = Field(default=None, max_length=1000, description="Passages to read.")
-    group: _Name | Annotated[list[_Name], Field(max_length=100)] | None = Field(
-        default=None, description="Groups of the question, where the promise is per group."
+    group: StrictStr | list[StrictStr] | None = Field(
+        default=None, max_length=200, description="Groups of the question, where the promise is per group."
     )
 
 
@@ -51,7 +49,7 @@ class SampledPath(BaseModel):
         default=None, description="Its answer, where it is known; else it is read from the text."
     )
     finish_reason: StrictStr | None = Field(default=None, max_length=40)
-    scores: dict[str, _Number] = Field(default_factory=dict)
+    scores: dict[str, StrictFloat | StrictInt] = Field(default_factory=dict)
 
 
 class DecideRequest(BaseModel):
