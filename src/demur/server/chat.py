@@ -19,12 +19,13 @@ from demur.server.description import described
 from demur.server.errors import ApiError, as_api_error
 from demur.server.forms import ChatRequest
 from demur.server.outcomes import Outcome
+from demur.server.reply_forms import CompletionReply
 from demur.server.service import Service
 
 router = APIRouter()
 
 
-@router.post("/v1/chat/completions", openapi_extra=described(ChatRequest))
+@router.post("/v1/chat/completions", openapi_extra=described(ChatRequest, CompletionReply, streams=True))
 async def complete(request: Request) -> Response:
     """Answer or abstain."""
     caller = await allowed(request, "ask")

@@ -16,13 +16,14 @@ from demur.server.chat import new_id
 from demur.server.description import described
 from demur.server.errors import ApiError, refused
 from demur.server.forms import DecideRequest, Extension, SampledPath
+from demur.server.reply_forms import DecisionReply
 from demur.server.served import Served
 from demur.server.service import Service
 
 router = APIRouter()
 
 
-@router.post("/v1/decide", openapi_extra=described(DecideRequest))
+@router.post("/v1/decide", openapi_extra=described(DecideRequest, DecisionReply))
 async def decide(request: Request) -> Response:
     """Vote on the paths as the policy was calibrated, and answer or abstain."""
     caller = await allowed(request, "ask")
