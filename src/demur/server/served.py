@@ -23,6 +23,7 @@ from demur.policy.policy import Policy
 from demur.prompts import Template, template_of
 from demur.records import Problem
 from demur.server.errors import ApiError
+from demur.tasks import relations_of
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
@@ -49,7 +50,8 @@ class Served:
     @cached_property
     def schema(self) -> Any:
         """The schema that answers have; None where they are no JSON, or of any."""
-        structure = relation_of_spec(str(self.policy.upstream.answers["relation"])).structure
+        compared = relations_of(str(self.policy.upstream.answers["relation"]))
+        structure = relation_of_spec(compared[0]).structure if len(compared) == 1 else None
         if structure is None or structure.settings.schema is None:
             return None
         return json.loads(structure.settings.written)["schema"]
