@@ -56,6 +56,8 @@ Examples:
 `demur serve --policy sums=policy.json --alias gpt-4o=sums@0.05 --base-url http://localhost:8000/v1 --port 9000`
 """
 _OF_POLICIES = ("base_url", "model")
+_STORE_SECONDS = 10.0
+"""How long a database that went away is waited for, request by request."""
 _WITH_KEYS = "keys are asked for: `demur keys` makes, lists and revokes them"
 _WITHOUT_KEYS = "no keys are asked for, so only this machine is let in; `demur keys add NAME` makes the first key"
 
@@ -217,7 +219,7 @@ class _Serving:
         for name, one in loaded.items():
             made[name] = pipelines.pipeline_of(one, {**self.given, **self.own.get(name, {})}, **self.how)
             made[name].answerer(one).check_pipeline()
-        store = None if self.store is None else ServiceStore(self.store, create=True)
+        store = None if self.store is None else ServiceStore(self.store, create=True, patience=_STORE_SECONDS)
         to_stderr()
         beside: dict[str, Any] = {"observers": [RequestLines()], "audit_secret": secrets.token_bytes(32)}
         if store is None:
