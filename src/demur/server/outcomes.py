@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from demur.pipeline.answerer import Asked
 from demur.policy.explanations import compared_early, comparison
@@ -63,6 +64,8 @@ class Outcome:
     doubt: Doubt | None = None
     overruled: bool = field(default=False)
     """The policy would have answered, and an alarm forbids it."""
+    shadow: Mapping[str, Any] | None = None
+    """What a shadow would have done: for the log, and not for the caller."""
     idempotency: str | None = None
     """The digest of the idempotency key that the request came with."""
     shown: int | None = None

@@ -13,7 +13,7 @@ from demur.server.outcomes import IN_DOUBT, Outcome
 from demur.server.settings import ServiceSettings
 from demur.store.service import Decision as Logged
 
-SHOWN = "shown_path"
+SHOWN, SHADOW = "shown_path", "shadow"
 """Where the log has the place of the path that a caller with an idempotency key was shown."""
 
 
@@ -126,7 +126,7 @@ def _text(outcome: Outcome, settings: ServiceSettings) -> str:
 def reply_from_log(kept: Logged, settings: ServiceSettings) -> Reply | None:
     """The reply of an earlier decision, word for word; None where not all that was said was kept."""
     told = dict(kept.document)
-    shown = told.pop(SHOWN, None)
+    shown, _ = told.pop(SHOWN, None), told.pop(SHADOW, None)
     texts = {path.path: path.text for path in kept.paths}
     if kept.idempotency is None or "answer" not in told or (shown is not None and texts.get(shown) is None):
         return None

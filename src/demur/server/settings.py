@@ -37,6 +37,8 @@ class ServiceSettings:
     """A body takes no longer to arrive."""
     audit_share: float = 0.05
     """The share of all requests that is marked for audit."""
+    second_opinions: float = 0.0
+    """The share of reviews that a second person is to judge too, without seeing what the first said."""
     texts: bool = True
     """Whether questions, paths and answers are kept in the log."""
     on_alarm: Literal["warn", "abstain", "strictest"] = "warn"
@@ -55,6 +57,8 @@ class ServiceSettings:
             raise InvalidValue(f"an answered request gets its answer or a path, got show = {self.show!r:.40}")
         if not (0 < self.audit_share <= 1):
             raise InvalidValue(f"the share of audits must lie in (0, 1], got {self.audit_share}")
+        if not (0 <= self.second_opinions <= 1):
+            raise InvalidValue(f"the share of second opinions must lie in [0, 1], got {self.second_opinions}")
         for name in ("fan_out", "waiting", "most_bytes", "most_characters"):
             if getattr(self, name) < 1:
                 raise InvalidValue(f"{name} must be at least 1, got {getattr(self, name)}")
