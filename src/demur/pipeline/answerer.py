@@ -26,7 +26,7 @@ from demur.errors import BackendError, PipelineMismatch
 from demur.pipeline.fitted import Fitted
 from demur.policy.groups import groups_asked
 from demur.policy.policy import Policy
-from demur.pools.fields import FieldChoice, read_table
+from demur.pools.fields import FieldChoice, read_row
 from demur.pools.path_fields import numbers_of, origins_of
 from demur.pools.scores import read_column
 from demur.prompts.conversations import with_transcript
@@ -151,15 +151,14 @@ class Answerer:
 
     def decide(self, pool: Pool, *, alpha: Level | None = None, guarantee: str | None = None) -> Asked:
         """Vote on a pool that was sampled and scored, and answer or abstain."""
-        table, recipe = read_table([pool], self._fields), self.policy.recipe
+        read, recipe = read_row(pool, self._fields), self.policy.recipe
         tie_break = None if recipe.column is None else read_column([pool], recipe.column.name)[0]
-        scores = None if table.scores is None else table.scores[0]
         calibrated = self.policy.upstream.answers["relation"]
-        if (compared := self._fields.describe([pool.problem])["relation"]) != calibrated:
+        if (compared := self._fields.told_relation([pool.problem])) != calibrated:
             raise PipelineMismatch([f"answers.relation is {calibrated!r} in the policy, {compared!r} here"])
         decision = self.policy.decide_keys(
-            table.answers[0],
-            scores,
+            read.answers,
+            read.scores,
             alpha=alpha,
             guarantee=guarantee,
             tie_break=tie_break,
@@ -169,8 +168,8 @@ class Answerer:
             question=pool.problem,
         )
         leader = next(iter(decision.support), None)
-        winning = tuple(place for place, key in enumerate(table.answers[0]) if leader is not None and key == leader)
-        return Asked(decision.written_as(table.written[0]), pool, winning)
+        winning = tuple(place for place, key in enumerate(read.answers) if leader is not None and key == leader)
+        return Asked(decision.written_as(read.written), pool, winning)
 
     def ask(self, question: str | Problem, *, alpha: Level | None = None, guarantee: str | None = None) -> Asked:
         """`ask_async`, waited for."""

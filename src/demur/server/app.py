@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from demur.backends.redaction import redacted
 from demur.errors import DemurError, StoreError
 from demur.server import chat, decide, feedback, health, metrics, models
+from demur.server.direct import Direct
 from demur.server.errors import ApiError
 from demur.server.service import Service
 from demur.store.service import ServiceStore
@@ -60,6 +61,7 @@ def make_app(service: Service, store: ServiceStore | None = None) -> FastAPI:
     app.add_exception_handler(DemurError, _tell_own)
     app.add_exception_handler(Exception, _tell_unexpected)
 
+    app.add_middleware(Direct, path=chat.PATH, function=chat.complete)
     app.add_middleware(Secured)
     return app
 

@@ -21,9 +21,10 @@ from demur.server.outcomes import Outcome
 from demur.server.service import Service
 
 router = APIRouter()
+PATH = "/v1/chat/completions"
 
 
-@router.post("/v1/chat/completions", openapi_extra=described(ChatRequest))
+@router.post(PATH, openapi_extra=described(ChatRequest))
 async def complete(request: Request) -> Response:
     """Answer or abstain."""
     caller = await allowed(request, "ask")
@@ -33,11 +34,11 @@ async def complete(request: Request) -> Response:
     tracing.follow(request.headers.get("traceparent"))
     request_id = new_id()
     named = {"x-demur-request-id": request_id}
-    work = asyncio.ensure_future(service.answer(question, request_id, caller.id))
     if question.stream:
+        work = asyncio.ensure_future(service.answer(question, request_id, caller.id))
         headers = {**named, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(_events(service, work), media_type="text/event-stream", headers=headers)
-    outcome = await work
+    outcome = await service.answer(question, request_id, caller.id)
     return JSONResponse(replies.completion(outcome, service.settings), headers={**named, **replies.headers(outcome)})
 
 
