@@ -56,7 +56,7 @@ class Found(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Part:
     """What is read of a text: all that follows its last reasoning block."""
 
