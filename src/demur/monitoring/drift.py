@@ -139,7 +139,8 @@ class DriftMonitor(BettingMonitor):
         for size in np.unique(sizes).tolist():
             if (cells := self._cells.get(size)) is not None:
                 own = np.flatnonzero(sizes == size)
-                above, within, among = cells.add_many([keys[row] for row in own.tolist()])
+                alone = len(own) == len(keys)
+                above, within, among = cells.add_many(keys if alone else [keys[row] for row in own.tolist()])
                 factors[own] = np.column_stack(_factors((above + draws[own] * within) / among))
         self.stakes.bet_each(factors)
 
@@ -207,7 +208,10 @@ class DriftMonitor(BettingMonitor):
 
 
 def _factors(p: Any) -> tuple[Any, ...]:
-    """What each bet pays at a p-value, or at each of many; each is a density on [0, 1], in the order of `_BETS`. Low keys have large p."""
+    """What each bet pays at a p-value, or at each of many; in the order of `_BETS`, each a density on [0, 1].
+
+    Low keys have large p.
+    """
     tilt = 2 * p - 1
     far = 2 * abs(tilt)
     rest = 1 - p

@@ -15,7 +15,7 @@ from demur.evidence.counts import Floats
 from demur.evidence.strata import Strata
 from demur.policy.explanations import About, explain
 from demur.questions.outliers import Likeness
-from demur.records import OTHER, Decision, Groups, Vote
+from demur.records import OTHER, Decision, Early, Groups, Vote
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of_columns
 from demur.voting.votes import Votes
@@ -180,12 +180,13 @@ def decision_on(
     seen: Strata,
     about: About,
     sets: SetRule | None = None,
+    early: Early | None = None,
 ) -> Decision:
     """The decision on one vote, as a record; `seen` are the calibration votes, and `sets` says which answers to offer
-    on abstaining, where the policy does.
+    on abstaining, where the policy does. Where it was certain `early`, the vote has the size of the whole pool.
     """
     threshold = rule.threshold_of(vote.n_paths, about.groups, about.weight)
-    explanation = explain(vote, rule, p_value, answered=answered, seen=seen, about=about)
+    explanation = explain(vote, rule, p_value, answered=answered, seen=seen, about=about, early=early)
     offered = None
     if sets is not None and not answered and not vote.unscored:
         explanation, offered = f"{explanation} {sets.promise(vote.n_paths)}", sets.of(vote)
@@ -201,7 +202,7 @@ def decision_on(
         threshold_key=threshold,
         key=vote.key,
         id=vote.id,
-        n_paths=vote.n_paths,
+        n_paths=vote.n_paths if early is None else early.n_paths,
         answer_set=offered,
         groups=about.groups if rule.needs_groups else (),
         outlier_p_value=about.likeness,

@@ -20,10 +20,18 @@ from demur.calibration.guarantee import stored as stored_level
 from demur.calibration.shifted import FITTED, GIVEN
 from demur.descriptions import Description
 from demur.errors import InvalidValue
-from demur.evidence.counts import Evidence
+from demur.evidence.counts import Evidence, ThresholdKey
 from demur.evidence.judge_check import JudgeCheck
 from demur.evidence.strata import Strata
-from demur.policy.evidence_document import MOST_PATHS, counts_of, evidence_of, rows_of, strata_of
+from demur.policy.evidence_document import (
+    MOST_PATHS,
+    counts_of,
+    down_to_document,
+    down_to_of,
+    evidence_of,
+    rows_of,
+    strata_of,
+)
 from demur.policy.file import Document
 from demur.policy.plain_values import is_count, is_fraction, is_number, strings, typed
 from demur.policy.seen import Seen
@@ -65,6 +73,8 @@ class PolicyParts:
     """What weights of questions are found by, where they were fitted."""
     outliers: OutlierGate | None = None
     """What tells questions that are unlike the calibration ones, where the policy abstains on those as well."""
+    down_to: ThresholdKey | None = None
+    """Where labelling ended at a key that was fixed before the first label: that key. Votes above it are labelled."""
 
     @property
     def evidence(self) -> Evidence:
@@ -116,6 +126,7 @@ def to_document(parts: PolicyParts) -> Document:
         **({} if parts.strata.missed is None else {"missed": rows_of(parts.strata.missed)}),
         **({} if parts.shift is None else {"shift": parts.shift.document()}),
         **({} if parts.outliers is None else {"outliers": parts.outliers.document()}),
+        **({} if parts.down_to is None else {"down_to": down_to_document(parts.down_to)}),
         "pipeline": parts.description.document(),
         "fingerprint": parts.description.fingerprint,
         "calibration": {**{name: sorted(getattr(seen, name)) for name in _SEEN}, "hold_out": seen.hold_out},
@@ -150,7 +161,8 @@ def from_document(document: Document) -> PolicyParts:
         raise ValueError("it abstains on outliers behind thresholds whose promise does not survive that")
     seen = seen_of(document)
     parts = (points, evidence, recipe, description, seen, unit, every, unscored, labels)
-    return PolicyParts(*parts, sets, judge, shift, outliers)
+    down_to = down_to_of(document["down_to"], evidence.pooled) if "down_to" in document else None
+    return PolicyParts(*parts, sets, judge, shift, outliers, down_to)
 
 
 def description_of(document: Document) -> Description:

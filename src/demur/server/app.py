@@ -2,44 +2,75 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from demur.backends.redaction import redacted
-from demur.errors import DemurError, StoreError
-from demur.server import chat, decide, feedback, health, metrics, models
+from demur.errors import DemurError
+from demur.server import (
+    chat,
+    decide,
+    feedback,
+    health,
+    logins,
+    metrics,
+    models,
+    page_files,
+    review,
+    review_export,
+    status,
+)
+from demur.server.access import Access
+from demur.server.admission import Admission
+from demur.server.alarms import Alarms
+from demur.server.canary_questions import CanaryQuestions
 from demur.server.direct import Direct
-from demur.server.errors import ApiError
+from demur.server.errors import ApiError, as_api_error
+from demur.server.failures import Failures
+from demur.server.security_headers import SECURITY, SecurityHeaders
 from demur.server.service import Service
 from demur.store.service import ServiceStore
 from demur.version import __version__
 
 _logger = logging.getLogger("demur.server")
-_SECURITY = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cache-control", b"no-store"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-)
 
 
-def make_app(service: Service, store: ServiceStore | None = None) -> FastAPI:
-    """The service as an ASGI application."""
+Chore = Callable[[], Coroutine[Any, Any, None]]
+"""What goes on beside the requests, until it is cancelled."""
+
+
+def make_app(
+    service: Service,
+    store: ServiceStore | None = None,
+    *,
+    require_keys: bool = False,
+    chores: Sequence[Chore] = (),
+    canaries: Mapping[str, CanaryQuestions] | None = None,
+) -> FastAPI:
+    """The service as an ASGI application; it asks for keys from the first one on that its store has, or at once."""
 
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
         for served in service.models.all:
             await served.answerer.open_async()
+        beside = [asyncio.create_task(chore()) for chore in chores]
         try:
+            if alarms is not None:
+                await alarms.start()
             yield
         finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+            if alarms is not None:
+                await alarms.stop()
             for served in service.models.all:
                 await served.answerer.close_async()
 
@@ -52,35 +83,25 @@ def make_app(service: Service, store: ServiceStore | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.service, app.state.store = service, store
+    app.state.admission = Admission(service, store)
+    app.state.access, app.state.failed_logins = Access(store, require_keys=require_keys), Failures()
     app.state.metrics, app.state.readiness = metrics.Metrics(), health.Readiness(service, store)
     service.observers = (*service.observers, app.state.metrics)
-    for part in (chat, decide, feedback, health, metrics, models):
+    alarms = app.state.alarms = None if store is None else Alarms(service, store, app.state.metrics, canaries)
+    if alarms is not None:
+        service.observers = (*service.observers, alarms.reported)
+    parts = (chat, decide, feedback, health, logins, metrics, models, page_files, review, review_export, status)
+    for part in parts:
         app.include_router(part.router)
     app.add_exception_handler(ApiError, _tell)
     app.add_exception_handler(HTTPException, _tell_http)
+    app.add_exception_handler(RequestValidationError, _tell_invalid)
     app.add_exception_handler(DemurError, _tell_own)
     app.add_exception_handler(Exception, _tell_unexpected)
 
     app.add_middleware(Direct, path=chat.PATH, function=chat.complete)
-    app.add_middleware(Secured)
+    app.add_middleware(SecurityHeaders)
     return app
-
-
-class Secured:
-    """Puts the headers that tell browsers what not to do on every response that has none of its own."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def secured(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = message["headers"]
-                there = {name.lower() for name, _ in headers}
-                headers.extend(header for header in _SECURITY if header[0] not in there)
-            await send(message)
-
-        await self.app(scope, receive, secured if scope["type"] == "http" else send)
 
 
 async def _tell(request: Request, error: Exception) -> Response:
@@ -96,13 +117,19 @@ async def _tell_http(request: Request, error: Exception) -> Response:
     return await _tell(request, said)
 
 
+async def _tell_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"][1:])[:200]
+    return await _tell(request, ApiError(400, f"{place}: {first['msg']}", param=place or None, code="invalid_value"))
+
+
 async def _tell_own(request: Request, error: Exception) -> Response:
-    if isinstance(error, StoreError):
-        _logger.error("the store: %s", redacted(str(error)))
-        return await _tell(request, ApiError(503, "decisions cannot be kept now; try again", code="store_unavailable"))
-    return await _tell(request, ApiError(400, redacted(str(error)), code="invalid_value"))
+    assert isinstance(error, DemurError)
+    return await _tell(request, as_api_error(error))
 
 
 async def _tell_unexpected(request: Request, error: Exception) -> Response:
     _logger.error("%s %s failed: %s", request.method, request.url.path, type(error).__name__, exc_info=error)
-    return await _tell(request, ApiError(500, "the service failed; its log says more", code="internal_error"))
+    said = ApiError(500, "the service failed; its log says more", code="internal_error", headers=SECURITY)
+    return await _tell(request, said)

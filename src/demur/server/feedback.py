@@ -13,12 +13,13 @@ from demur.server.bodies import read_body
 from demur.server.description import described
 from demur.server.errors import ApiError
 from demur.server.forms import FeedbackRequest
+from demur.server.reply_forms import FeedbackReply
 from demur.server.service import Service
 
 router = APIRouter()
 
 
-@router.post("/v1/feedback", openapi_extra=described(FeedbackRequest))
+@router.post("/v1/feedback", openapi_extra=described(FeedbackRequest, FeedbackReply))
 async def give(request: Request) -> dict[str, Any]:
     """Keep a verdict or the true answer; the same again changes nothing, another is kept beside it."""
     caller = await allowed(request, "ask")
@@ -30,7 +31,7 @@ async def give(request: Request) -> dict[str, Any]:
     if body.verdict is None and body.answer is None:
         raise ApiError(400, "give a verdict (right, wrong, unsure) or the true answer", param="verdict")
     decision = await asyncio.to_thread(store.decisions.get, body.request_id)
-    if decision is None:
+    if decision is None or not (decision.caller == caller.id or caller.may("review")):
         raise ApiError(404, f"there is no request {body.request_id!r}", param="request_id", code="request_not_found")
     said = await asyncio.to_thread(
         store.feedback.give,

@@ -29,11 +29,12 @@ class _Lines(logging.Formatter):
 
 
 def to_stderr() -> None:
-    """Have the service's lines written to standard error."""
+    """Have the service's lines written to standard error, and its server's."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
-    logger.handlers, logger.propagate = [handler], False
-    logger.setLevel(logging.INFO)
+    for told, level in ((logger, logging.INFO), (logging.getLogger("uvicorn"), logging.WARNING)):
+        told.handlers, told.propagate = [handler], False
+        told.setLevel(level)
 
 
 class RequestLines:
@@ -50,7 +51,7 @@ class RequestLines:
             "policy": question.served.full_name,
             "alpha": question.rule.alpha,
             "decision": outcome.decision,
-            "paths": 0 if asked is None else len(asked.pool.paths),
+            "paths": 0 if asked is None else asked.n_drawn,
             "milliseconds": round(outcome.seconds * 1000, 1),
         }
         if outcome.failure is not None:

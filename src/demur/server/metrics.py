@@ -46,6 +46,9 @@ class Metrics:
         self.waiting = Gauge(
             "demur_requests_waiting", "Requests waiting for their turn.", registry=registry, multiprocess_mode="livesum"
         )
+        self.canaries = Counter(
+            "demur_canaries", "Old questions asked again.", ["policy", "outcome"], registry=registry
+        )
         self.alarms = Gauge(
             "demur_alarm", "1 where an alarm is on.", ["policy", "kind"], registry=registry, multiprocess_mode="livemax"
         )
@@ -59,7 +62,7 @@ class Metrics:
         if outcome.audited:
             of(self.audits, policy).inc()
         if asked is not None and not outcome.shared:
-            drawn = len(asked.pool.paths)
+            drawn = asked.n_drawn
             of(self.paths, policy).inc(drawn)
             of(self.saved, policy).inc(max(0, outcome.n_paths - drawn))
             of(self.tokens, policy, "prompt").inc(asked.spent.prompt_tokens)
