@@ -31,6 +31,7 @@ from demur.server.access import Access
 from demur.server.admission import Admission
 from demur.server.alarms import Alarms
 from demur.server.canary_questions import CanaryQuestions
+from demur.server.direct import Direct
 from demur.server.errors import ApiError, as_api_error
 from demur.server.failures import Failures
 from demur.server.security_headers import SECURITY, SecurityHeaders
@@ -98,6 +99,7 @@ def make_app(
     app.add_exception_handler(DemurError, _tell_own)
     app.add_exception_handler(Exception, _tell_unexpected)
 
+    app.add_middleware(Direct, path=chat.PATH, function=chat.complete)
     app.add_middleware(SecurityHeaders)
     return app
 
