@@ -16,7 +16,7 @@ from demur.errors import DemurError, StoreError
 from demur.pipeline.pipeline import Pipeline
 from demur.policy.policy import Policy
 from demur.policy.signature import Key
-from demur.policy.signed_documents import is_of, policy_of
+from demur.policy.signed_documents import document_of, is_of, policy_of
 from demur.server.served import Models, Served
 from demur.server.service import Service
 from demur.store.service import PolicyRow, ServiceStore
@@ -45,7 +45,8 @@ class Versions:
         """
         document = policy.document()
         there = (row for row in self.store.policies.all() if row.name == name and is_of(row.document, document))
-        row = next(there, None) or self.store.policies.register(name, document, policy.fingerprint, at)
+        signed = document_of(policy, self.key)
+        row = next(there, None) or self.store.policies.register(name, signed, policy.fingerprint, at)
         self._trusted.add(row.policy)
         return row
 
