@@ -51,9 +51,13 @@ Examples:
 
 `demur serve --policy policy.json`
 
+`demur serve --policy policy.json --canaries run.db --on-alarm abstain`
+
 `demur serve --policy sums=policy.json --alias gpt-4o=sums@0.05 --base-url http://localhost:8000/v1 --port 9000`
 """
 _OF_POLICIES = ("base_url", "model")
+_STORE_SECONDS = 10.0
+"""How long a database that went away is waited for, request by request."""
 _WITH_KEYS = "keys are asked for: `demur keys` makes, lists and revokes them"
 _WITHOUT_KEYS = "no keys are asked for, so only this machine is let in; `demur keys add NAME` makes the first key"
 
@@ -79,6 +83,9 @@ def run(
     audit_share: Annotated[
         float, option("--audit-share", "SHARE", "Share of all requests that people are to check.")
     ] = 0.05,
+    second_opinions: Annotated[
+        float, option("--second-opinions", "SHARE", "Share of reviews that a second person is to judge too.")
+    ] = 0.0,
     no_texts: Annotated[bool, typer.Option("--no-texts", help="Keep no question, path or answer in the log.")] = False,
     keep_days: Annotated[
         float | None, option("--keep-days", "DAYS", "Forget decisions that are older.  [default: never]")
@@ -90,6 +97,16 @@ def run(
     first_wave: FirstWave = None,
     fan_out: Annotated[int | None, option("--fan-out", "PATHS", "Most paths under way at once.")] = None,
     seconds: Annotated[float | None, option("--request-seconds", "SECONDS", "Longest time for a request.")] = None,
+    on_alarm: Annotated[
+        str, option("--on-alarm", "warn|abstain|strictest", "What an alarm does, beside being told in every response.")
+    ] = "warn",
+    canaries: Annotated[
+        list[str] | None, option("--canaries", "[NAME=]RUN", "Ask questions of this run again, to watch the model.")
+    ] = None,
+    canary_rate: Annotated[float, option("--canary-rate", "PER_DAY", "How many of them a day, each once.")] = 24.0,
+    label_days: Annotated[
+        float, option("--label-days", "DAYS", "So long alarms wait for the label of an audited answer.")
+    ] = 7.0,
     show: Annotated[str, option("--show", "answer|path", "What an answered request gets as its text.")] = "answer",
     abstain_text: Annotated[Text, option("--abstain-text", "TEXT", "What an abstained request gets instead.")] = None,
     model: Model = None,
@@ -110,6 +127,8 @@ def run(
     how: dict[str, Any] = {"config": config, "trust": trust_address or (), "settings": scorer_flags(settings)}
     how |= {"seed": seed or 0, "score": None, "extract": None}
     told = {"show": show, "waves": waves_of(first_wave, wave), "audit_share": audit_share, "texts": not no_texts}
+    told |= {"on_alarm": on_alarm, "canaries_per_day": canary_rate, "label_days": label_days}
+    told["second_opinions"] = second_opinions
     told |= {} if abstain_text is None else {"abstain_text": abstain_text}
     told |= {} if fan_out is None else {"fan_out": fan_out}
     told |= {} if seconds is None else {"seconds": seconds}
@@ -126,6 +145,7 @@ def run(
         grace,
         {"keep_days": keep_days, "keep_text_days": keep_text_days},
         require_keys,
+        _runs(canaries or [], files, no_log=no_log),
     )
     from demur import event_loop
     from demur.store.connection import shown
@@ -136,9 +156,9 @@ def run(
     except ImportError as error:
         raise MissingExtra(f"the service needs packages that are not here ({error.name})", "serve") from None
     _, service, kept = serving.made()  # says what is wrong before anything listens
+    asks_for_keys = _asks_for_keys(kept, host, require_keys=require_keys)
     for note in event_loop.run(check_live(service.models)):
         mention(note)
-    asks_for_keys = _asks_for_keys(kept, host, require_keys=require_keys)
     listening = running.bound(host, port)
     address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/v1"
     versions = {name: served.version for name, served in service.models.active.items()}
@@ -177,6 +197,8 @@ class _Serving:
     grace: float
     keep: dict[str, float | None]
     require_keys: bool
+    canaries: dict[str, str]
+    """Runs by the names of policies."""
 
     def made(self) -> tuple[Any, Any, Any]:
         """The application, its service and its store; each policy compared with the models that are there."""
@@ -197,7 +219,7 @@ class _Serving:
         for name, one in loaded.items():
             made[name] = pipelines.pipeline_of(one, {**self.given, **self.own.get(name, {})}, **self.how)
             made[name].answerer(one).check_pipeline()
-        store = None if self.store is None else ServiceStore(self.store, create=True)
+        store = None if self.store is None else ServiceStore(self.store, create=True, patience=_STORE_SECONDS)
         to_stderr()
         beside: dict[str, Any] = {"observers": [RequestLines()], "audit_secret": secrets.token_bytes(32)}
         if store is None:
@@ -209,12 +231,18 @@ class _Serving:
             for name, one in loaded.items():
                 versions.enter(name, one, time.time_ns() // 1_000_000)
             models = versions.models(self.aliases)
-            service = Service(models, told, log=DecisionLog(store, texts=told.texts), **beside)
+            log = DecisionLog(store, texts=told.texts, second_share=told.second_opinions)
+            service = Service(models, told, log=log, **beside)
             chores = [partial(versions.follow, service), partial(retention.follow, store)]
         for name, active in models.active.items():
             if told.waves is not None and (note := active.answerer.savings_note()):
                 mention(f"{name}: {note}")
-        return make_app(service, store, require_keys=self.require_keys, chores=chores), service, store
+        asked_again = {
+            models.active[name].full_name: _questions(run, models.active[name].policy)
+            for name, run in self.canaries.items()
+        }
+        app = make_app(service, store, require_keys=self.require_keys, chores=chores, canaries=asked_again)
+        return app, service, store
 
     def work(self, listening: socket.socket) -> None:
         """Serve on a socket, in this process."""
@@ -258,6 +286,24 @@ def _named(given: list[str]) -> dict[str, Path]:
             raise InvalidValue(f"two policies are named {name!r}; name one of them otherwise: --policy NAME=FILE")
         files[name] = path
     return files
+
+
+def _runs(given: list[str], files: dict[str, Path], *, no_log: bool) -> dict[str, str]:
+    """The runs whose questions are asked again, by policy; with one policy, its name may be left out."""
+    if given and no_log:
+        raise InvalidValue("--canaries needs a store, which says what was asked already; leave --no-log out")
+    alone = next(iter(files)) if len(files) == 1 else None
+    named = (one if alone is None or one.startswith(f"{alone}=") else f"{alone}={one}" for one in given)
+    runs = _pairs(list(named), "--canaries")
+    if unknown := next((name for name in runs if name not in files), None):
+        raise InvalidValue(f"--canaries names {unknown!r}, and the policies are {', '.join(files)}")
+    return runs
+
+
+def _questions(run: str, policy: demur.Policy) -> Any:
+    from demur.server.canary_questions import CanaryQuestions
+
+    return CanaryQuestions.of(demur.read_pools(run, partial=True, say=output.mention), policy)
 
 
 def _pairs(given: list[str], flag: str) -> dict[str, str]:

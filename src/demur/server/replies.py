@@ -9,7 +9,7 @@ from typing import Any
 
 from demur.pipeline.answerer import Spent
 from demur.records import OTHER, Decision
-from demur.server.outcomes import Outcome
+from demur.server.outcomes import IN_DOUBT, Outcome
 from demur.server.settings import ServiceSettings
 from demur.store.service import Decision as Logged
 
@@ -36,10 +36,14 @@ def extension(outcome: Outcome) -> dict[str, Any]:
         told["reason"] = outcome.reason
     if outcome.failure is not None:
         told["cause"] = outcome.failure.kind
+    elif outcome.overruled:
+        told["cause"] = IN_DOUBT
     if question.ignored:
         told["ignored"] = list(question.ignored)
     if outcome.doubt is not None:
         told["in_doubt"] = {"since": outcome.doubt.since, "why": outcome.doubt.words}
+        if question.instead_of is not None:
+            told["in_doubt"]["asked_alpha"] = question.instead_of.alpha
     return told
 
 
