@@ -21,6 +21,7 @@ SCRIPTS = [
     "voting_speed.py",
     "frames_speed.py",
     "decide_speed.py",
+    "waves_speed.py",
     "calibration_speed.py",
     "plan_speed.py",
     "label_speed.py",

@@ -21,9 +21,11 @@ from cascade_results import cascade_part
 from choosing_results import choosing_part
 from groups_results import groups_part
 from judge_results import judged_part
+from label_end_results import label_end_part
 from monitoring_results import monitoring_part
 from selective_rules import RULES, compare_rules
 from shift_results import shift_part
+from waves_results import waves_part
 
 from demur.calibration import Marginal
 from demur.calibration.labelling import LabelQueue
@@ -365,14 +367,13 @@ def page(results: Sequence[CellResult], folder: Path) -> str:
         "majority vote at the same yields. The promise holds for each of them: a bad score abstains more.", "",
         separating(results).markdown(),
         *few_wrong_part([(result.cell, result.cell.description.n_cal or STUDY.n_cal) for result in results]),
+        *label_end_part(folder),
         "## Keys learned on a part of the labels", "", learned_results.table(large_enough_to_learn(folder)).markdown(),
         *cascade_part(folder, STUDY.alphas),
         *answer_sets(folder),
         *judged_part([result.cell for result in results]),
         *choosing_part(folder),
-        *shift_part(folder),
-        *groups_part(folder),
-        *monitoring_part(folder),
+        *shift_part(folder), *groups_part(folder), *waves_part(folder, FILES), *monitoring_part(folder),
         "## The price of small n", "", prices(results), "", tables["ablation-n-cal"].markdown(),
         "## Fewer paths", "",
         "The first m paths of each pool. In files of many models those are always the same m models.", "",

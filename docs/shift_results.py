@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from outlier_results import outlier_part
 
 import demur as dm
 from demur.calibration import settle_by_size
@@ -32,7 +33,7 @@ CALCULATED = ("business", "chemistry", "computer science", "engineering", "math"
 IN_CALIBRATION, IN_USE = 0.8, 0.2
 """The share of questions that are about those subjects."""
 ALPHAS = (0.1, 0.05)
-_SPLITS, _FITTED_SPLITS, _N_CAL = 400, 40, 200
+_SPLITS, _N_CAL = 400, 200
 _SPARE = 250
 """Questions of either side that weights are fitted on."""
 _GATE_REFERENCE = 400
@@ -87,7 +88,7 @@ def errors_under_shift(recorded: Recorded, name: str, *, fitted: bool) -> list[l
     """A row per alpha and rule: errors with their standard error, and yield, over splits."""
     rows: list[list[Value]] = []
     outcomes: dict[tuple[float, str], list[tuple[float, float]]] = {}
-    for split in range(_FITTED_SPLITS if fitted else _SPLITS):
+    for split in range(_SPLITS):
         rng = np.random.default_rng(split)
         sides = (_N_CAL, IN_CALIBRATION), (250 if fitted else 1000, IN_USE)
         spare = ((_SPARE, IN_CALIBRATION), (_SPARE, IN_USE)) if fitted else ()
@@ -148,7 +149,7 @@ def gate_table(folder: Path) -> Table:
 def shift_part(folder: Path) -> list[str]:
     """The part of the page about shift."""
     return ["## Other questions than calibration had", "", _SHIFT, "", shifted_table(folder).markdown(), _GATE, "",
-            gate_table(folder).markdown()]  # fmt: skip
+            gate_table(folder).markdown(), *outlier_part(folder)]  # fmt: skip
 
 
 def _texts(file: Path) -> list[str]:

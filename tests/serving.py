@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import uvicorn
 
 from demur.backends import OpenAI
+from demur.pipeline.from_policy import pipeline_of_policy
 from demur.pipeline.pipeline import Pipeline
 from demur.records import Problem
 from demur.server.app import make_app
@@ -35,7 +36,7 @@ def adding_pipeline(url: str, n_paths: int = 5) -> Pipeline:
 
 
 def service_of(url: str, policy, *, name: str = "sums", aliases=None, log=None, **settings) -> Service:
-    served = Served(name, policy, adding_pipeline(url, policy.n_paths).answerer(policy))
+    served = Served(name, policy, pipeline_of_policy(policy, OpenAI(url, "adder")).answerer(policy))
     return Service(Models({name: served}, aliases=aliases or {}), ServiceSettings(**settings), log=log)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Smoothed,
     )
     from demur.calibration.answer_sets import AnswerSets
+    from demur.calibration.down_to import DownTo
     from demur.calibration.labelling import LabelQueue
     from demur.errors import DemurError
     from demur.evaluation.audit import Audit, PolicyAudit, audit_policy
@@ -39,9 +40,11 @@ if TYPE_CHECKING:
     from demur.pipeline.pipeline import Pipeline
     from demur.pipeline.sources import read_pools
     from demur.pipeline.verdicts import read_verdicts
+    from demur.pipeline.waves import Waves
     from demur.policy.calibrate import calibrate
     from demur.policy.cascade import Cascade
     from demur.policy.cascade_calibration import Stage, calibrate_cascade
+    from demur.policy.curtail import Curtailment
     from demur.policy.policy import Policy
     from demur.policy.selection import Selection
     from demur.policy.signature import read_key
@@ -60,7 +63,7 @@ if TYPE_CHECKING:
     from demur.questions.fitting import fit_shift
     from demur.questions.outliers import OutlierGate
     from demur.questions.shift_file import read_shift, write_shift
-    from demur.records import OTHER, Decision, Path, Pool, Problem, Vote
+    from demur.records import OTHER, Decision, Early, Path, Pool, Problem, Vote
     from demur.reports.in_python import Report, report
     from demur.store import Store
     from demur.voting import (
@@ -83,6 +86,7 @@ _HOME = {
         *("Simultaneous", "Smoothed"),
     ),
     "calibration.answer_sets": ("AnswerSets",),
+    "calibration.down_to": ("DownTo",),
     "calibration.labelling": ("LabelQueue",),
     "errors": ("DemurError",),
     "evaluation.audit": ("Audit", "PolicyAudit", "audit_policy"),
@@ -101,9 +105,11 @@ _HOME = {
     "pipeline.pipeline": ("Pipeline",),
     "pipeline.sources": ("read_pools",),
     "pipeline.verdicts": ("read_verdicts",),
+    "pipeline.waves": ("Waves",),
     "policy.calibrate": ("calibrate",),
     "policy.cascade": ("Cascade",),
     "policy.cascade_calibration": ("Stage", "calibrate_cascade"),
+    "policy.curtail": ("Curtailment",),
     "policy.policy": ("Policy",),
     "policy.selection": ("Selection",),
     "policy.signature": ("read_key",),
@@ -122,7 +128,7 @@ _HOME = {
     "questions.fitting": ("fit_shift",),
     "questions.outliers": ("OutlierGate",),
     "questions.shift_file": ("read_shift", "write_shift"),
-    "records": ("OTHER", "Decision", "Path", "Pool", "Problem", "Vote"),
+    "records": ("OTHER", "Decision", "Early", "Path", "Pool", "Problem", "Vote"),
     "reports.in_python": ("Report", "report"),
     "store": ("Store",),
     "voting": ("Learned", "Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote"),
@@ -136,17 +142,17 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "OTHER", "AccuracyBand", "AnswerSets", "Answerer", "Audit", "Cascade", "CascadeAnswerer", "CascadeAudit", "Checks",
-    "Conversation", "Decision", "DemurError", "DensityRatio", "Evaluation", "Evidence", "FieldChoice", "Frontier",
-    "Grouped", "Hazards", "HighProbability", "Interval", "JudgeHighProbability", "JudgeMarginal", "LabelQueue",
-    "LabelRule", "Learned", "LearnedKeyFit", "Marginal", "OutlierGate", "Outlook", "Path", "Pipeline", "Plan", "Policy",
-    "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection", "Selective", "Separability", "Shifted",
-    "Simultaneous", "Smoothed", "Stage", "Store", "Template", "Tuned", "Vote", "VotedPools", "Votes", "__version__",
-    "answers", "audit_cascade", "audit_outlook", "audit_policy", "backends", "baselines", "calibrate",
-    "calibrate_cascade", "checked_by", "common_auc", "compare_scores", "conversation_of", "datasets", "draw_checks",
-    "errors", "evaluate", "evaluate_splits", "exponential", "fit_learned", "fit_shift", "jitter", "labelled_by",
-    "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools",
-    "read_shift", "read_verdicts", "report", "scoring", "simulate_pools", "split", "tasks", "tune", "uniform", "vote",
-    "vote_pools", "write_pools", "write_shift",
+    "Conversation", "Curtailment", "Decision", "DemurError", "DensityRatio", "DownTo", "Early", "Evaluation",
+    "Evidence", "FieldChoice", "Frontier", "Grouped", "Hazards", "HighProbability", "Interval", "JudgeHighProbability",
+    "JudgeMarginal", "LabelQueue", "LabelRule", "Learned", "LearnedKeyFit", "Marginal", "OutlierGate", "Outlook",
+    "Path", "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection",
+    "Selective", "Separability", "Shifted", "Simultaneous", "Smoothed", "Stage", "Store", "Template", "Tuned", "Vote",
+    "VotedPools", "Votes", "Waves", "__version__", "answers", "audit_cascade", "audit_outlook", "audit_policy",
+    "backends", "baselines", "calibrate", "calibrate_cascade", "checked_by", "common_auc", "compare_scores",
+    "conversation_of", "datasets", "draw_checks", "errors", "evaluate", "evaluate_splits", "exponential", "fit_learned",
+    "fit_shift", "jitter", "labelled_by", "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy",
+    "plan", "plot", "read_key", "read_pools", "read_shift", "read_verdicts", "report", "scoring", "simulate_pools",
+    "split", "tasks", "tune", "uniform", "vote", "vote_pools", "write_pools", "write_shift",
 ]  # fmt: skip
 
 

@@ -214,8 +214,34 @@ OTHER = Other.OTHER
 
 
 @dataclass(frozen=True, slots=True)
+class Early:
+    """That the decision on a whole pool was certain when some of its paths were drawn."""
+
+    answer: Any
+    """What the whole pool would answer; None: it would abstain."""
+    n_paths: int
+    """The paths that settled it, in order of index."""
+    of: int
+    """The paths of a whole pool."""
+    least: float
+    """The winner's share among all of them would be at least this; 0 where it is not certain who would win."""
+    most: float
+    """No answer's share would be more."""
+
+    @property
+    def left(self) -> int:
+        """The paths that could change nothing."""
+        return self.of - self.n_paths
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
-    """What a policy says about one pool."""
+    """What a policy says about one pool.
+
+    Where it was certain before the whole pool was drawn (`Early`), `support` and `shares` are those of the `n_paths`
+    that were; `confidence`, `key` and `p_value` are bounds on those of the whole pool: its answer is at least as
+    confident, or where it abstains no answer is more so.
+    """
 
     answer: Any
     """The answer, or None: the policy abstains."""
@@ -241,6 +267,8 @@ class Decision:
     most likely first, and OTHER behind them where the paths cannot cover; None where nothing is promised."""
     groups: Groups = ()
     """The groups of the question, where the promise is per group."""
+    outlier_p_value: float | None = None
+    """Of its text among the calibration questions, 0 where it has none; None where the policy does not look at it."""
 
     @property
     def without_answer(self) -> int:

@@ -85,7 +85,19 @@ def test_without_groups_there_is_nothing_to_label_for():
         LabelQueue(dm.VotedPools.of(dm.vote([["a"]] * 9)), [dm.Grouped(dm.Marginal(0.2))])
 
 
-def test_a_promise_about_answers_needs_all_labels_in_groups_too():
+def test_a_promise_about_answers_has_no_rank_to_ask_by_in_groups_either():
     votes = dm.vote([["a"]] * 9, groups=["x"] * 9)
-    with pytest.raises(InvalidValue, match="grouped_selective needs the labels of all votes"):
+    with pytest.raises(InvalidValue, match="asked for by rank, and a promise about the answers given has none"):
         LabelQueue(dm.VotedPools.of(votes), [dm.Grouped(dm.Selective(0.2, 0.2))])
+
+
+def test_a_promise_about_answers_takes_a_part_of_the_labels_in_each_group():
+    data = dm.simulate_pools(400, n_paths=9, seed=4)
+    groups = ["x" if row % 2 else "y" for row in range(400)]
+    votes = dm.vote(data.answers, tie_break=dm.jitter(0), ids=[str(row) for row in range(400)], groups=groups)
+    right, promise = votes.answer == data.gold, dm.Grouped(dm.Selective(0.2, 0.2))
+    full = dm.calibrate(votes, right, guarantee=promise)
+    labels = np.where(full.decide_votes(votes).answered, right, None)
+    part = dm.calibrate(votes, labels, guarantee=promise, partly_labelled=True)
+    assert full.decide_votes(votes).answered.any()
+    assert (part.decide_votes(votes).answered == full.decide_votes(votes).answered).all()

@@ -78,7 +78,9 @@ def test_flags(demur, file, flags, complaint):
         (lambda r: score_of(r[3], 1, float("nan")), ["--score", "s"], "'q3', path 1: the score 's' must be a finite"),
         (lambda r: score_of(r[3], 0, float("inf")), ["--score", "s"], "got inf"),
         (lambda r: r[3]["paths"][0]["scores"].clear(), ["--score", "s"], "lack the score 's' in some path: 'q3'; "),
-        (lambda r: r[4].pop("gold"), [], "problem 'q4' has no gold answer (1 of 30 have none)"),
+        (lambda r: r[4].pop("gold"), [], "problem 'q4' has no gold answer (1 of 30 have none); labels are needed "
+         "here; add gold, name ready-made labels as --correct, or leave those problems out; to count their votes as "
+         "wrong, calibrate with --partly-labelled"),
         (lambda r: r[5].update(id="q1"), [], "line 6: the id 'q1' already stands in line 2"),
         (lambda r: r[5].update(paths=[]), [], "line 6: `paths` must be a list of at least one path"),
         (lambda r: [p.update(answer="") for x in r for p in x["paths"]], [], "vote"),
@@ -152,7 +154,8 @@ def test_flags_that_contradict_a_policy_are_refused(demur, file):
         "--alpha, --score and --policy exclude each other",
     )
     refused(
-        demur("audit", source, "--policy", "policy.json", "--alpha", 0.1), "pools are audited at every operating point"
+        demur("audit", source, "--policy", "policy.json", "--alpha", 0.1),
+        "this policy was not calibrated for alpha = 0.1; it holds 0.2 (marginal)",
     )
 
 

@@ -62,6 +62,13 @@ def test_it_says_what_each_stage_does_what_it_costs_and_what_is_promised(demur, 
     assert facts["promise"] in made.out
 
 
+def test_what_answers_were_read_as_is_said_by_stage(demur, made):
+    for told in (made, demur("audit", *NEW, "--cascade", "cascade.json")):
+        said = f"{told.out}{told.err}"
+        assert re.search(r"^cheap: Answers are compared by ", said, re.MULTILINE)
+        assert re.search(r"^strong: Answers are compared by ", said, re.MULTILINE)
+
+
 def test_stages_may_have_their_own_names_shares_and_scores(demur, files):
     facts = demur("cascade", *PAIR, "--alpha", "0.1", "--name", "small", "--name", "large", "--stage-share", 1,
                   "--stage-share", 3, "--stage", "large.score=own", "--stage", "large.weight=linear",

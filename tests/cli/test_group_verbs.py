@@ -62,6 +62,8 @@ def test_splits_are_measured_group_by_group(demur, grouped):
     ran = demur("evaluate", grouped, *HOW, "--splits", 5)
     assert ran.code == 0
     assert "By group, mean ± standard error over splits" in ran.out
+    assert "With abstention, one threshold for all groups" in ran.out
+    assert "one threshold for all groups" not in demur("evaluate", grouped, "--alpha", "0.1", "--splits", 5).out
     assert "there is no exact law here" in ran.out  # some questions are of two groups
     groups = demur("evaluate", grouped, *HOW, "--splits", 5, "--json").json["groups"]
     assert {row["guarantee"] for row in groups} == {"marginal", "grouped_marginal"}

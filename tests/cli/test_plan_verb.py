@@ -100,6 +100,8 @@ def test_ties_that_leave_no_threshold_are_named_with_a_flag_to_try(demur, tmp_pa
         (["--score", "judge"], "--score: said of pools, and none are given; name them: demur plan POOLS"),
         (["--tie-break", "jitter:0", "--partial"], "--tie-break, --partial: said of pools, and none are given"),
         (["--paths", 8], "--paths 8 is about a guess; give --accuracy too"),
+        (["--separation", 1.5], "--separation 1.5 is about a guess; give --accuracy too"),
+        (["pools.jsonl", "--separation", 1], "--separation is a guess, and pools.jsonl is a pilot that tells"),
         (["--delta", 0.1, "--smoothed"], "--delta and --smoothed are two guarantees"),
         (["pools.jsonl", "--accuracy", 0.8], "--accuracy is a guess, and pools.jsonl is a pilot that tells"),
         (["pools.jsonl", "--alpha", 0.001], "a pilot of 400 labelled votes is too small to plan alpha = 0.001: it "

@@ -70,6 +70,24 @@ def test_ask_answers_with_0_and_abstains_with_3(demur, sampled, server):
     assert len(ran.json["paths"]) == 5
 
 
+def test_ask_in_waves_decides_alike_and_says_how_many_paths_that_took(demur, sampled, server):
+    demur("calibrate", "run.db", "--weight", "uniform", "--alpha", 0.1, "-o", "p.json")
+    ask = ["ask", "What is 3 + 30?", "--policy", "p.json", "--base-url", server.url]
+    whole, before = demur(*ask, "--json").json, len(server.requests)
+    ran = demur(*ask, "--wave", 1, "--first-wave", 2, "--json")
+    assert (ran.code, ran.json["answer"]) == (0, whole["answer"])
+    assert ran.json["certain_early"] is True
+    assert ran.json["n_drawn"] == len(ran.json["paths"]) == ran.json["n_paths"] < ran.json["of"] == 5
+    assert len(server.requests) - before == ran.json["n_drawn"] - 1
+    assert ran.json["share_at_least"] == ran.json["confidence"] <= whole["confidence"] <= ran.json["share_at_most"]
+    told = demur(*ask, "--wave", 1)
+    assert told.out.splitlines()[0] == "33"
+    assert f"after {ran.json['n_drawn']} of 5 paths: whatever" in told.out
+    assert demur(*ask, "--wave", 0).code == 2
+    refused = demur("ask", "x", "--cascade", "c.json", "--wave", 2)
+    assert refused.code == 2
+
+
 def test_ask_refuses_another_model_before_asking_it(demur, sampled, server):
     demur("calibrate", "run.db", "--score", "perplexity", "--alpha", 0.1, "-o", "p.json")
     before = len(server.requests)

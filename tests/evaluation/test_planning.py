@@ -52,6 +52,19 @@ def test_an_n_is_friendly_to_a_high_probability_where_its_rank_rises(alpha):
         assert abs(found - near) == min(abs(n - near) for n in friendly)
 
 
+@pytest.mark.parametrize(
+    "guarantee",
+    [dm.Marginal("1/20"), dm.Marginal("37/1000"), dm.Marginal(0.1, choices=4), dm.HighProbability(0.1, 0.1),
+     dm.HighProbability(0.05, 0.01, choices=3), dm.HighProbability(0.5, 0.25)],
+)  # fmt: skip
+def test_the_smallest_n_of_a_rank_is_where_the_rank_is_first_reached(guarantee):
+    ranks = [guarantee.rank(n) for n in range(400)]
+    for k in range(1, ranks[-1] + 1):
+        first = next(n for n, rank in enumerate(ranks) if rank >= k)
+        assert {guarantee.n_of_rank(k, near) for near in (1, first, 399)} == {first}
+        assert (guarantee.reaches(k, first), guarantee.reaches(k, first - 1)) == (True, False)
+
+
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_what_rounding_loses_is_exact_and_nothing_where_n_plus_1_alpha_is_whole(alpha):
     level, sizes = Fraction(alpha), range(1, 300)

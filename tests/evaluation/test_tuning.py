@@ -82,6 +82,12 @@ def test_the_first_row_is_the_default_and_has_no_difference_to_itself(tuned):
     assert sum(tuned.columns()["chosen"]) == 1
 
 
+def test_one_way_to_vote_is_told_in_the_singular(tuned):
+    alone = replace(tuned, rows=tuned.rows[:1], chosen=0)
+    assert alone.sentence.startswith("1 way to vote was ranked by the labels of ")
+    assert tuned.sentence.startswith(f"{len(tuned.rows)} ways to vote were ranked by the labels of ")
+
+
 def test_the_simplest_within_one_error_of_the_best_is_chosen():
     close = Ranking(
         np.array([0.50, 0.52, 0.525]), np.array([[0.49, 0.50, 0.52], [0.51, 0.54, 0.53], [0.5, 0.52, 0.52]])

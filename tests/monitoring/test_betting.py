@@ -40,6 +40,20 @@ def test_the_value_is_the_mixture_over_bets_and_starts():
     assert stakes.highest == max(1.0, *values)
 
 
+@pytest.mark.parametrize(("highest", "limit"), [(2.0, 20.0), (3.0, 5.0), (1e75, 20.0)])
+def test_many_bets_at_once_are_one_after_another_to_the_last_bit(highest, limit):
+    """With and without an alarm, and where the money grows beyond what is let grow."""
+    rng = np.random.default_rng(2)
+    one_by_one, at_once = Stakes(3, limit), Stakes(3, limit)
+    for size in (0, 1, 5, 200, 1, 77):
+        factors = rng.uniform(0, highest, (size, 3))
+        for row in factors.tolist():
+            one_by_one.bet(row)
+        at_once.bet_each(factors)
+        assert vars(at_once) == vars(one_by_one)
+    assert (at_once.alarm_at is None) == (highest == 2.0)
+
+
 def test_the_mean_of_the_value_stays_one_under_fair_coins():
     """Over all 2¹⁰ sequences, so that nothing is left to chance."""
     total = 0.0

@@ -66,3 +66,8 @@ def test_draws_have_numbers_below_zero_too():
 def test_a_seed_is_a_whole_number(seed):
     with pytest.raises(InvalidValue, match="a seed must be a whole number, got"):
         Uniforms(seed)
+
+
+@pytest.mark.parametrize(("first", "count"), [(0, 0), (0, 1), (1023, 2), (5, 3000), (4096, 1024), (-700, 700)])
+def test_several_draws_are_those_that_come_one_by_one(first, count):
+    assert Uniforms(7).some(first, count).tolist() == [Uniforms(7)[at] for at in range(first, first + count)]

@@ -8,12 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 import demur as dm
 from demur.errors import InvalidValue, PipelineMismatch
 from demur.monitoring import DriftMonitor, cells, drift
-from demur.monitoring.cells import Cells, Place
+from demur.monitoring.cells import Cells
 from demur.voting.key import Column
 from monitored import drawn, keys, policy_of, same, votes_of
 
@@ -28,7 +30,7 @@ def p_values(monkeypatch):
     bet_on, factors = [], drift._factors
 
     def noting(p):
-        bet_on.append(p)
+        bet_on.extend(np.ravel(p).tolist())
         return factors(p)
 
     monkeypatch.setattr(drift, "_factors", noting)
@@ -103,11 +105,11 @@ def test_false_alarms_are_as_rare_as_promised_but_not_impossible():
 def test_ranks_among_the_calibration_keys_alone_break_the_promise(monkeypatch):
     """The negative control: p-values that share one fixed reference are dependent."""
 
-    def without_the_stream(self, key):
-        below = sum(edge < key for edge in self._edges)
-        return Place(len(self._edges) - below, 1, len(self._edges) + 1)
+    def without_the_stream(self, keys):
+        below = np.array([sum(edge < key for edge in self._edges) for key in keys])
+        return len(self._edges) - below, 1 + 0 * below, len(self._edges) + 1 + 0 * below
 
-    monkeypatch.setattr(Cells, "add", without_the_stream)
+    monkeypatch.setattr(Cells, "add_many", without_the_stream)
     assert alarms(n=30, stream=1500, runs=RUNS) > TOO_MANY
 
 
@@ -273,6 +275,21 @@ def test_sizes_that_are_kept_apart_may_occur_as_they_like(tmp_path):
         DriftMonitor(policy).update(stream, [6])
     with pytest.raises(InvalidValue, match="n_paths must be a count"):
         DriftMonitor(policy).update(stream[0], [6.5])
+
+
+@given(st.integers(0, 10**6), st.lists(st.integers(0, 600), max_size=4), st.sampled_from([1, 12]))
+@settings(max_examples=40, deadline=None)
+def test_batches_of_any_size_are_single_keys_one_after_another_to_the_last_bit(seed, batches, decimals):
+    """Ties or none, and pools of two sizes and of one that calibration never saw."""
+    rng, policy = np.random.default_rng(seed), of_two_sizes()
+    in_batches, single = DriftMonitor(policy, seed=seed), DriftMonitor(policy, seed=seed)
+    for count in batches:
+        rows, sizes = keys(rng.random(count).round(decimals)).reshape(-1, 2), rng.choice([4, 6, 9], count)
+        in_batches.update(rows, sizes)
+        for row, size in zip(rows, sizes, strict=True):
+            single.update(row, [size])
+        assert vars(in_batches.stakes) == vars(single.stakes)
+    assert same(in_batches, single)
 
 
 def test_a_size_that_calibration_never_saw_says_nothing():

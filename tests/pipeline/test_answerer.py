@@ -266,3 +266,16 @@ def test_a_learned_key_looks_at_the_texts_of_paths_just_drawn_and_refuses_where_
     ):
         answerer.ask("What is 90 + 1?")
     assert len(server.requests) == before
+
+
+def test_a_question_unlike_the_calibration_ones_is_asked_and_abstained_on(pipeline, tmp_path):
+    voted = pipeline.run(PROBLEMS, tmp_path / "run.db").voted()
+    policy = dm.calibrate(voted, alpha=0.3, outlier_level=0.06)
+    with pipeline.answerer(policy) as answerer:
+        usual = answerer.ask("What is 24 + 1?").decision
+        odd = answerer.ask("What is 24 + 1, asks Zoë of the old cook who has sold the farm by the sea?").decision
+    assert usual.answer == "25"
+    assert usual.outlier_p_value > 0.06
+    assert odd.abstained
+    assert odd.confidence == usual.confidence
+    assert "unlike the calibration questions" in odd.explanation

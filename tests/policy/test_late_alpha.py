@@ -160,7 +160,11 @@ def test_a_decision_says_that_the_way_to_vote_was_chosen():
     votes, _ = labelled_votes(seed=1)
     decided = chosen.decide_votes(votes)
     odd = np.flatnonzero((decided.p_value <= 0.1) & ~decided.answered)
-    assert "was chosen from 50 ways to vote by the labels" in decided[int(odd[0])].explanation
+    for row in (int(odd[0]), int(np.argmin(decided.p_value))):  # where they disagree, and where they do not
+        said = (
+            f"The p-value {decided.p_value[row]:.4g} is that of one way to vote fixed beforehand: it does not pay for"
+        )
+        assert f"{said} the choice from 50 by the same labels" in decided[row].explanation
 
 
 def test_audits_and_monitors_allow_for_the_choice():
@@ -175,6 +179,22 @@ def test_audits_and_monitors_allow_for_the_choice():
     from scipy.stats import beta
 
     assert monitor.level == pytest.approx(beta.isf(monitor.delta / 2 / 10, k, 301 - k), rel=1e-6)
+
+
+def test_an_audit_takes_any_alpha_of_a_promise_that_is_kept_at_every_one(policy):
+    fresh, truth = labelled_votes(seed=1)
+    for alpha in ("1/7", 0.23):
+        (point,) = audit_policy(policy, fresh, truth, alpha=alpha)
+        rule = policy.point(alpha)
+        answered = policy.decide_votes(fresh, alpha=alpha).answered
+        assert point.rule is rule
+        assert point.errors == int((answered & ~truth).sum())
+        # Whoever chose alpha may have chosen it by the audit: the law allows for every rank that is looked at.
+        plain = replace(rule.law, choices=1)
+        assert point.p_value == pytest.approx(min(1, rule.law.choices * plain.upper_tail(point.errors, len(fresh))))
+        assert point.outlook.rule is rule
+    with pytest.raises(InvalidValue, match=r"not calibrated for alpha = 0\.2"):
+        audit_policy(dm.calibrate(*labelled_votes(), alpha=0.1), fresh, truth, alpha=0.2)
 
 
 def test_labels_from_the_top_reach_the_same_rule():

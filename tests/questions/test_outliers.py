@@ -104,3 +104,57 @@ def test_recorded_questions_of_other_sets_are_told_from_the_reference(recorded_p
     distances = gate.distance(features(school[400:])), gate.distance(features(contest))
     assert area(*distances)[0] > 0.8
     assert gate.closes(contest).mean() > 0.4
+
+
+# --- ranked among themselves ----------------------------------------------------------------------------------------
+
+
+def words(rng, n):
+    """Questions of random words, no two alike."""
+    letters = np.array(list("abcdefghijklmnop"))
+    return [
+        " ".join("".join(rng.choice(letters, rng.integers(2, 9))) for _ in range(rng.integers(3, 20))) + "?"
+        for _ in range(n)
+    ]
+
+
+def ranking(usual, ranked, level):
+    """A gate of features that say what is usual, and of others that are ranked."""
+    mean, spread = usual.mean(axis=0), np.sqrt(usual.var(axis=0) + usual.var(axis=0).mean() + 1e-4)
+    gate = dm.OutlierGate(mean, spread, np.zeros(1), level, frozenset())
+    return dm.OutlierGate(mean, spread, np.sort(gate.distance(ranked)), level, frozenset())
+
+
+@pytest.mark.parametrize("level", [0.02, 0.05, 0.1, 0.3])
+def test_whichever_of_some_questions_is_the_new_one_exactly_the_level_of_them_is_turned_away(level):
+    """The theorem given the bag: of m + 1 questions each in turn is new, and the others are ranked."""
+    table = features(words(np.random.default_rng(7), 101))
+    usual, bag = table[:50], table[50:]
+    away = 0
+    for new in range(len(bag)):
+        gate = ranking(usual, np.delete(bag, new, axis=0), level)
+        distance = gate.distance(bag[new : new + 1])[0]
+        p_value = (1 + int((gate.ranked >= distance).sum())) / (1 + len(gate.ranked))
+        away += p_value <= level
+    assert away == int(level * 51 + 1e-9)
+
+
+def test_questions_that_say_what_is_usual_cannot_be_ranked_too():
+    """The negative control: a new question is farther from the mean of others than they are themselves."""
+    rng, halves, both = np.random.default_rng(8), [], []
+    for _ in range(100):
+        texts, new = words(rng, 60), words(rng, 30)
+        table = features(texts)
+        halves.append(dm.OutlierGate.fit(texts, level=0.1).closes(new).mean())
+        both.append(ranking(table, table, 0.1).closes(new).mean())
+    error = np.std(halves, ddof=1) / 10
+    assert abs(np.mean(halves) - 3 / 31) <= 4 * error  # ⌊31 · 0.1⌋ ranks of 31: never to turn any away would fail
+    assert np.mean(both) - 0.1 > 4 * np.std(both, ddof=1) / 10
+
+
+def test_a_gate_needs_as_many_questions_as_it_says():
+    for level, needed in ((0.01, 198), (0.05, 40), (0.015, 132)):
+        assert len(dm.OutlierGate.fit(sums(1, needed + 5)[:needed], level=level).ranked) == needed // 2
+        if needed > 40:
+            with pytest.raises(InvalidValue, match=f"needs {needed} reference questions"):
+                dm.OutlierGate.fit(sums(1, needed - 1), level=level)

@@ -45,6 +45,8 @@ class BatchSelection(RankGuarantee):
     """The largest p-value that is answered."""
     batch: int
     """How many votes were selected from."""
+    in_part: bool = False
+    """Whether labels go down to a key that was fixed before the first of them, rather than all the way."""
     name: ClassVar[str] = "batch_selection"
 
     def rank(self, n: int) -> int:
@@ -57,8 +59,9 @@ class BatchSelection(RankGuarantee):
     def promise(self, n: Count, unit: str = QUESTION) -> str:
         each = "" if unit == QUESTION else ", one question of each cluster,"
         many = f"{self.batch} {QUESTION if unit == QUESTION else CLUSTER}s"
+        fixed = " and the key at which labelling ended was fixed before the first label" if self.in_part else ""
         return (
             f"Of the answers given in this batch of {many}{each} the expected share that is wrong is at most "
             f"{shown(self.level)}. That holds for the whole batch at once, not for one question or a part of it, "
-            f"if the batch is exchangeable with the {n} calibration {unit}s."
+            f"if the batch is exchangeable with the {n} calibration {unit}s{fixed}."
         )

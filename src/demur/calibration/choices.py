@@ -15,6 +15,7 @@ from typing import Any
 
 from scipy.special import betaincc, betainccinv
 
+from demur.calibration.smallest_n import smallest_n
 from demur.errors import InvalidValue
 
 _CERTAIN = 1e-9
@@ -57,13 +58,7 @@ def union_rank(n: int, level: Fraction, choices: int) -> int:
 
 def fewest_votes(level: Fraction, choices: int) -> int:
     """The smallest n at which the rank is at least 1."""
-    low = high = int((1 - level) / level) + 1
-    while not union_rank(high, level, choices):
-        high *= 2
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if union_rank(middle, level, choices) else (middle + 1, high)
-    return high
+    return smallest_n(lambda n: union_rank(n, level, choices) > 0, int((1 - level) / level) + 1)
 
 
 def mean_at_most(k: int, n: int, choices: int) -> float:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.calibration.choices import as_choices
+from demur.calibration.smallest_n import smallest_n
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, Floats, ThresholdKey, above_all, exceeds
 from demur.evidence.laws import AnswerLaw, BoundLaw, ErrorLaw, LawPerGroup
@@ -42,6 +43,8 @@ NOWHERE_FEW_ENOUGH = (
     "at no threshold are calibration errors few enough for such a promise about the answers, so the policy abstains "
     "always."
 )
+
+_WITHOUT_GATE = "Errors are compared with those of the threshold alone, and abstaining on outliers makes them no more."
 
 
 @runtime_checkable
@@ -101,6 +104,8 @@ class Rule:
     """What "wrong" means, in a sentence; blank where it is "not the same as gold"."""
     unlabelled: int = 0
     """How many of the n have no label, and count as wrong."""
+    outlier_level: float | None = None
+    """Where questions that are unlike the calibration ones are abstained on as well: the gate's level."""
     needs_groups: ClassVar[bool] = False
     """Whether it cannot decide without knowing the groups of a question."""
 
@@ -131,12 +136,23 @@ class Rule:
     def promise(self) -> str:
         labels = f"{self.n - self.unlabelled} of the {self.n} were labelled, and the others count as wrong."
         parts = (self.guarantee.promise(self.n, self.unit), self.wrong, labels if self.unlabelled else "")
-        return " ".join(part for part in parts if part)
+        return " ".join(part for part in (*parts, self.outlier_note) if part)
+
+    @property
+    def outlier_note(self) -> str:
+        """That outliers are abstained on as well, in a sentence; blank where they are not."""
+        if self.outlier_level is None:
+            return ""
+        return (
+            "Besides, it abstains on questions whose text is unlike that of the calibration questions, or missing: on "
+            f"a new one that is exchangeable with them with a probability of at most {self.outlier_level}, averaged "
+            "over calibration sets."
+        )
 
     @property
     def law_note(self) -> str:
-        """What an audit compares errors with, where no exact law is known; blank where one is."""
-        return ""
+        """What an audit compares errors with, where that is not their exact law; blank where it is."""
+        return "" if self.outlier_level is None else _WITHOUT_GATE
 
     @property
     def too_few(self) -> str:
@@ -248,7 +264,13 @@ class Rule:
         return {"guarantee": self.guarantee.name, **self.guarantee.parameters(), **settled}
 
 
-def settle_by_size(guarantee: Guarantee, evidence: Strata, unit: str = QUESTION, wrong: str = "") -> Rule:
+def settle_by_size(
+    guarantee: Guarantee,
+    evidence: Strata,
+    unit: str = QUESTION,
+    wrong: str = "",
+    outlier_level: float | None = None,
+) -> Rule:
     """The rule for pools of every size that calibration knows.
 
     A size that was seen too seldom to bear the promise by itself is not answered.
@@ -261,7 +283,8 @@ def settle_by_size(guarantee: Guarantee, evidence: Strata, unit: str = QUESTION,
         rule = replace(guarantee.settle(evidence.pooled), sizes=sizes)
     else:
         rule = guarantee.settle_sizes(evidence)
-    return replace(rule, unit=unit, wrong=wrong, unlabelled=evidence.n_unlabelled)
+    rule = replace(rule, unit=unit, wrong=wrong, unlabelled=evidence.n_unlabelled)
+    return replace(rule, outlier_level=outlier_level)
 
 
 @dataclass(frozen=True)
@@ -291,6 +314,14 @@ class RankGuarantee:
     @abstractmethod
     def promise(self, n: Count, unit: str = QUESTION) -> str:
         """The guarantee in one sentence, with its scope."""
+
+    def reaches(self, k: int, n: int) -> bool:
+        """Whether n votes have a rank of at least k."""
+        return self.rank(n) >= k
+
+    def n_of_rank(self, k: int, near: int) -> int:
+        """The smallest n with a rank of at least k; `near` is where to look first."""
+        return smallest_n(lambda n: self.reaches(k, n), near)
 
     def settle(self, evidence: Evidence) -> Rule:
         law = self.law(evidence.n)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, log, log1p
+from math import ceil, inf, log, log1p
 from typing import ClassVar
 
-from scipy.special import bdtr
+from scipy.special import bdtr, bdtrik, bdtrin
 
 from demur.calibration.all_but_delta import AllButDelta
 from demur.calibration.choices import whichever
 from demur.calibration.guarantee import QUESTION, Count, shown
+from demur.calibration.smallest_n import smallest_n
 
 _EXACT_LIMIT = 20_000  # sample sizes up to which a tie with δ is settled in whole numbers
 
@@ -28,22 +29,19 @@ class HighProbability(AllButDelta):
     name: ClassVar[str] = "high_probability"
 
     def rank(self, n: int) -> int:
-        low, high = 0, n  # the rank lies in [low, high]; P(Bin(n, α) ≤ j) grows with j
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self._allows(middle - 1, n):
-                low = middle
-            else:
-                high = middle - 1
-        return low
+        # The rank is one less than the smallest that is not allowed; P(Bin(n, α) ≤ j) grows with j. Floats say where.
+        near = float(bdtrik(self.delta / self.choices, n, self.alpha))
+        return smallest_n(lambda k: not self.reaches(k, n), int(near) + 2 if 0 <= near < n else 1) - 1
+
+    def reaches(self, k: int, n: int) -> bool:
+        return k <= n and (k < 1 or self._allows(k - 1, n))
+
+    def n_of_rank(self, k: int, near: int) -> int:
+        guess = float(bdtrin(k - 1, self.delta / self.choices, self.alpha))
+        return super().n_of_rank(k, ceil(guess) if k <= guess < inf else near)
 
     def n_needed(self) -> int:
-        guess = ceil(log(self.delta / self.choices) / log1p(-self.alpha))
-        while not self._allows(0, guess):
-            guess += 1
-        while guess > 1 and self._allows(0, guess - 1):
-            guess -= 1
-        return guess
+        return super().n_of_rank(1, ceil(log(self.delta / self.choices) / log1p(-self.alpha)))
 
     def promise(self, n: Count, unit: str = QUESTION) -> str:
         new = "on new questions like them" if unit == QUESTION else "on one question of each new cluster like them"
@@ -55,12 +53,12 @@ class HighProbability(AllButDelta):
 
     def _allows(self, errors: int, n: int) -> bool:
         """P(Bin(n, α) ≤ errors) ≤ δ, or δ / J where there were J ways to choose from."""
-        tail, delta = float(bdtr(errors, n, self.alpha)), self.delta_level / self.choices
+        tail, delta = float(bdtr(errors, n, self.alpha)), self.delta / self.choices
         if abs(tail - delta) > 1e-9 * delta:
             return tail < delta
         if n > _EXACT_LIMIT:
             return False  # too close to tell in floats: the smaller rank keeps the promise
-        return _binomial_cdf(errors, n, self.level) <= delta
+        return _binomial_cdf(errors, n, self.level) <= self.delta_level / self.choices
 
 
 def _binomial_cdf(errors: int, n: int, alpha: Fraction) -> Fraction:

@@ -47,7 +47,7 @@ class JudgedRule(Rule):
             f"A judge labelled the {self.n} calibration {self.unit}s, and people checked {self.checked} of them, which "
             "must have been drawn at random."
         )
-        parts = told, self.guarantee.promise(self.n, self.unit), self.wrong, unlabelled
+        parts = told, self.guarantee.promise(self.n, self.unit), self.wrong, unlabelled, self.outlier_note
         return " ".join(part for part in parts if part)
 
     @property

@@ -11,19 +11,19 @@ confident votes change nothing (theory, m).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from demur.calibration.down_to import DownTo
 from demur.calibration.grouped import POOLED, Grouped, refuse_without_groups
 from demur.calibration.guarantee import Guarantee, RankGuarantee
-from demur.calibration.judged import JudgedGuarantee
-from demur.calibration.shifted import Shifted
+from demur.calibration.partial_labels import refuse_unranked, without_groups
 from demur.errors import InvalidValue
-from demur.evidence.counts import Floats
+from demur.evidence.counts import Floats, exceeds
 from demur.pools.voted_pools import VotedPools, as_part_of_labels
 from demur.records import Groups
 from demur.voting.cases import Cases
@@ -32,31 +32,6 @@ _OPEN, _RIGHT, _WRONG, _SKIPPED = range(4)
 _PRIOR_WRONG, _PRIOR = 1.0, 8.0
 """An error among eight votes: what is guessed of the next ones while little is seen."""
 _RECENT = 30
-
-
-def refuse_all_labels_needed(guarantees: Iterable[Guarantee]) -> None:
-    """Raise unless each threshold is the k-th largest wrong key: no other may stand on some labels."""
-    for guarantee in guarantees:
-        if isinstance(guarantee, Shifted):
-            raise InvalidValue(
-                "labels from the top are asked for by rank, and under weights there are no ranks",
-                "label all votes, or some of them in any order, and calibrate with {partly_labelled}",
-            )
-        if isinstance(guarantee, JudgedGuarantee):
-            raise InvalidValue(
-                f"the guarantee {guarantee.name} needs a judge's labels of all votes, and people's of a random part",
-                "give what people found as {checked}",
-            )
-        if not isinstance(_without_groups(guarantee), RankGuarantee):
-            raise InvalidValue(
-                f"the guarantee {guarantee.name} needs the labels of all votes: its errors need not fall as the "
-                "threshold rises",
-                "label the rest, or leave this guarantee out",
-            )
-
-
-def _without_groups(guarantee: Guarantee) -> Guarantee:
-    return guarantee.guarantee if isinstance(guarantee, Grouped) else guarantee
 
 
 @dataclass(frozen=True)
@@ -89,9 +64,12 @@ class LabelQueue:
         *,
         sizes_by_chance: bool = False,
         rows: NDArray[np.intp] | None = None,
+        down_to: DownTo | None = None,
     ) -> None:
-        """`rows` are those that were drawn to be checked: all of them are asked about, and no others."""
-        refuse_all_labels_needed(guarantees)
+        """`rows` are those that were drawn to be checked, `down_to` is where labelling ends: all down to there, or all
+        of these, are asked about, and no others.
+        """
+        refuse_unranked(guarantees)
         unscored = voted.votes.unscored
         scored = np.arange(len(voted)) if unscored is None else np.flatnonzero(~unscored)
         some = voted.scored
@@ -103,11 +81,15 @@ class LabelQueue:
             refuse_without_groups(cases)
         order = np.lexsort(cases.keys.T[::-1])[::-1]
         order = order[cases.keys[order, 0] > 0]
-        self.rows: NDArray[np.intp] = scored[counted[order]]
+        self.down_to = None if down_to is None else down_to.key(cases.keys)
+        """The key above which all are asked about, and no others; None where labels decide how many are."""
+        asked = order if self.down_to is None else order[exceeds(cases.keys[order], self.down_to)]
+        self.rows: NDArray[np.intp] = scored[counted[asked]]
         """What may be asked about, in the order of asking."""
-        self.n, self._voted, self._all = len(counted), voted, rows is not None
+        self.n, self._voted = len(counted), voted
+        self._all = rows is not None or down_to is not None
         self._place = {row: place for place, row in enumerate(self.rows.tolist())}
-        self._marks = np.full(len(order), _OPEN, dtype=np.uint8)
+        self._marks = np.full(len(asked), _OPEN, dtype=np.uint8)
         ordered = _Ordered(cases, order, _levels(cases.keys[order]), apart=not sizes_by_chance)
         self._goals = [_goal_of(guarantee, ordered) for guarantee in guarantees]
 
@@ -162,7 +144,8 @@ class LabelQueue:
 
     def labelled_votes(self) -> VotedPools:
         """The votes with the labels that were given so far: what `calibrate(…, partly_labelled=True)` takes."""
-        return self._voted.with_labels(*as_part_of_labels(self.labels(), len(self._voted)))
+        labelled = self._voted.with_labels(*as_part_of_labels(self.labels(), len(self._voted)))
+        return replace(labelled, down_to=self.down_to)
 
     def progress(self) -> list[LabelProgress]:
         """How far each guarantee is, in the order in which they were given."""
@@ -346,7 +329,7 @@ class _Goal:
 
 def _goal_of(guarantee: Guarantee, ordered: _Ordered) -> _Goal:
     """The counts of a guarantee: each group is one more to fill."""
-    cases, inner = ordered.cases, _without_groups(guarantee)
+    cases, inner = ordered.cases, without_groups(guarantee)
     assert isinstance(inner, RankGuarantee)
     everyone = np.ones(len(cases), dtype=np.bool_)
     if not isinstance(guarantee, Grouped):

@@ -10,7 +10,6 @@ labels, `choices` says from how many, and the rank is smaller.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
 from typing import ClassVar
 
 from demur.calibration.choices import fewest_votes, union_rank, whichever
@@ -27,11 +26,16 @@ class Marginal(RankGuarantee):
         if self.choices > 1:
             return union_rank(n, self.level, self.choices)
         # (n + 1)α in exact arithmetic: in floats 100 * 0.29 < 29 costs one allowed error.
-        return int((n + 1) * self.level)
+        return (n + 1) * self.level.numerator // self.level.denominator
+
+    def n_of_rank(self, k: int, near: int) -> int:
+        if self.choices > 1:
+            return super().n_of_rank(k, near)
+        alpha = self.level  # the smallest n with n + 1 ≥ k/α, in whole numbers
+        return -(-k * alpha.denominator // alpha.numerator) - 1
 
     def n_needed(self) -> int:
-        alone = ceil((1 - self.level) / self.level)
-        return alone if self.choices == 1 else fewest_votes(self.level, self.choices)
+        return self.n_of_rank(1, 0) if self.choices == 1 else fewest_votes(self.level, self.choices)
 
     def promise(self, n: Count, unit: str = QUESTION) -> str:
         promised = (

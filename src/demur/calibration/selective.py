@@ -4,8 +4,9 @@ P(wrong given answered) need not fall as the threshold rises, so no single order
 (`boundary`) says how many errors the j most confident calibration votes may hold, for every j at once, and the policy
 answers as many as it allows. Whatever the law of confidences and errors, P(any threshold whose true rate exceeds α is
 within the boundary) ≤ P(S_j ≤ c_j for any j) ≤ δ, S being a walk with chance α (docs/theory.md has the proof). So no
-grid has to be fixed beforehand, nothing is lost where the first few votes hold an error, and ties do no harm. It needs
-independent calibration questions, not merely exchangeable ones.
+grid has to be fixed beforehand, nothing is lost where the first few votes hold an error, and ties do no harm. Votes
+without a label count as wrong: that takes thresholds out of the boundary and brings none in, whichever they are. It
+needs independent calibration questions, not merely exchangeable ones.
 """
 
 from __future__ import annotations
@@ -50,9 +51,6 @@ class Selective:
 
     def settle(self, evidence: Evidence) -> Rule:
         """The smallest threshold above which calibration has no more errors than the boundary allows."""
-        if evidence.n_unlabelled:
-            told = f"{evidence.n_unlabelled} of {evidence.n} votes have no label"
-            raise InvalidValue(f"{told}, and a promise about the answers given needs all", "label the rest")
         width, law = evidence.levels.shape[1], AnswerLaw(self.alpha, answers=evidence.n >= self.n_needed())
         lowest = self._lowest_level(evidence)
         if lowest is None:
@@ -64,7 +62,7 @@ class Selective:
     def _lowest_level(self, evidence: Evidence) -> int | None:
         """The lowest level with confidence from which on errors are within the boundary; None where there is none."""
         limit = boundary(evidence.n, self.alpha, self._delta_of_each)
-        wrong, votes = or_above(evidence.wrong), or_above(evidence.right)
+        wrong, votes = or_above(evidence.not_right), or_above(evidence.right)
         votes += wrong
         for start in range(0, len(evidence.levels), _CHUNK):  # the first that passes is near the bottom, or nowhere
             part = slice(start, min(start + _CHUNK, len(evidence.levels)))

@@ -173,10 +173,11 @@ class ShiftedRule(Rule):
 
     @property
     def law_note(self) -> str:
-        return (
+        weighed = (
             "No exact law is known under weights: errors are compared with those of a calibration on "
             f"{self.law.n} questions without weights, as many as these are worth."  # type: ignore[union-attr]
         )
+        return f"{weighed} {super().law_note}".rstrip()
 
     def threshold_of(self, size: int, groups: Groups = (), weight: float | None = None) -> ThresholdKey:
         if not self.takes(size):

@@ -31,18 +31,23 @@ from demur.cli.sampling_options import (
     BackendSet,
     BaseUrl,
     Concurrency,
+    FirstWave,
     Model,
     Patience,
     ScorerSet,
     TrustAddress,
+    Wave,
     backend_flags,
     scorer_flags,
+    waves_of,
 )
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
+    from demur.pipeline.answerer import Asked
     from demur.pipeline.cascade_answerer import CascadeAsked
     from demur.prompts.conversations import Conversation
+    from demur.records import Early
 
 NAME = "ask"
 HELP = """Ask one question: sample paths, vote as the policy was calibrated, and answer or abstain.
@@ -51,13 +56,16 @@ Everything but the addresses of models comes from the policy: a judge or reward 
 REWARD_BASE_URL, [score.judge] in demur.toml, or --set. With `--cascade` the next stage is sampled only if the one
 before does not answer; `--stage strong.base_url=URL` says where the model of one stage is. `--messages FILE` asks the
 last message of a conversation, for policies calibrated with `--prompt conversation`: a JSON list of role and content.
-Exit code 0: answered; 3: abstained.
+With `--wave` paths are asked for a few at a time, and no more once they settle what the whole pool would decide. Exit
+code 0: answered; 3: abstained.
 
 Examples:
 
 `demur ask "What is 12 + 7?" --policy policy.json`
 
 `demur ask "A pen costs 3 dollars. What do 8 cost?" --policy policy.json --base-url http://localhost:8000/v1 --json`
+
+`demur ask "What is 12 + 7?" --policy policy.json --first-wave 6 --wave 2`
 
 `demur ask --messages talk.json --policy policy.json`
 
@@ -92,6 +100,8 @@ def run(
     concurrency: Concurrency = None,
     patience: Patience = None,
     answer_seconds: AnswerSeconds = None,
+    wave: Wave = None,
+    first_wave: FirstWave = None,
     settings: ScorerSet = None,
     score: Annotated[
         Text, option("--score", "FUNCTION", "The policy's score, where it is a function or a plugin's.")
@@ -114,8 +124,11 @@ def run(
     elif messages is not None or question is None:
         both = "" if question is None else ", not both"
         raise InvalidValue(f"give a question, or a conversation with --messages{both}")
+    waves = waves_of(first_wave, wave)
     if cascade is not None:
         refuse_beside_cascade(policy=policy, alpha=alpha, guarantee=guarantee)
+        if waves is not None:
+            raise InvalidValue("--wave and --first-wave are for one policy: the stages of a cascade are sampled whole")
         loaded_cascade = load_cascade(cascade, key_file)
         pipelines.refuse_unused(how["settings"], *(one.policy for one in loaded_cascade.stages))
         own = stage_settings(stage, [one.name for one in loaded_cascade.stages], _OF_STAGES)
@@ -136,11 +149,15 @@ def run(
     pipelines.refuse_unused(how["settings"], loaded)
     if loaded.point(alpha, guarantee).needs_groups and not group:
         raise InvalidValue("this promise is for groups of questions: say with --group of which this one is")
-    pipeline = pipelines.pipeline_of(loaded, given, **how)
-    asked = pipeline.ask(_problem(question, loaded, beside, group), loaded, alpha=alpha, guarantee=guarantee)
-    line = decision_line(asked.decision, loaded.recipe.names)
+    with pipelines.pipeline_of(loaded, given, **how).answerer(loaded) as answerer:
+        if waves is not None and (note := answerer.savings_note(alpha=alpha, guarantee=guarantee)):
+            output.warn([f"waves save little here: {note}"])
+        asked = answerer.ask(_problem(question, loaded, beside, group), alpha=alpha, guarantee=guarantee, waves=waves)
+    line = decision_line(asked.decision, loaded.recipe.names) | ({} if waves is None else _waves_line(asked))
     if json:
         output.emit({**line, "question": question, "paths": [_path(path) for path in asked.pool.paths]})
+    elif asked.early is not None:
+        show_early(line, asked.early)
     else:
         show(line)
     if asked.decision.abstained:
@@ -190,6 +207,26 @@ def _tell_cascade(asked: CascadeAsked, question: str, names: Mapping[str, Sequen
         raise typer.Exit(ABSTAINED)
 
 
+def _waves_line(asked: Asked) -> dict[str, Any]:
+    """What was saved, and what is known of the winner's share where fewer paths settled it."""
+    early = asked.early
+    line: dict[str, Any] = {"certain_early": asked.certain_early, "n_drawn": asked.n_drawn, "of": asked.n_paths}
+    return line | ({} if early is None else {"share_at_least": early.least, "share_at_most": early.most})
+
+
+def show_early(line: dict[str, Any], early: Early) -> None:
+    """A decision that fewer paths settled than a whole pool has, in words."""
+    from demur.policy.explanations import compared_early
+
+    abstained = early.answer is None
+    output.say("I would rather not answer." if abstained else output.visible(line["answer"], 200))
+    reason = compared_early(early, list(line["key"].values()), line["threshold_key"], list(line["key"]))
+    output.say(f"  after {early.n_paths} of {early.of} paths: {reason} (alpha {line['alpha']:g})")
+    if line["threshold"] >= 1:
+        output.say(f"  {line['explanation']}")
+    output.say(f"  {_votes_told(line)}")
+
+
 def show(line: dict[str, Any]) -> None:
     """A decision in words."""
     from demur.policy.explanations import comparison
@@ -201,6 +238,16 @@ def show(line: dict[str, Any]) -> None:
     reason = comparison(first, list(key.values()), bounds, list(key), answered=not abstained, form=".3f")
     if line["threshold"] == 0 and not abstained:
         reason = f"confidence {line['confidence']:.3f}, and the policy always answers"
+    output.say(f"  {reason} (alpha {line['alpha']:g}, p-value {line['p_value']:.3f})")
+    if line.get("answer_set") is not None:
+        output.say(f"  answer set: {told_set(line, 30)}")
+    if line["threshold"] >= 1 or line.get("answer_set") is not None:
+        output.say(f"  {line['explanation']}")
+    output.say(f"  {_votes_told(line)}")
+
+
+def _votes_told(line: dict[str, Any]) -> str:
+    """How many paths gave each answer, and how many none."""
     all_paths = line["n_paths"]
     votes = [
         f"{output.visible(answer, 30)} by {paths} of {all_paths} paths ({output.percent(line['shares'][answer])})"
@@ -208,12 +255,7 @@ def show(line: dict[str, Any]) -> None:
     ]
     if votes and line["without_answer"]:
         votes.append(f"no answer by {line['without_answer']}")
-    output.say(f"  {reason} (alpha {line['alpha']:g}, p-value {line['p_value']:.3f})")
-    if line.get("answer_set") is not None:
-        output.say(f"  answer set: {told_set(line, 30)}")
-    if line["threshold"] >= 1 or line.get("answer_set") is not None:
-        output.say(f"  {line['explanation']}")
-    output.say(f"  {', '.join(votes) or f'none of {all_paths} paths gave an answer'}")
+    return ", ".join(votes) or f"none of {all_paths} paths gave an answer"
 
 
 def _path(path: Any) -> dict[str, Any]:

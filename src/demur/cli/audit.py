@@ -15,11 +15,12 @@ from demur.cli.options import (
     Json,
     KeyFile,
     MaybePolicyFile,
-    OneAlpha,
     Partial,
     RunName,
     Task,
     argument,
+    level,
+    option,
 )
 from demur.cli.plot import plot_frontier, plot_outlook
 from demur.cli.policy_files import load_cascade, load_policy, one_of, refuse_beside_cascade
@@ -33,6 +34,7 @@ Problems that calibrated the policy are refused, unless some were kept back with
 audited. What counts as right must be what counted as right then: give `--gold-tolerance`, `--gold-containment`,
 `--label-verdicts` and `--correct` as you gave them to `calibrate`. With `--errors` and `--of` no pools are needed: the
 number of questions answered wrongly, of how many asked; a promise about the answers given needs `--answered` too.
+`--alpha` audits one operating point, of a policy that promises every alpha at once any alpha; else all are audited.
 With `--cascade` give the pools of each stage in order.
 
 Examples:
@@ -62,7 +64,7 @@ def run(
     answered: Annotated[
         int | None, typer.Option("--answered", min=0, help="Questions answered, of those asked.")
     ] = None,
-    alpha: OneAlpha = None,
+    alpha: Annotated[Any, option("--alpha", "A", "Which operating point.  [default: all]", parser=level)] = None,
     guarantee: GuaranteeName = None,
     labels: LabelFlags = LabelFlags(),
     task: Task = None,
@@ -89,14 +91,10 @@ def run(
         facts = _check(load_policy(file, key_file), errors, of, answered, alpha, guarantee)
     elif policy is None:
         raise InvalidValue("name the policy with --policy, or give --errors and --of")
-    elif alpha is not None or guarantee is not None:
-        raise InvalidValue(
-            "--alpha and --guarantee are for --errors and --of: pools are audited at every operating point"
-        )
     else:
         loaded = load_policy(policy, key_file)
         voted = vote_by_policy(file, run_name, loaded, labelled=True, correct=labels.rule(), partial=partial, task=task)
-        audit = demur.audit_policy(loaded, voted)
+        audit = demur.audit_policy(loaded, voted, alpha=alpha, guarantee=guarantee)
         facts = _audit(loaded, audit)
     if json:
         output.emit(facts)
@@ -130,7 +128,9 @@ def _check(
                 f"the {rule.guarantee.name} guarantee is about the answers given: say with --answered how many of the "
                 f"{of} questions were answered, or name another guarantee with --guarantee"
             )
-        ahead = demur.audit_outlook(policy, of, alpha=rule.alpha, guarantee=rule.guarantee.name, answered=answered)
+        ahead = demur.audit_outlook(
+            policy, of, alpha=rule.guarantee.level, guarantee=rule.guarantee.name, answered=answered
+        )
         found = Consistency.of(rule, errors, of, answered=answered, points=len(rules)).document()
         points.append({**found, "outlook": ahead.document()})
     return {"n": of, "unit": policy.unit, "points": points}
@@ -192,6 +192,10 @@ def _show_audit(facts: dict[str, Any], audit: demur.PolicyAudit) -> None:
         if point["of_rare_size"] and point["feasible"]:
             rare = f"{point['of_rare_size']} pools have a number of paths that too few calibration pools have"
             output.warn([f"{rare} for alpha = {point['alpha']:g}: not answered"])
+    if unlike := points[0].get("outliers"):
+        output.warn(
+            [f"{unlike} questions are unlike the calibration questions, or have no text to tell by: not answered"]
+        )
 
 
 def _show_sets(points: list[dict[str, Any]]) -> None:

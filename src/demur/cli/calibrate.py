@@ -44,6 +44,8 @@ Examples:
 
 `demur calibrate pools.jsonl --shift shift.json --alpha 0.1 -o policy.json`
 
+`demur calibrate pools.jsonl --outlier-level 0.05 --alpha 0.1 -o policy.json`
+
 `demur calibrate pools.jsonl --by-group --group-field category --alpha 0.1 -o policy.json`
 """
 
@@ -67,6 +69,7 @@ def run(
     labels: vote_flags.LabelFlags = vote_flags.LabelFlags(),
     label_file: options.LabelFile = None,
     partly_labelled: options.PartlyLabelled = False,
+    down_to: options.DownTo = None,
     checked: options.Checked = None,
     use_judge: options.UseJudge = False,
     traffic: ShiftFlags = ShiftFlags(),
@@ -93,7 +96,7 @@ def run(
     is_check = checked is not None or (header is not None and header.check is not None)
     if header is not None and checked is not None:
         raise InvalidValue("--checked and --label-file are two places of people's labels; choose one")
-    if header is not None and not is_check and (partly_labelled or not rule.is_plain):
+    if header is not None and not is_check and (partly_labelled or down_to is not None or not rule.is_plain):
         raise InvalidValue("--label-file holds the labels; leave the other options about labels out")
     weights, gate = traffic.weights(), traffic.outlier_gate()
     wanted: dict[str, Any] = {"labelled": header is None or is_check, "partly_labelled": partly_labelled}
@@ -117,9 +120,11 @@ def run(
         guarantee=traffic.guarantees(_judged(guarantees, is_check=is_check) if use_judge else guarantees, weights),
         tuned=tuned,
         partly_labelled=partly_labelled or (header is not None and not is_check),
+        down_to=down_to,
         checked=_checks(source, voted, checked, label_file) if is_check else None,
         sizes_by_chance=sizes_by_chance,
         answer_sets=sets,
+        outlier_level=traffic.outlier_level,
         hold_out=hold_out,
         seed=seed or 0,
         strict=strict,

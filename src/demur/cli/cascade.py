@@ -72,7 +72,7 @@ def run(
     stages = []
     for at, (place, called) in enumerate(zip(files, names, strict=True)):
         own: dict[str, Any] = {**settings.get(called, {})}
-        _, voted = replace(flags, **own).vote(place, run_name, config, rule, partial=partial)
+        _, voted = replace(flags, **own).vote(place, run_name, config, rule, partial=partial, stage=called)
         stages.append(demur.Stage(called, voted, cost=cost[at] if cost else None))
     cascade = demur.calibrate_cascade(
         stages,

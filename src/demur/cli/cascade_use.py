@@ -27,12 +27,11 @@ def vote_stages(
     if len(places) > len(cascade.stages):
         names = ", ".join(stage.name for stage in cascade.stages)
         raise InvalidValue(f"this cascade has {len(cascade.stages)} stages ({names}), got {len(places)} files of pools")
+    how: dict[str, Any] = {"labelled": labelled, "partial": partial, "correct": correct, "task": task}
     return [
-        vote_flags.vote_by_policy(
-            place, run, stage.policy, labelled=labelled, partial=partial, correct=correct, task=task
-        )
+        vote_flags.vote_by_policy(place, run, stage.policy, **how, stage=stage.name)
         for place, stage in zip(places, cascade.stages, strict=False)
-    ]  # fmt: skip
+    ]
 
 
 def decide(

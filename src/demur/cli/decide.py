@@ -88,6 +88,7 @@ def run(
             else {"answer_sets": {"alpha": decided.sets.alpha, "note": set_note(loaded, rule)}}
         )
         counts |= {"of_rare_size": int(decided.of_rare_size.sum()), "unscored": int(decided.unscored.sum())}
+        counts |= {} if decided.likeness is None else {"outliers": int(decided.outliers.sum())}
         counts |= {"of_small_group": int(decided.of_small_group.sum())} if rule.needs_groups else {}
         output.emit({**how, "promise": rule.promise, **counts, "decisions": lines})
         return
@@ -160,6 +161,7 @@ def decision_line(decision: demur.Decision, names: Sequence[str]) -> dict[str, A
         "key": dict(zip(names, decision.key, strict=True)),
         **({} if decision.answer_set is None else _set_fields(decision.answer_set)),
         **({"groups": list(decision.groups)} if decision.groups else {}),
+        **({} if decision.outlier_p_value is None else {"outlier_p_value": decision.outlier_p_value}),
         "explanation": decision.explanation,
     }
 

@@ -112,7 +112,8 @@ def _show(facts: dict[str, Any], rule: demur.LabelRule) -> None:
     if facts["unit"] == "cluster":
         columns = {**columns, "of all questions wrongly": mean_sd("confident_error_per_question")}
     points = facts["points"]
-    output.table_of("With abstention", points, columns, only_if_said=["splits without answers"])
+    title = "With abstention, one threshold for all groups" if "groups" in facts else "With abstention"
+    output.table_of(title, points, columns, only_if_said=["splits without answers"])
     if "groups" in facts:
         _show_groups(facts["groups"])
     means = [(point["alpha"], point["answered"]["mean"], point["selective_accuracy"]["mean"]) for point in points]

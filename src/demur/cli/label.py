@@ -31,6 +31,10 @@ Every label is on the disk before the next question; run the same command again 
 goes to another tool, as CSV or JSON lines, and `--in-sheet` reads its verdicts back. `--json` asks nothing, and says
 where labelling stands.
 
+With `--down-to` all votes above a confidence are asked about, or the most confident share of them, whatever their
+labels are. That is fixed before the first label, and `decide --fdr` takes such a policy; no other part of the labels
+would do.
+
 With `--check` people check a judge's labels: so many votes are drawn at random by the seed, and only these are asked
 about. `calibrate --label-file`, with the judge's labels named as always, then promises what the check supports.
 
@@ -41,6 +45,8 @@ Examples:
 `demur label pools.jsonl -o labels.jsonl --out-sheet queue.csv --first 100`
 
 `demur label pools.jsonl -o labels.jsonl --in-sheet queue.csv --by ann`
+
+`demur label pools.jsonl --down-to 40% -o labels.jsonl`
 
 `demur label pools.jsonl --check 100 --seed 7 -o checks.jsonl --out-sheet checks.csv`
 """
@@ -70,6 +76,7 @@ def run(
     check: Annotated[int | None, typer.Option("--check", min=1, metavar="N", help=options.DRAWN)] = None,
     first: Annotated[int | None, typer.Option("--first", min=1, help="Rows of the sheet.  [default: all]")] = None,
     in_sheet: Annotated[Path | None, options.option("--in-sheet", "FILE", _FILLED)] = None,
+    down_to: options.DownTo = None,
     seed: options.Seed = None,
     json: options.Json = False,
 ) -> None:
@@ -92,11 +99,13 @@ def run(
         history = read_label_file(out)
         if history.header is None:
             drawn = None if check is None else (check, seed or 0)
-            labelling.begin(LabelHeader.of(voted, asked, sizes_by_chance=sizes_by_chance, check=drawn))
+            begun: dict[str, Any] = {"sizes_by_chance": sizes_by_chance, "check": drawn, "down_to": down_to}
+            labelling.begin(LabelHeader.of(voted, asked, **begun))
             history = read_label_file(out)
         else:
             _refuse_other(history, asked if alpha or delta or smoothed or by_group else None, sizes_by_chance, out)
             _refuse_other_draw(history, check, seed, out)
+            _refuse_other_end(history, down_to, out)
         work = _Work(source, voted, labelling, history, by or _user(), skipped=skipped)
         if out_sheet is not None:
             facts = work.write_sheet(out_sheet, first)
@@ -167,8 +176,10 @@ class _Work:
         """Where labelling stands."""
         counts = {"n": self.queue.n, "labelled": self.queue.n_labelled, "wrong": self.queue.n_wrong}
         points = [asdict(point) for point in self.queue.progress()]
-        done = {"skipped": len(self.queue.skipped), "done": self.queue.next is None}
+        done: dict[str, Any] = {"skipped": len(self.queue.skipped), "done": self.queue.next is None}
         assert self.history.header is not None
+        if (end := self.queue.down_to) is not None:
+            done |= {"down_to": str(self.history.header.down_to), "to_label": len(self.queue.wanted), "ends_at": end[0]}
         done |= {} if (check := self.history.header.check) is None else {"drawn": check[0], "seed": check[1]}
         return {"labels": str(self.labelling.path), **counts, **done, "points": points}
 
@@ -202,6 +213,19 @@ def _refuse_other_draw(history: LabelHistory, check: int | None, seed: int | Non
     )
 
 
+def _refuse_other_end(history: LabelHistory, down_to: demur.DownTo | None, out: Path) -> None:
+    """Raise where labelling is to end elsewhere than was said before the first label."""
+    assert history.header is not None
+    begun = history.header.down_to
+    if down_to is None or down_to == begun:
+        return
+    told = "without --down-to" if begun is None else f"with --down-to {begun}"
+    raise InvalidValue(
+        f"{out} was begun {told}, and where labelling ends is fixed before the first label; leave --down-to out to go "
+        "on, or begin another file of labels"
+    )
+
+
 def _user() -> str:
     try:
         return getpass.getuser()
@@ -219,6 +243,16 @@ def _next(file: str, out: Path, given: dict[str, Any]) -> str:
         elif value not in (None, False):
             words += [word for entry in (value if isinstance(value, list) else [value]) for word in (flag, str(entry))]
     return shlex.join([*words, "-o", "policy.json"])
+
+
+def _told_end(facts: dict[str, Any]) -> str:
+    """How far it is to where labelling ends."""
+    above = f"Labels go down to {facts['ends_at']:.4g} (--down-to {facts['down_to']})"
+    if not facts["done"]:
+        return f"{above}: {facts['to_label']} votes to go."
+    if facts["skipped"]:
+        return f"{above}: all were asked about. A batch needs the skipped ones too: --skipped asks again."
+    return f"{above}: all are there. `decide --fdr` takes a policy that is calibrated on them."
 
 
 def _show(facts: dict[str, Any], following: str) -> None:
@@ -243,6 +277,8 @@ def _show(facts: dict[str, Any], following: str) -> None:
             f"These {facts['drawn']} votes were drawn at random (seed {facts['seed']}) to check a judge by: those "
             "without a label count as wrong. Name the judge's labels when you calibrate, such as --correct FIELD."
         )
+    elif "down_to" in facts:
+        output.say(_told_end(facts))
     elif facts["done"] and facts["skipped"]:
         output.say("More labels change nothing, but for the skipped ones, which count as wrong: --skipped asks again.")
     elif facts["done"]:

@@ -49,6 +49,17 @@ def tolerance(text: str) -> str:
     return text
 
 
+def down_to(text: str) -> Any:
+    """Where labelling ends, as it is written."""
+    from demur import DownTo
+    from demur.errors import InvalidValue
+
+    try:
+        return DownTo.of(text)
+    except InvalidValue as error:
+        raise typer.BadParameter(str(error)) from None
+
+
 def argument(metavar: str, text: str, offers: Any = None) -> Any:
     """An argument that must be given."""
     return typer.Argument(metavar=metavar, help=text, show_default=False, autocompletion=offers)
@@ -136,6 +147,11 @@ _USE_JUDGE = (
 UseJudge = Annotated[bool, typer.Option("--use-judge", help=_USE_JUDGE)]
 _PARTLY = "Some problems have no gold or label: their votes count as wrong."
 PartlyLabelled = Annotated[bool, typer.Option("--partly-labelled", help=_PARTLY)]
+_DOWN_TO = (
+    "All votes above this confidence are labelled (0.8), or the most confident share (40%), and no others: said before "
+    "the first label, it lets `decide --fdr` take them."
+)
+DownTo = Annotated[Any, option("--down-to", "KEY", _DOWN_TO, parser=down_to)]
 SizesByChance = Annotated[
     bool, typer.Option("--sizes-by-chance", help="Pools vary in size by chance, or by one rule, in use as here.")
 ]
@@ -185,7 +201,8 @@ StageSet = Annotated[list[str] | None, option("--stage", "NAME.KEY=VALUE", _STAG
 _HELD_OUT = "Share of problems to keep back for a test."
 HoldOut = Annotated[float, typer.Option("--hold-out", metavar="SHARE", help=_HELD_OUT)]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail where the problems are too few for the promise.")]
-_SEPARATION = "How much higher right paths score, in standard deviations."
-Separation = Annotated[float, typer.Option("--separation", help=_SEPARATION)]
+_SEPARATION = "How much higher right paths score, in standard deviations.  [default: 0.7]"
+Separation = Annotated[float | None, typer.Option("--separation", help=_SEPARATION)]
+USUAL_SEPARATION = 0.7
 Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Seed of every random draw.  [default: 0]")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]

@@ -86,6 +86,7 @@ _FLAGS = {
     "prompt": "--prompt",
     "logprobs=False": "--no-logprobs",
     "partial=True": "--partial",
+    "partly_labelled=True": "--partly-labelled",
     "sizes_by_chance=True": "--sizes-by-chance",
     "gold_containment=True": "--gold-containment",
     "unscored=drop": "--drop-unscored",

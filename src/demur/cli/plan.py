@@ -43,7 +43,7 @@ def run(
         ),
     ] = None,
     accuracy: Annotated[float | None, options.option("--accuracy", "P", "A guess: the share of votes right.")] = None,
-    separation: options.Separation = 0.7,
+    separation: options.Separation = None,
     paths: Paths = None,
     flags: vote_flags.VoteFlags = vote_flags.VoteFlags(),
     labels: vote_flags.LabelFlags = vote_flags.LabelFlags(),
@@ -62,15 +62,16 @@ def run(
         about_runs = {"run": run_name, "partial": partial, "config": config}
         if given := flags_given(**vars(flags), **vars(labels), **about_runs):
             raise InvalidValue(f"{', '.join(given)}: said of pools, and none are given; name them: demur plan POOLS …")
-        if paths is not None and accuracy is None:
-            raise InvalidValue(f"--paths {paths} is about a guess; give --accuracy too")
+        for flag, number in (("--paths", paths), ("--separation", separation)):
+            if number is not None and accuracy is None:
+                raise InvalidValue(f"{flag} {number:g} is about a guess; give --accuracy too")
         n_paths = _PATHS if paths is None else paths
-        planned = demur.plan(accuracy=accuracy, separation=separation, n_paths=n_paths, **how)
-        made = {} if accuracy is None else {"accuracy": accuracy, "separation": separation, "paths": n_paths}
+        apart = options.USUAL_SEPARATION if separation is None else separation
+        planned = demur.plan(accuracy=accuracy, separation=apart, n_paths=n_paths, **how)
+        made = {} if accuracy is None else {"accuracy": accuracy, "separation": apart, "paths": n_paths}
     else:
-        if accuracy is not None or paths is not None:
-            guessed = "--accuracy" if accuracy is not None else "--paths"
-            raise InvalidValue(f"{guessed} is a guess, and {file} is a pilot that tells; leave one out")
+        if guessed := flags_given(accuracy=accuracy, paths=paths, separation=separation):
+            raise InvalidValue(f"{guessed[0]} is a guess, and {file} is a pilot that tells; leave one out")
         rule = labels.rule()
         source, voted = flags.vote(file, run_name, config, rule, partial=partial)
         planned = demur.plan(voted, **how)

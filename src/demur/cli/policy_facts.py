@@ -45,6 +45,7 @@ def gate_facts(voted: demur.VotedPools) -> dict[str, Any]:
 def policy_facts(policy: demur.Policy) -> dict[str, Any]:
     """What a policy is, and what to expect of it."""
     from demur.policy.label_notes import label_notes
+    from demur.policy.outliers import outlier_notes
     from demur.policy.points import held_at_once
     from demur.policy.prices import price_of
     from demur.policy.weighing import weight_notes
@@ -84,6 +85,8 @@ def policy_facts(policy: demur.Policy) -> dict[str, Any]:
         "label_notes": label_notes(policy),
         "effective_size": evidence.effective_size,
         "weight_notes": weight_notes(policy),
+        **({} if policy.outliers is None else {"outlier_level": policy.outliers.level}),
+        "outlier_notes": outlier_notes(policy),
         "key": list(policy.recipe.names),
         **({} if policy.judge is None else {"judge": policy.judge.facts()}),
         "pipeline": policy.pipeline,

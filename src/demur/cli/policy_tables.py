@@ -79,7 +79,7 @@ def show(facts: dict[str, Any]) -> None:
         output.say(
             f"The gate turns away {facts['gated']} of these questions as unlike its own; they count, unanswered."
         )
-    output.say(*(f"{note}." for note in (*facts["label_notes"], *facts["weight_notes"])))
+    output.say(*(f"{note}." for note in (*facts["label_notes"], *facts["weight_notes"], *facts["outlier_notes"])))
     if facts["labelled"] == facts["n"] and not math.isnan(facts["vote_accuracy"]):
         _show_vote(facts)
     for point in facts["points"]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+import demur
 from demur.cli.options import Text, option
 from demur.errors import InvalidValue
 
@@ -37,11 +38,20 @@ _REPEATABLE = "In this process: the same paths whatever was sampled before, at u
 Repeatable = Annotated[bool | None, typer.Option("--repeatable", help=_REPEATABLE)]
 _LOGPROBS = "Record token log-probabilities.  [default: yes]"
 Logprobs = Annotated[bool | None, typer.Option("--logprobs/--no-logprobs", help=_LOGPROBS)]
+_WAVE = "Ask for so many paths at a time, and for no more once the decision of all of them is certain."
+Wave = Annotated[int | None, typer.Option("--wave", help=_WAVE)]
+FirstWave = Annotated[int | None, typer.Option("--first-wave", help="Paths of the first wave.  [default: as --wave]")]
 _SETTINGS = (
     "A setting of a scorer: model, base_url, route, prompt, revision, device, batch, concurrency, patience, "
     "answer_seconds, too_long, raw, kind; repeatable."
 )
 ScorerSet = Annotated[list[str] | None, option("--set", "NAME.KEY=VALUE", _SETTINGS)]
+
+
+def waves_of(first: int | None, size: int | None) -> demur.Waves | None:
+    """`--first-wave N --wave N`; each is the other where only one is given, and None where neither is."""
+    sizes = [paths for paths in (first, size) if paths is not None]
+    return demur.Waves(sizes[0], sizes[-1]) if sizes else None
 
 
 def backend_flags(name: str | None, settings: list[str] | None) -> dict[str, Any]:

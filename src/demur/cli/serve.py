@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from demur.cli import output, pipelines
-from demur.cli.options import Config, Json, KeyFile, Seed, ServicePlace, Text, option
+from demur.cli.options import Config, Json, KeyFile, Seed, ServicePlace, Text, mention, option
 from demur.cli.policy_files import load_policy, stage_settings
 from demur.cli.sampling_options import (
     AnswerSeconds,
@@ -23,12 +23,15 @@ from demur.cli.sampling_options import (
     BackendSet,
     BaseUrl,
     Concurrency,
+    FirstWave,
     Model,
     Patience,
     ScorerSet,
     TrustAddress,
+    Wave,
     backend_flags,
     scorer_flags,
+    waves_of,
 )
 from demur.errors import InvalidValue, MissingExtra
 
@@ -78,10 +81,8 @@ def run(
         float, option("--second-opinions", "SHARE", "Share of reviews that a second person is to judge too.")
     ] = 0.0,
     no_texts: Annotated[bool, typer.Option("--no-texts", help="Keep no question, path or answer in the log.")] = False,
-    first_wave: Annotated[
-        int | None, option("--first-wave", "PATHS", "Ask for so many paths first, and stop once all is decided.")
-    ] = None,
-    wave: Annotated[int | None, option("--wave", "PATHS", "Paths asked for after that, each time.")] = None,
+    wave: Wave = None,
+    first_wave: FirstWave = None,
     fan_out: Annotated[int | None, option("--fan-out", "PATHS", "Most paths under way at once.")] = None,
     seconds: Annotated[float | None, option("--request-seconds", "SECONDS", "Longest time for a request.")] = None,
     show: Annotated[str, option("--show", "answer|path", "What an answered request gets as its text.")] = "answer",
@@ -103,7 +104,7 @@ def run(
     given |= backend_flags(backend, backend_set) | {"answer_seconds": answer_seconds}
     how: dict[str, Any] = {"config": config, "trust": trust_address or (), "settings": scorer_flags(settings)}
     how |= {"seed": seed or 0, "score": None, "extract": None}
-    told = {"show": show, "first_wave": first_wave, "wave": wave, "audit_share": audit_share, "texts": not no_texts}
+    told = {"show": show, "waves": waves_of(first_wave, wave), "audit_share": audit_share, "texts": not no_texts}
     told["second_opinions"] = second_opinions
     told |= {} if abstain_text is None else {"abstain_text": abstain_text}
     told |= {} if fan_out is None else {"fan_out": fan_out}
@@ -121,13 +122,17 @@ def run(
         grace,
         require_keys,
     )
+    from demur import event_loop
     from demur.store.connection import shown
 
     try:
         from demur.server import running
+        from demur.server.live import check_live
     except ImportError as error:
         raise MissingExtra(f"the service needs packages that are not here ({error.name})", "serve") from None
     _, service, kept = serving.made()  # says what is wrong before anything listens
+    for note in event_loop.run(check_live(service.models)):
+        mention(note)
     asks_for_keys = _asks_for_keys(kept, host, require_keys=require_keys)
     listening = running.bound(host, port)
     address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/v1"
@@ -190,6 +195,10 @@ class _Serving:
                 version, number = row.version, row.policy
             served[name] = Served(name, one, answerers[name], version, number)
         to_stderr()
+        if told.waves is not None:
+            for name, answerer in answerers.items():
+                if note := answerer.savings_note():
+                    mention(f"{name}: {note}")
         log = None if store is None else DecisionLog(store, texts=told.texts, second_share=told.second_opinions)
         service = Service(
             Models(served, aliases=self.aliases),

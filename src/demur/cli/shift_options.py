@@ -22,6 +22,8 @@ _GATE = "Abstain on questions that are unlike these, which may not calibrate: a 
 Gate = Annotated[Text, option("--gate", "QUESTIONS", _GATE)]
 _GATE_LEVEL = "The share of questions like those of --gate that it turns away, at most.  [default: 0.05]"
 GateLevel = Annotated[float | None, option("--gate-level", "E", _GATE_LEVEL)]
+_OUTLIER_LEVEL = "Abstain as well on questions unlike the calibration ones: at most this share of questions like them."
+OutlierLevel = Annotated[float | None, option("--outlier-level", "E", _OUTLIER_LEVEL)]
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class ShiftFlags:
     shift_weights: ShiftWeights = None
     gate: Gate = None
     gate_level: GateLevel = None
+    outlier_level: OutlierLevel = None
 
     def weights(self) -> demur.DensityRatio | str | None:
         """A fitted ratio, the name of a field, or nothing."""

@@ -9,7 +9,7 @@ import typer
 
 import demur
 from demur.cli import output
-from demur.cli.options import Json, Seed, Separation, option
+from demur.cli.options import USUAL_SEPARATION, Json, Seed, Separation, option
 from demur.cli.replacing import refuse_overwriting, written_as
 from demur.cli.sampling_options import Paths
 
@@ -25,7 +25,7 @@ def run(
     out: Annotated[Path, option("--out", "FILE", "A .jsonl, .jsonl.gz or .parquet file.", "-o")],
     problems: Annotated[int, typer.Option("--problems", "-n", help="How many problems.")] = 4000,
     paths: Paths = None,
-    separation: Separation = 0.7,
+    separation: Separation = None,
     without_answer: Annotated[float, typer.Option(help="Share of paths without an answer.")] = 0.02,
     seed: Seed = None,
     json: Json = False,
@@ -35,9 +35,8 @@ def run(
 
     refuse_overwriting(out, by=written_as(out))
     n_paths = _PATHS if paths is None else paths
-    drawn = demur.simulate_pools(
-        problems, n_paths=n_paths, seed=seed or 0, separation=separation, missing=without_answer
-    )
+    apart = USUAL_SEPARATION if separation is None else separation
+    drawn = demur.simulate_pools(problems, n_paths=n_paths, seed=seed or 0, separation=apart, missing=without_answer)
     write_pools(demur.PoolSource(drawn.pools()), out)
     right = (drawn.answers == drawn.gold[:, None]).tolist()
     single_path, oracle = demur.baselines.single_path(right), demur.baselines.oracle(right)

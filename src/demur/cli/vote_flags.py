@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import demur
 from demur.cli import options
 from demur.cli.flag_groups import flags_given
-from demur.cli.output import mention, say_in_the_end
+from demur.cli.output import mention, say_in_the_end, visible
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -59,10 +59,12 @@ class VoteFlags:
         checked: bool = False,
         weights: demur.DensityRatio | str | None = None,
         gate: demur.OutlierGate | None = None,
+        stage: str | None = None,
     ) -> tuple[demur.PoolSource, demur.VotedPools]:
         """Votes, made as the flags say and else as the configuration does; labelled, unless that is not asked for.
 
-        Where people `checked` a part, other labels are a judge's: gold is, where all problems have one.
+        Where people `checked` a part, other labels are a judge's: gold is, where all problems have one. `stage` is the
+        name of a cascade's stage.
         """
         from demur.voting.key import key_of
 
@@ -85,7 +87,7 @@ class VoteFlags:
             labelled = len(labelled_rows(source.pools)) == len(source.pools)
         labels: dict[str, Any] = {"labelled": labelled, "partly_labelled": partly_labelled, "correct": correct}
         voted = demur.vote_pools(source, fields, recipe, fitted_on=fitted_on, say=mention, **labels)
-        tell_comparison(voted)
+        tell_comparison(voted, stage)
         return source, voted
 
 
@@ -148,20 +150,21 @@ def vote_by_policy(
     partial: bool,
     correct: demur.LabelRule | None = None,
     task: str | None = None,
+    stage: str | None = None,
 ) -> demur.VotedPools:
-    """Votes, made as a policy was calibrated."""
+    """Votes, made as a policy was calibrated; `stage` is the name of a cascade's stage."""
     if task is not None:
         demur.tasks.chosen(task)  # before the policy, which may name it and may not load it
     ready_made = correct is not None and correct.label_field is not None
     wanted = wanted_of(demur.FieldChoice.of(policy.description), policy.recipe.key, facts=ready_made)
     source = demur.read_pools(place, run, **wanted, partial=partial, say=mention)
     voted = policy.vote(source.of_task(task), labelled=labelled, correct=correct, say=mention)
-    tell_comparison(voted)
+    tell_comparison(voted, stage)
     return voted
 
 
-def tell_comparison(voted: demur.VotedPools) -> None:
-    """Say, behind the result, how answers were compared and what they were read as.
+def tell_comparison(voted: demur.VotedPools, stage: str | None = None) -> None:
+    """Say, behind the result, how answers were compared and what they were read as, and of which stage.
 
     Verdicts on other questions alone are no labels of these.
     """
@@ -169,7 +172,8 @@ def tell_comparison(voted: demur.VotedPools) -> None:
     if judged and not any(judged):
         raise InvalidValue("no verdict is about an answer in this file", "ask for them with `demur judge-labels`")
     if voted.table is not None:
-        say_in_the_end(voted.table.comparison())
+        told = voted.table.comparison()
+        say_in_the_end(told if stage is None else f"{visible(stage, 40)}: {told}")
 
 
 def told_ties(vote: dict[str, Any]) -> str:

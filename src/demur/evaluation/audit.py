@@ -17,7 +17,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from demur.calibration import CLUSTER, QUESTION, GroupedRule, Rule, forecast
+from demur.calibration import CLUSTER, QUESTION, GroupedRule, Level, Rule, forecast
 from demur.errors import CalibrationLeak, InvalidValue
 from demur.evaluation.group_audit import GroupAudit, audit_groups
 from demur.evaluation.outlook import Outlook, audit_outlook
@@ -122,6 +122,8 @@ class Audit(Consistency):
     """What became of the answer sets of questions abstained from, where the policy has some and gold is there."""
     groups: list[GroupAudit] = field(default_factory=list)
     """Each group by its own law, where the promise is per group; then a group that fails fails the audit."""
+    outliers: int | None = None
+    """Questions that were not answered because they are unlike the calibration ones, where the policy looks at that."""
 
     def __repr__(self) -> str:
         return f"Audit(alpha {self.rule.alpha:g}: {self.verdict})"
@@ -149,7 +151,8 @@ class Audit(Consistency):
         known = {name: getattr(self, name) for name in (*rates, "confident_error_per_question")}
         sets = {} if self.sets is None else {"answer_sets": self.sets.document()}
         groups = {"groups": [group.document() for group in self.groups]} if self.groups else {}
-        return {**super().document(), **known, **sets, "outlook": self.outlook.document(), **groups}
+        outliers = {} if self.outliers is None else {"outliers": self.outliers}
+        return {**super().document(), **known, **sets, **outliers, "outlook": self.outlook.document(), **groups}
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,15 +205,19 @@ def audit_policy(
     votes: Votes | VotedPools,
     correct: ArrayLike | None = None,
     *,
+    alpha: Level | None = None,
+    guarantee: str | None = None,
     questions: Texts | None = None,
     clusters: Texts | None = None,
 ) -> PolicyAudit:
-    """Audit every operating point of a policy; votes and labels must be made as calibrated, on unseen problems.
+    """Audit every operating point of a policy, or the one that `alpha` and `guarantee` name, which may be any alpha of
+    a promise that is kept at all of them. Votes and labels must be made as calibrated, on unseen problems.
 
     Problems are known by their ids, question texts and clusters, as far as those are given. One of each unit counts.
     Where some of the problems calibrated the policy, that is an error, unless others were held out then: those are
     audited.
     """
+    rules = policy.points if alpha is None and guarantee is None else (policy.point(alpha, guarantee),)
     voted = VotedPools.of(votes, correct, questions=questions, clusters=clusters)
     labels = voted.labelled
     policy.refuse_other_labels(voted)
@@ -225,27 +232,31 @@ def audit_policy(
     refuse_fitted_tests(voted, policy.recipe.gate, policy.shift, fresh)
     left_out, n = int(seen.sum()), len(fresh)
     unit, new = CLUSTER if voted.clustered else QUESTION, voted.distinct[~seen[voted.distinct]]
-    points = [_audit(policy, rule, voted, fresh, new, unit) for rule in policy.points]
+    points = [_audit(policy, rule, voted, fresh, new, unit, len(rules)) for rule in rules]
     frontier = Frontier.of(Evidence.of(voted.votes.key[fresh], labels[fresh]))
     duplicates = len(voted) - left_out - n
     every = int((~seen[voted.distinct]).sum()) if voted.clustered else n
     return PolicyAudit(len(voted), left_out, duplicates, n, unit, every, frontier, points)
 
 
-def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: Rows, unit: str) -> Audit:
-    """One rule on the rows that count, `fresh`, and on all questions that are `new`, where clusters have several."""
-    decided = policy.decide_votes(voted.votes, alpha=rule.alpha, guarantee=rule.guarantee.name)
+def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: Rows, unit: str, points: int) -> Audit:
+    """One rule on the rows that count, `fresh`, and on all questions that are `new`, where clusters have several.
+
+    `points` is how many are audited together.
+    """
+    named: dict[str, Any] = {"alpha": rule.guarantee.level, "guarantee": rule.guarantee.name}
+    decided = policy.decide_votes(voted.votes, **named)
     every_error = decided.answered & ~voted.labelled
     is_answered, labels = decided.answered[fresh], voted.labelled[fresh]
     n, given, errors = len(fresh), int(is_answered.sum()), int(every_error[fresh].sum())
     cases = voted.votes.cases.take(fresh)
     strata = (cases if rule.needs_groups else cases.without_groups()).counts()
     law = policy.law_on(rule, strata)
-    ahead = audit_outlook(policy, strata, alpha=rule.alpha, guarantee=rule.guarantee.name, answered=given)
-    found = Consistency.of(rule, errors, n, answered=given, points=len(policy.points), law=law, unit=unit)
+    ahead = audit_outlook(policy, strata, **named, answered=given)
+    found = Consistency.of(rule, errors, n, answered=given, points=points, law=law, unit=unit)
     groups = []
     if isinstance(rule, GroupedRule):
-        groups = audit_groups(rule, policy.strata, cases, is_answered, labels, len(policy.points))
+        groups = audit_groups(rule, policy.strata, cases, is_answered, labels, points)
         found = _with_groups(found, groups)
     return Audit(
         **vars(found),
@@ -256,9 +267,10 @@ def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: Rows
         false_abstention=int((~is_answered & labels).sum()) / n,
         of_rare_size=int(decided.of_rare_size[fresh].sum()),
         unscored=int(decided.unscored[fresh].sum()),
+        outliers=None if decided.likeness is None else int(decided.outliers[fresh].sum()),
         confident_error_per_question=float(every_error[new].mean()) if voted.clustered else errors / n,
         outlook=ahead if rule.among_answers else replace(ahead, unit=unit),
-        sets=audit_sets(decided, voted, fresh, len(policy.points)),
+        sets=audit_sets(decided, voted, fresh, points),
     )
 
 

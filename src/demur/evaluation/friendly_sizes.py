@@ -6,8 +6,6 @@ Between two of them further labels buy nothing. Where 1/alpha is whole they are 
 
 from __future__ import annotations
 
-from bisect import bisect_left
-
 from demur.calibration import Guarantee, Marginal, Smoothed
 from demur.calibration.guarantee import RankGuarantee
 
@@ -26,21 +24,15 @@ def friendly_n(guarantee: Guarantee, near: int) -> int:
     step = _stepping(guarantee)
     if step is None:
         return max(near, guarantee.n_needed())
-    k, reach = step.rank(near), guarantee.n_needed()
-    start, end = max(0, near - reach), near + reach
-    while start and step.rank(start) == k:
-        start = max(0, start - reach)
-    while step.rank(end) == k:
-        end += reach
-    below = start + bisect_left(range(start, near), k, key=step.rank) if k else 0
-    above = near + bisect_left(range(near, end), k + 1, key=step.rank)
+    k = step.rank(near)
+    below, above = step.n_of_rank(k, near) if k else 0, step.n_of_rank(k + 1, near)
     return above if not below or above - near < near - below else below
 
 
 def is_friendly(guarantee: Guarantee, n: int) -> bool:
     """Whether the rank would be lower with one vote fewer; any n is friendly to what rounds nothing."""
     step = _stepping(guarantee)
-    return isinstance(guarantee, Smoothed) or step is None or step.rank(n) > step.rank(n - 1)
+    return isinstance(guarantee, Smoothed) or step is None or not step.reaches(step.rank(n), n - 1)
 
 
 def _stepping(guarantee: Guarantee) -> RankGuarantee | None:

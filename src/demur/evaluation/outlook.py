@@ -59,6 +59,7 @@ class Outlook:
         share = 100 * self.above_alpha
         often = "fewer than 1" if share < 0.5 else f"about {share:.0f}"
         bound = isinstance(self.rule.law, BoundLaw) or choices_of(self.rule.guarantee) > 1
+        bound |= self.rule.outlier_level is not None
         often = f"at most {often}" if bound and not self.rule.among_answers and share >= 0.5 else often
         if self.rule.among_answers:
             return (

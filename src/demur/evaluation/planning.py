@@ -243,19 +243,20 @@ def _rows(
 ) -> list[PlanRow]:
     """A row per guarantee and n; `pilot` counts the votes behind the evidence, 0 where they are made up."""
     wanted = [(one, n) for one in guarantees for n in (_sizes(one) if sizes is None else sorted(set(sizes)))]
+    # Sizes that were not asked for are chosen so that they are friendly.
+    known = [(one, n, ranks_of(one, n), sizes is None or is_friendly(one, n)) for one, n in wanted]
     if evidence is None or law is None:
-        return [PlanRow(one, n, ranks_of(one, n), is_friendly(one, n), _UNKNOWN) for one, n in wanted]
+        return [PlanRow(one, n, ranks, friendly, _UNKNOWN) for one, n, ranks, friendly in known]
     plain = {one.alpha: Marginal(getattr(one, "level", one.alpha)) for one in guarantees}
-    pairs = {(k, n) for one, n in wanted for k in [*ranks_of(one, n), plain[one.alpha].rank(n)]}
-    told = dict(zip(pairs, law.expect(list(pairs)), strict=True))
+    pairs = list({(k, n) for one, n, ranks, _ in known for k in [*ranks, plain[one.alpha].rank(n)]})
+    told = dict(zip(pairs, law.expect(pairs), strict=True))
     rows = []
-    for one, n in wanted:
-        ranks = ranks_of(one, n)
+    for one, n, ranks, friendly in known:
         parts = [(chance, told[k, n]) for k, chance in ranks.items()]
         ahead = Expected.mixed(parts) if parts else _drawn(one, n, evidence, seed)
         error = _standard_error(ahead, n, pilot) if pilot else math.nan
         price = told[plain[one.alpha].rank(n), n].answered - ahead.answered
-        rows.append(PlanRow(one, n, ranks, is_friendly(one, n), ahead, error, price))
+        rows.append(PlanRow(one, n, ranks, friendly, ahead, error, price))
     return rows
 
 

@@ -122,19 +122,18 @@ class YieldLaw:
         k, n = (np.array(column, dtype=np.float64) for column in zip(*ranks, strict=True))
         start = np.append(0.0, self.ends)[:-1]
         slope = (self.right_to - self.right_from) / (self.ends - start)
-        offset = self.right_from - slope * start
-        tied_yield = start + self.right_from
-        at_yield = np.where(self.tied, tied_yield, offset), np.where(self.tied, 0.0, 1 + slope)
-        at_error = np.where(self.tied, start, 0.0), np.where(self.tied, 0.0, 1.0)
+        right_line = self.right_from - slope * start, slope
+        yield_line = np.where(self.tied, start + self.right_from, right_line[0]), np.where(self.tied, 0.0, 1 + slope)
+        error_line = np.where(self.tied, start, 0.0), np.where(self.tied, 0.0, 1.0)
 
-        whole = _moments(self.ends, k, n + 1 - k)
+        whole, once_less, twice_less = _moments(self.ends, k, n + 1 - k)
         found = whole[0].sum(axis=1)
         rest, most = 1 - found, self.right + self.wrong
-        answered = _mean(whole, *at_yield) + rest * most
-        spread = _square(whole, *at_yield) + rest * most**2 - answered**2
-        error = _mean(whole, *at_error) + rest * self.wrong
-        right = n * _mean(_moments(self.ends, k, n - k), offset, slope)
-        pairs = n * (n - 1) * _square(_moments(self.ends, k, n - 1 - k), offset, slope)
+        answered = _mean(whole, *yield_line) + rest * most
+        spread = _square(whole, *yield_line) + rest * most**2 - answered**2
+        error = _mean(whole, *error_line) + rest * self.wrong
+        right = n * _mean(once_less, *right_line)
+        pairs = n * (n - 1) * _square(twice_less, *right_line)
         labels = k * found + right + n * rest
         labels_spread = k**2 * found + (2 * k + 1) * right + pairs + n**2 * rest - labels**2
         columns = (answered, _root(spread), error, labels, _root(labels_spread), found)
@@ -145,20 +144,33 @@ class YieldLaw:
 _Moments = tuple[Floats, Floats, Floats]
 
 
-def _moments(ends: Floats, a: Floats, b: Floats) -> _Moments:
+def _moments(ends: Floats, a: Floats, b: Floats) -> list[_Moments]:
     """P(V in a stretch), E[V there] and E[V² there] for V ~ Beta(a, b): a row per pair, a column per stretch.
 
-    All 0 where b is not positive: V lies above every stretch then.
+    Then the same for Beta(a, b − 1) and Beta(a, b − 2), which need no more of the dear function than the first:
+    I_x(a, b − 1) = I_x(a, b) − xᵃ(1 − x)ᵇ⁻¹ / ((b − 1) B(a, b − 1)).
+    All 0 where a or b is not positive: V lies above every stretch then.
     """
-    a, b, proper = a[:, None], np.maximum(b, 1.0)[:, None], ((a > 0) & (b > 0))[:, None]
-    a = np.maximum(a, 1.0)
-    below = np.where(proper, betainc(a, b, ends), 0.0)
-    # I_x(a + 1, b) = I_x(a, b) − xᵃ(1 − x)ᵇ / (a B(a, b)), and once more.
-    step = np.where(proper, np.exp(xlogy(a, ends) + xlog1py(b, -ends) - betaln(a, b)) / a, 0.0)
+    log, log_rest = xlogy(1.0, ends), xlog1py(1.0, -ends)
+    some, a = a > 0, np.maximum(a, 1.0)[:, None]
+    below, moments = betainc(a, np.maximum(b, 1.0)[:, None], ends), []
+    for less in range(3):
+        proper, fewer = (some & (b > less))[:, None], np.maximum(b - less, 1.0)[:, None]
+        step = np.exp(a * log + fewer * log_rest - betaln(a, fewer)) / a
+        if less:
+            below = below - step * (a / fewer)
+        moments.append(_between(np.where(proper, below, 0.0), np.where(proper, step, 0.0), ends, a, fewer))
+    return moments
+
+
+def _between(below: Floats, step: Floats, ends: Floats, a: Floats, b: Floats) -> _Moments:
+    """The moments between ends, from I_x(a, b) and the step xᵃ(1 − x)ᵇ / (a B(a, b)) from that to I_x(a + 1, b)."""
     once = below - step
     twice = once - step * ends * (a + b) / (a + 1)
     mean, square = a / (a + b), a * (a + 1) / ((a + b) * (a + b + 1))
-    return tuple(np.diff(part, axis=1, prepend=0.0) for part in (below, mean * once, square * twice))  # type: ignore[return-value]
+    up_to = np.stack([below, mean * once, square * twice])
+    up_to[:, :, 1:] -= up_to[:, :, :-1].copy()
+    return up_to[0], up_to[1], up_to[2]
 
 
 def _mean(moments: _Moments, offset: Floats, slope: Floats) -> Floats:

@@ -13,13 +13,15 @@ bets would have lost in proportion to t.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from operator import index
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import add, index
 from typing import Any
 
 import numpy as np
 
 from demur.errors import InvalidValue
+from demur.evidence.counts import Floats
 
 MOST = 1e150
 """A value that says enough. It is not let grow further, nor a factor beyond its root, so that nothing overflows."""
@@ -47,15 +49,33 @@ class Stakes:
         before, self._unbet = self._unbet, _cash(self.seen)
         start = (before - self._unbet) / len(self.stakes)
         stakes = [(stake + start) * factor for stake, factor in zip(self.stakes, factors, strict=True)]
-        total = sum(stakes)
+        total = _total(stakes)
         if total > MOST:
             stakes = [stake * (MOST / total) for stake in stakes]
-            total = sum(stakes)
+            total = _total(stakes)
         self.stakes, self.value = stakes, total + self._unbet
         if self.value > self.highest:
             self.highest = self.value
             if self.value >= self.limit and self.alarm_at is None:
                 self.alarm_at = self.seen
+
+    def bet_each(self, factors: Floats) -> None:
+        """Many observations in the order they came, a row of factors each: the same as one bet after another."""
+        unbet = np.array([_cash(self.seen + more) for more in range(len(factors) + 1)])
+        starts = ((unbet[:-1] - unbet[1:]) / len(self.stakes)).tolist()
+        stakes = np.array([_grown(*each, starts) for each in zip(self.stakes, factors.T.tolist(), strict=True)])
+        totals = _total(stakes)
+        too_large = totals > MOST
+        usual = int(too_large.argmax()) if too_large.any() else len(factors)
+        if usual:
+            values = totals[:usual] + unbet[1 : usual + 1]
+            if self.alarm_at is None and (reached := values >= self.limit).any():
+                self.alarm_at = self.seen + 1 + int(reached.argmax())
+            self.seen += usual
+            self.stakes, self._unbet = stakes[:, usual - 1].tolist(), float(unbet[usual])
+            self.value, self.highest = float(values[-1]), max(self.highest, float(values.max()))
+        for row in factors[usual:].tolist():
+            self.bet(row)
 
     def document(self) -> dict[str, Any]:
         """As plain values."""
@@ -70,7 +90,7 @@ class Stakes:
         if not (isinstance(stakes, list) and len(stakes) == len(self.stakes) and all(map(_is_money, stakes))):
             raise InvalidValue(f"stakes must be {len(self.stakes)} numbers from 0 to {MOST:g}, got {stakes!r:.60}")
         unbet = _cash(seen)
-        value = sum(stakes) + unbet
+        value = _total(stakes) + unbet
         if not (_is_money(highest) and highest >= value):
             raise InvalidValue(f"highest must be the largest value so far, at least {value:g}, got {highest!r:.60}")
         if alarm_at is not None:
@@ -90,6 +110,16 @@ def as_count(value: Any, name: str) -> int:
     if not 0 <= count <= _MOST_OBSERVATIONS:
         raise InvalidValue(f"{name} must be a count, a whole number from 0 on, got {value!r:.60}")
     return count
+
+
+def _grown(stake: float, factors: Sequence[float], starts: Sequence[float]) -> list[float]:
+    """One stake after each of many observations."""
+    return [stake := (stake + start) * factor for start, factor in zip(starts, factors, strict=True)]
+
+
+def _total(stakes: Iterable[Any]) -> Any:
+    """Stakes added up in turn, numbers or arrays alike; `sum` rounds otherwise, and not the same in every Python."""
+    return reduce(add, stakes)
 
 
 def _cash(seen: int) -> float:

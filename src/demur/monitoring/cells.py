@@ -15,17 +15,21 @@ No two keys may be equal: keys that are get a draw as their last entry.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from demur.errors import InvalidValue
 from demur.evidence.counts import Floats
 from demur.monitoring.betting import as_count
 
 Key = bytes
+Counts = NDArray[np.int64]
 
 MOST_CELLS = 256
+_AT_ONCE = 256
 _SIGN = np.uint64(1 << 63)
 
 
@@ -74,6 +78,25 @@ class Cells:
         self._places[cell] += 1
         self._among += 1
         return place
+
+    def add_many(self, keys: Sequence[Key]) -> tuple[Counts, Counts, Counts]:
+        """Of many keys in the order they came: the places above, within and among; the same as one after another."""
+        cells = np.array([bisect_left(self._edges, key) for key in keys], dtype=np.int64)
+        parts = [self._some(cells[start : start + _AT_ONCE]) for start in range(0, len(cells), _AT_ONCE)]
+        above, within = np.concatenate(parts, axis=1) if parts else np.empty((2, 0), dtype=np.int64)
+        among = self._among + np.arange(len(keys))
+        self._among += len(keys)
+        return above, within, among
+
+    def _some(self, cells: Counts) -> Counts:
+        """Above and within, of few enough that each can be compared with each."""
+        places = np.array(self._places)
+        higher = places.sum() - places.cumsum()
+        earlier = np.tri(len(cells), k=-1, dtype=np.bool_)
+        above = higher[cells] + ((cells[None] > cells[:, None]) & earlier).sum(axis=1)
+        within = places[cells] + ((cells[None] == cells[:, None]) & earlier).sum(axis=1)
+        self._places = (places + np.bincount(cells, minlength=len(places))).tolist()
+        return np.stack([above, within])
 
     def restore(self, counts: Any) -> None:
         """Go on from counts; ValueError where they are none of these cells."""

@@ -19,7 +19,7 @@ questions arrived; the order in which pools were finished does, where hard quest
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import Any, Self
 
@@ -30,7 +30,7 @@ from demur.calibration.choices import choices_of
 from demur.errors import InvalidValue
 from demur.evidence.counts import Evidence, Floats
 from demur.monitoring.betting import Stakes, as_count
-from demur.monitoring.cells import Cells, Key, ordered_bytes
+from demur.monitoring.cells import Cells, Counts, Key, ordered_bytes
 from demur.monitoring.monitor import BettingMonitor, as_level, take, what_counts
 from demur.monitoring.uniforms import Uniforms
 from demur.policy.policy import Policy
@@ -116,25 +116,37 @@ class DriftMonitor(BettingMonitor):
             rows = keys.key
         else:
             rows = self._rows(keys)
-        sizes = self._sizes(n_paths, len(rows))
-        first = self.stakes.seen
-        draws = [self._uniforms[2 * (first + row)] for row in range(len(rows))]
-        for key, size in zip(ordered_bytes(np.column_stack([rows, draws])), sizes, strict=True):
-            self._take(key, self._cells.get(size))
+        sizes, first = self._sizes(n_paths, len(rows)), self.stakes.seen
+        draws = self._uniforms.some(2 * first, 2 * len(rows))
+        keys = ordered_bytes(np.column_stack([rows, draws[::2]]))
+        if len(keys) == 1:
+            self._take(keys[0], float(draws[1]), *sizes)
+        elif keys:
+            self._take_many(keys, draws[1::2], np.fromiter(sizes, dtype=np.int64, count=len(rows)))
         return self
 
-    def _take(self, key: Key, cells: Cells | None) -> None:
+    def _take(self, key: Key, draw: float, size: int) -> None:
+        cells = self._cells.get(size)
         if cells is None:  # a size that calibration never saw: nothing to compare with
             self.stakes.bet((1.0,) * len(_BETS))
             return
-        draw = self._uniforms[2 * self.stakes.seen + 1]
         place = cells.add(key)
         self.stakes.bet(_factors((place.above + draw * place.within) / place.among))
+
+    def _take_many(self, keys: Sequence[Key], draws: Floats, sizes: Counts) -> None:
+        """Keys of each size are placed together; bets are made in the order they came."""
+        factors = np.ones((len(keys), len(_BETS)))
+        for size in np.unique(sizes).tolist():
+            if (cells := self._cells.get(size)) is not None:
+                own = np.flatnonzero(sizes == size)
+                above, within, among = cells.add_many([keys[row] for row in own.tolist()])
+                factors[own] = np.column_stack(_factors((above + draws[own] * within) / among))
+        self.stakes.bet_each(factors)
 
     def _keys_of(self, evidence: Evidence, drawn: int) -> Floats:
         """Every calibration key, as often as it occurs, and the draw that tells it from its equals."""
         rows = np.repeat(evidence.levels, evidence.right + evidence.not_right, axis=0)
-        return np.column_stack([rows, [self._uniforms[-1 - row] for row in range(drawn, drawn + len(rows))]])
+        return np.column_stack([rows, self._uniforms.some(-drawn - len(rows), len(rows))[::-1]])
 
     def _rows(self, keys: ArrayLike) -> Floats:
         try:
@@ -194,8 +206,11 @@ class DriftMonitor(BettingMonitor):
         return monitor
 
 
-def _factors(p: float) -> tuple[float, ...]:
-    """What each bet pays at a p-value; each is a density on [0, 1], in the order of `_BETS`. Low keys have large p."""
+def _factors(p: Any) -> tuple[Any, ...]:
+    """What each bet pays at a p-value, or at each of many; in the order of `_BETS`, each a density on [0, 1].
+
+    Low keys have large p.
+    """
     tilt = 2 * p - 1
     far = 2 * abs(tilt)
     rest = 1 - p

@@ -86,6 +86,11 @@ class OnlineThreshold(Monitor):
                 "a threshold that follows labels is the same for all questions, and this promise is by their weights",
                 "name another as {guarantee}",
             )
+        if policy.outliers is not None:
+            raise InvalidValue(
+                "a threshold that follows labels decides by keys alone, and this policy abstains on outliers as well",
+                "watch with a policy that was calibrated without {outlier_level}",
+            )
         self.alpha = self.rule.alpha
         self.step = as_level(step, "step")
         self.labelled_share = 1.0 if labelled_share == 1 else as_level(labelled_share, "labelled_share")

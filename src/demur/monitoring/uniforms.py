@@ -7,24 +7,32 @@ import hashlib
 import numpy as np
 
 from demur.errors import InvalidValue
+from demur.evidence.counts import Floats
 
 _BLOCK = 1024
 
 
 class Uniforms:
-    """Independent draws from [0, 1), numbered by whole numbers; from digests, so that runs can be repeated anywhere."""
+    """Independent draws from [0, 1), numbered from 0; drawn from digests, so that a run can be repeated anywhere."""
 
     def __init__(self, seed: int) -> None:
         if not isinstance(seed, int) or isinstance(seed, bool):
             raise InvalidValue(f"a seed must be a whole number, got {seed!r:.60}")
         self.seed = seed
-        self._block: int | None = None
-        self._drawn: list[float] = []
+        self._last: tuple[int | None, Floats] = None, np.empty(0)
 
     def __getitem__(self, number: int) -> float:
         block, place = divmod(number, _BLOCK)
-        if block != self._block:
+        return float(self._drawn(block)[place])
+
+    def some(self, first: int, count: int) -> Floats:
+        """Several, from one number on."""
+        blocks = range(first // _BLOCK, (first + count - 1) // _BLOCK + 1)
+        start = first % _BLOCK
+        return np.concatenate([np.empty(0), *map(self._drawn, blocks)])[start : start + count]
+
+    def _drawn(self, block: int) -> Floats:
+        if block != self._last[0]:
             digest = hashlib.shake_256(f"{self.seed}:{block}".encode()).digest(8 * _BLOCK)
-            self._drawn = ((np.frombuffer(digest, dtype=">u8") >> np.uint64(11)) / 2**53).tolist()
-            self._block = block
-        return self._drawn[place]
+            self._last = block, (np.frombuffer(digest, dtype=">u8") >> np.uint64(11)) / 2**53
+        return self._last[1]

@@ -4,14 +4,14 @@
         asked = await answerer.ask_async("What is 2 + 3?")         asked = answerer.ask("What is 2 + 3?")
 
 Backend, scorer, prompt and the policy's reading of answers are settled when it is opened, and checked against the
-policy before a path is paid for. Many questions may be asked at once.
+policy before a path is paid for. Many questions may be asked at once. Asked in `waves`, a question costs no more paths
+than settle it: the decision is the one that all of them would have brought.
 """
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -22,17 +22,21 @@ from demur.calibration import Level
 from demur.descriptions import Description
 from demur.engine.sample import wanted_paths
 from demur.engine.score import score_pool
-from demur.errors import BackendError, PipelineMismatch
+from demur.errors import PipelineMismatch
 from demur.pipeline.fitted import Fitted
+from demur.pipeline.waves import Watched, Waves, draw
+from demur.policy.curtail import Curtailment, never_early, savings_note
 from demur.policy.groups import groups_asked
 from demur.policy.policy import Policy
 from demur.pools.fields import FieldChoice, read_table
 from demur.pools.path_fields import numbers_of, origins_of
-from demur.pools.scores import read_column
+from demur.pools.scores import is_number, read_column
 from demur.prompts.conversations import with_transcript
-from demur.records import Decision, Path, Pool, Problem
+from demur.records import Decision, Early, Path, Pool, Problem
 from demur.scoring.model_scorer import ModelScorer
-from demur.scoring.protocol import Scorer, full_identity
+from demur.scoring.protocol import Scorer, full_identity, range_of, stays
+from demur.voting.reach import ANY_NUMBER
+from demur.voting.weights import Uniform
 
 if TYPE_CHECKING:
     from demur.pipeline.pipeline import Pipeline
@@ -72,11 +76,33 @@ class Asked:
     decision: Decision
     """Its answers are written as most paths have them."""
     pool: Pool
+    """Where it was certain early, the paths that settled it."""
     winning: tuple[int, ...] = ()
     """The paths that gave the answer that most of the vote is for, in order."""
     spent: Spent = Spent()
-    whole: bool = True
-    """Whether all paths were drawn, so that its key is the calibrated statistic."""
+    early: Early | None = None
+    """That fewer paths than those of a whole pool settled it; None where all of them decided."""
+    unused: tuple[Path, ...] = ()
+    """Paths that came besides, and were not needed."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether all paths decided, so that its key is the calibrated statistic."""
+        return self.early is None
+
+    @property
+    def certain_early(self) -> bool:
+        return self.early is not None
+
+    @property
+    def n_drawn(self) -> int:
+        """How many paths came."""
+        return len(self.pool.paths) + len(self.unused)
+
+    @property
+    def n_paths(self) -> int:
+        """How many a whole pool has."""
+        return len(self.pool.paths) if self.early is None else self.early.of
 
 
 class Answerer:
@@ -129,9 +155,19 @@ class Answerer:
         return self._fit(problem).path(problem, completion)
 
     async def ask_async(
-        self, question: str | Problem, *, alpha: Level | None = None, guarantee: str | None = None
+        self,
+        question: str | Problem,
+        *,
+        alpha: Level | None = None,
+        guarantee: str | None = None,
+        waves: Waves | None = None,
+        whole: bool = False,
     ) -> Asked:
-        """Sample paths for one new question, vote as the policy was calibrated, and answer or abstain."""
+        """Sample paths for one new question, vote as the policy was calibrated, and answer or abstain.
+
+        With `waves`, paths are asked for a few at a time, and no more once the decision of the whole pool is certain;
+        `whole` draws all of them even so, for who wants to know the confidence itself.
+        """
         rule = self.policy.point(alpha, guarantee)  # before a path is paid for
         self.policy.sets_of(rule)
         if not isinstance(question, Problem):
@@ -141,22 +177,79 @@ class Answerer:
         problem = with_transcript(problem)
         await self.open_async()
         started = time.monotonic()
-        pool, spent = await self._draw(self._fit(problem), problem)
+        fitted, n_paths = self._fit(problem), self.pipeline.n_paths
+        curtailed = waves is not None and not whole and not self._never_early(alpha, guarantee)
+        curtailment = self._curtailment(problem, alpha, guarantee) if curtailed else None
+        watched = Watched(problem, curtailment, self._fields, self._weighing)
+        wanted = wanted_paths(self.pipeline.seed, problem.question or "", n_paths)
+        by = waves if waves is not None and curtailed else Waves(n_paths, n_paths)
+        drawn = await draw(self.pipeline.backend, fitted.settings, fitted, watched, wanted, by)
+        if watched.early is not None and curtailment is not None:
+            decision = curtailment.decision(watched.early, watched.keys, watched.scores)
+            written = read_table([watched.pool], replace(self._fields, score=None)).written[0]
+            won = _places(decision, watched.keys)
+            asked = Asked(decision.written_as(written), watched.pool, won, early=watched.early, unused=drawn.unused)
+        else:
+            asked = self.decide(await self._scored(watched.pool), alpha=alpha, guarantee=guarantee)
+        return replace(asked, spent=replace(Spent.on(drawn.completions), seconds=time.monotonic() - started))
+
+    def savings_note(self, *, alpha: Level | None = None, guarantee: str | None = None) -> str:
+        """Why waves save hardly a path, or none, with this policy, in words; blank where they save some."""
+        return savings_note(self.policy, alpha=alpha, guarantee=guarantee, **self._known_of_scores)
+
+    def _never_early(self, alpha: Level | None, guarantee: str | None) -> str:
+        return never_early(self.policy, alpha=alpha, guarantee=guarantee, **self._known_of_scores)
+
+    @property
+    def _weighing(self) -> tuple[str, Scorer] | None:
+        """The score that weights are made of, and its scorer; None where all paths weigh alike."""
+        name = self.policy.score
+        if name not in self._scorers or isinstance(self.policy.recipe.weight, Uniform):
+            return None
+        return name, self._scorers[name]
+
+    @property
+    def _known_of_scores(self) -> dict[str, Any]:
+        """What bounds of weights rest on."""
+        known: dict[str, Any] = {"n_paths": self.pipeline.n_paths}
+        if self._weighing is not None:
+            name, scorer = self._weighing
+            known |= {"within": range_of(scorer)} | ({} if stays(scorer, _NO_PATHS) else {"needs_whole_pool": name})
+        return known
+
+    def _curtailment(self, problem: Problem, alpha: Level | None, guarantee: str | None) -> Curtailment:
+        """What says when the decision on a question is certain."""
+        self._refuse_other_relation(problem)
+        column = self.policy.recipe.column
+        number = None if column is None else problem.extra.get(column.name)
+        return Curtailment(
+            self.policy,
+            n_paths=self.pipeline.n_paths,
+            alpha=alpha,
+            guarantee=guarantee,
+            tie_break=number if is_number(number) else None,
+            id=problem.id,
+            question=problem,
+            within=range_of(self._weighing[1]) if self._weighing is not None else ANY_NUMBER,
+            all_scored=True,  # a scorer that fails stops the question
+        )
+
+    async def _scored(self, pool: Pool) -> Pool:
+        """A whole pool with all its scores; those that are there already stay."""
         for name, scorer in self._scorers.items():
+            if all(name in path.scores for path in pool.paths):
+                continue
             values = await score_pool(scorer, pool)
             scored = zip(pool.paths, values, strict=True)
             pool = replace(pool, paths=tuple(replace(path, scores={**path.scores, name: one}) for path, one in scored))
-        spent = replace(spent, seconds=time.monotonic() - started)
-        return replace(self.decide(pool, alpha=alpha, guarantee=guarantee), spent=spent)
+        return pool
 
     def decide(self, pool: Pool, *, alpha: Level | None = None, guarantee: str | None = None) -> Asked:
         """Vote on a pool that was sampled and scored, and answer or abstain."""
         table, recipe = read_table([pool], self._fields), self.policy.recipe
         tie_break = None if recipe.column is None else read_column([pool], recipe.column.name)[0]
         scores = None if table.scores is None else table.scores[0]
-        calibrated = self.policy.upstream.answers["relation"]
-        if (compared := self._fields.describe([pool.problem])["relation"]) != calibrated:
-            raise PipelineMismatch([f"answers.relation is {calibrated!r} in the policy, {compared!r} here"])
+        self._refuse_other_relation(pool.problem)
         decision = self.policy.decide_keys(
             table.answers[0],
             scores,
@@ -168,13 +261,19 @@ class Answerer:
             id=pool.problem.id,
             question=pool.problem,
         )
-        leader = next(iter(decision.support), None)
-        winning = tuple(place for place, key in enumerate(table.answers[0]) if leader is not None and key == leader)
-        return Asked(decision.written_as(table.written[0]), pool, winning)
+        return Asked(decision.written_as(table.written[0]), pool, _places(decision, table.answers[0]))
 
-    def ask(self, question: str | Problem, *, alpha: Level | None = None, guarantee: str | None = None) -> Asked:
+    def ask(
+        self,
+        question: str | Problem,
+        *,
+        alpha: Level | None = None,
+        guarantee: str | None = None,
+        waves: Waves | None = None,
+        whole: bool = False,
+    ) -> Asked:
         """`ask_async`, waited for."""
-        return event_loop.run(self.ask_async(question, alpha=alpha, guarantee=guarantee))
+        return event_loop.run(self.ask_async(question, alpha=alpha, guarantee=guarantee, waves=waves, whole=whole))
 
     def close(self) -> None:
         event_loop.run(self.close_async())
@@ -187,17 +286,11 @@ class Answerer:
             self._fitted[kind] = fitted
         return self._fitted[kind]
 
-    async def _draw(self, fitted: Fitted, problem: Problem) -> tuple[Pool, Spent]:
-        n_paths, prompt = self.pipeline.n_paths, fitted.render(problem)
-        wanted = wanted_paths(self.pipeline.seed, problem.question or "", n_paths)
-        drawn: dict[int, Completion] = {}
-        async with contextlib.aclosing(self.pipeline.backend.sample(prompt, fitted.settings, wanted)) as portions:
-            async for portion in portions:
-                drawn |= {completion.path: completion for completion in portion}
-        if len(drawn) < n_paths:
-            raise BackendError(f"the model gave {len(drawn)} of {n_paths} paths")
-        paths = tuple(fitted.path(problem, drawn[path]) for path in sorted(drawn))
-        return Pool(problem, paths), Spent.on(drawn.values())
+    def _refuse_other_relation(self, problem: Problem) -> None:
+        """Raise where answers to this problem are compared another way than in calibration."""
+        calibrated = self.policy.upstream.answers["relation"]
+        if (compared := self._fields.describe([problem])["relation"]) != calibrated:
+            raise PipelineMismatch([f"answers.relation is {calibrated!r} in the policy, {compared!r} here"])
 
     def _refuse_another(self, fitted: Fitted) -> None:
         """Raise PipelineMismatch unless this is the pipeline that the policy was calibrated with."""
@@ -232,6 +325,15 @@ class Answerer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _places(decision: Decision, keys: Sequence[Any]) -> tuple[int, ...]:
+    """The paths that gave the answer in front, before answers are written as paths have them."""
+    leader = next(iter(decision.support), None)
+    return tuple(place for place, key in enumerate(keys) if leader is not None and key == leader)
+
+
+_NO_PATHS = Pool(Problem(""), ())
 
 
 def _only(stage: Any, other: Any) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from demur.calibration import GUARANTEES, Grouped, Guarantee
+from demur.calibration.down_to import DownTo
 from demur.calibration.guarantee import without_infinity
 from demur.calibration.labelling import LabelQueue
 from demur.descriptions import Description, digest
@@ -73,6 +74,8 @@ class LabelHeader:
     check: tuple[int, int] | None = None
     """How many votes were drawn at random, by which seed, where people check a judge's labels; None: all may be asked
     about."""
+    down_to: DownTo | None = None
+    """Where labelling ends, whatever the labels; None: where no label is of use any more."""
 
     @classmethod
     def of(
@@ -82,13 +85,20 @@ class LabelHeader:
         *,
         sizes_by_chance: bool = False,
         check: tuple[int, int] | None = None,
+        down_to: DownTo | None = None,
     ) -> LabelHeader:
         """Of votes that nobody has labelled yet."""
+        if check is not None and down_to is not None:
+            raise InvalidValue(
+                "a judge is checked on votes that are drawn at random, and labels down to a key are no such part",
+                "leave {check} or {down_to} out",
+            )
         if check is not None:
             draw_checks(voted, check[0], seed=check[1])  # refuses more than there are
         counted = voted.scored.counted
         promised = tuple(guarantees)
-        return cls(_queue(voted, promised), voted.votes.description, len(counted), promised, sizes_by_chance, check)
+        queue, described = _queue(voted, promised), voted.votes.description
+        return cls(queue, described, len(counted), promised, sizes_by_chance, check, down_to)
 
     def drawn(self, voted: VotedPools) -> Rows | None:
         """The rows that were drawn to be checked; None where none were."""
@@ -99,6 +109,7 @@ class LabelHeader:
         known = {"format": FORMAT, "schema": SCHEMA, "queue": self.queue, "n": self.n, "guarantees": promised}
         chance: dict[str, Any] = {"sizes_by_chance": True} if self.sizes_by_chance else {}
         chance |= {} if self.check is None else {"check": dict(zip(("drawn", "seed"), self.check, strict=True))}
+        chance |= {} if self.down_to is None else {"down_to": self.down_to.document()}
         return json.dumps({**known, **chance, "pipeline": self.description.document()})
 
     def refuse_other(self, voted: VotedPools, where: object) -> None:
@@ -177,7 +188,7 @@ def queue_of(voted: VotedPools, history: LabelHistory, where: object) -> LabelQu
     history.header.refuse_other(voted, where)
     header = history.header
     how: dict[str, Any] = {"sizes_by_chance": header.sizes_by_chance, "rows": header.drawn(voted)}
-    queue = LabelQueue(voted, header.guarantees, **how)
+    queue = LabelQueue(voted, header.guarantees, **how, down_to=header.down_to)
     rows = rows_by_id(voted, queue)
     for label in history.standing.values():
         if label.id not in rows:
@@ -269,9 +280,18 @@ def _header(record: Any, where: str) -> LabelHeader:
     if not plain or not isinstance(promised, list) or not promised:
         raise InvalidValue(f"{where}: the first line must name the queue, its length and its guarantees")
     description, check = Description.of(record.get("pipeline")), _check(record.get("check"), where)
-    return LabelHeader(
-        str(queue), description, int(n or 0), tuple(_guarantee(one, where) for one in promised), by_chance, check
-    )
+    guarantees = tuple(_guarantee(one, where) for one in promised)
+    down_to = _down_to(record.get("down_to"), where)
+    if check is not None and down_to is not None:
+        raise InvalidValue(f"{where}: labels either check a random part or go down to a key, and this says both")
+    return LabelHeader(str(queue), description, int(n or 0), guarantees, by_chance, check, down_to)
+
+
+def _down_to(stored: Any, where: str) -> DownTo | None:
+    try:
+        return None if stored is None else DownTo.of_document(stored)
+    except InvalidValue as error:
+        raise InvalidValue(f"{where}: `down_to` cannot be read: {error}") from None
 
 
 def _check(stored: Any, where: str) -> tuple[int, int] | None:

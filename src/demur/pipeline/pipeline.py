@@ -34,6 +34,7 @@ from demur.errors import DemurError, InvalidValue
 from demur.pipeline.answerer import Answerer, Asked
 from demur.pipeline.fitted import Fitted
 from demur.pipeline.sources import source_of_run
+from demur.pipeline.waves import Waves
 from demur.policy.calibrate import Alphas, Guarantees, calibrate
 from demur.policy.policy import Policy
 from demur.pools.fields import FieldChoice
@@ -187,18 +188,33 @@ class Pipeline:
         return Answerer(self, policy)
 
     def ask(
-        self, question: str | Problem, policy: Policy, *, alpha: Level | None = None, guarantee: str | None = None
+        self,
+        question: str | Problem,
+        policy: Policy,
+        *,
+        alpha: Level | None = None,
+        guarantee: str | None = None,
+        waves: Waves | None = None,
     ) -> Asked:
-        """Sample paths for one new question, vote as the policy was calibrated, and answer or abstain."""
+        """Sample paths for one new question, vote as the policy was calibrated, and answer or abstain.
+
+        With `waves`, no more paths are drawn than settle the decision.
+        """
         with self.answerer(policy) as answerer:
-            return answerer.ask(question, alpha=alpha, guarantee=guarantee)
+            return answerer.ask(question, alpha=alpha, guarantee=guarantee, waves=waves)
 
     async def ask_async(
-        self, question: str | Problem, policy: Policy, *, alpha: Level | None = None, guarantee: str | None = None
+        self,
+        question: str | Problem,
+        policy: Policy,
+        *,
+        alpha: Level | None = None,
+        guarantee: str | None = None,
+        waves: Waves | None = None,
     ) -> Asked:
         """`ask`, to be awaited."""
         async with self.answerer(policy) as answerer:
-            return await answerer.ask_async(question, alpha=alpha, guarantee=guarantee)
+            return await answerer.ask_async(question, alpha=alpha, guarantee=guarantee, waves=waves)
 
 
 @dataclass(frozen=True)

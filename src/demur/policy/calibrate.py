@@ -13,11 +13,15 @@ from numpy.typing import ArrayLike
 from demur.calibration import CLUSTER, QUESTION, Grouped, Guarantee, Level, Marginal, Shifted, settle_by_size
 from demur.calibration.answer_sets import AnswerSets, SetRule
 from demur.calibration.choices import choices_of
+from demur.calibration.down_to import DownTo, refuse_labels_below
 from demur.calibration.grouped import refuse_without_groups
-from demur.calibration.labelling import refuse_all_labels_needed
+from demur.calibration.partial_labels import refuse_all_labels_needed
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
+from demur.evidence.counts import ThresholdKey
 from demur.evidence.strata import Strata
+from demur.policy.document import level_of
 from demur.policy.judged import JudgedVotes, judged_votes
+from demur.policy.outliers import gate_on, refuse_about_answers
 from demur.policy.policy import Policy
 from demur.policy.seen import Seen
 from demur.policy.tuned import Tuned
@@ -45,7 +49,9 @@ def calibrate(
     questions: Texts | None = None,
     sizes_by_chance: bool = False,
     partly_labelled: bool = False,
+    down_to: DownTo | None = None,
     answer_sets: AnswerSets | None = None,
+    outlier_level: float | None = None,
     checked: ArrayLike | Checks | None = None,
     tuned: Tuned | None = None,
     hold_out: float = 0.0,
@@ -63,8 +69,14 @@ def calibrate(
     `partly_labelled` says that some labels may be missing (None, NaN): those votes count as wrong. The promise holds
     whichever were labelled and why, as long as all the votes that were to be labelled are given, and a `Smoothed`
     guarantee was made before the first label.
+    `down_to` says that all votes above a key are labelled, and no others, and that the key was fixed before the first
+    label: then batches may be selected from too (`Policy.select`). Votes that come with labels from a file that was
+    begun so know it themselves.
     `answer_sets` keeps a share of the problems from the thresholds, drawn by the seed, to calibrate sets of answers for
     the questions that the policy abstains from.
+    `outlier_level` has the policy abstain as well on questions that are unlike the calibration ones by their texts: on
+    at most that share of questions like them. Thresholds stay what they are, and promises about all questions hold; one
+    about the answers given needs a gate in the key instead (`vote(…, gate=)`).
     `checked` says that labels are a judge's, and what people found who checked a random part of the votes: one label
     each, None or NaN where nobody looked. Then the checked votes alone calibrate, with people's labels; with
     `JudgeMarginal` and `JudgeHighProbability` the judge's labels of the others do too. Either way the promise is about
@@ -78,14 +90,18 @@ def calibrate(
         given.labels_so_far if partly_labelled else given.labelled  # noqa: B018
     guarantees = as_guarantees(alpha, guarantee)
     _refuse_together(guarantees, answer_sets, tuned=tuned is not None, checked=checked is not None)
+    if down_to is not None and (checked is not None or not partly_labelled):
+        raise InvalidValue(
+            "where labelling ends is for votes that are labelled in part, and not to check a judge",
+            "give {partly_labelled=True}, or leave {down_to} out",
+        )
     given = given if tuned is None else tuned.rest(given)
     judged = _by_judge(given, checked, guarantees, hold_out)
     given, left_out = judged.voted, 0 if checked is None else len(given) - len(given.scored)
     if given.known is not None:
         _refuse_hold_out(hold_out, "the labels")
         if judged.missed is None:
-            # Weighted errors fall with the threshold too, so that votes without a label may count as wrong.
-            refuse_all_labels_needed(one for one in guarantees if not isinstance(one, Shifted))
+            refuse_all_labels_needed(guarantees)
     if hold_out:
         _refuse_nameless(given)
         given = given.take(given.split(hold_out=hold_out, seed=seed).calibration)
@@ -98,7 +114,11 @@ def calibrate(
     clustered = judged.clustered or voted.clustered
     evidence, every = _evidence(voted, guarantees, by_chance=sizes_by_chance, clustered=clustered)
     evidence, unit = replace(evidence, missed=judged.missed), QUESTION if every is None else CLUSTER
-    points = tuple(settle_by_size(one, evidence, unit, judged.rule.wrong) for one in guarantees)
+    outliers = None if outlier_level is None else gate_on(voted, outlier_level)
+    told = (unit, judged.rule.wrong, level_of(outliers))
+    points = tuple(settle_by_size(one, evidence, *told) for one in guarantees)
+    if outliers is not None:
+        refuse_about_answers(points, sets=answer_sets is not None)
     for rule in points:
         if not rule.feasible:
             if strict:
@@ -111,7 +131,7 @@ def calibrate(
     if answer_sets is not None and for_sets is not None:
         sets = tuple(answer_sets.settle(for_sets, rule, by_chance=sizes_by_chance) for rule in points)
     parts = (points, evidence, recipe, upstream, seen, unit, every, unscored, judged.rule)
-    return Policy(*parts, sets, judged.check, shift)
+    return Policy(*parts, sets, judged.check, shift, outliers, _label_end(voted, evidence, down_to))
 
 
 def _refuse_together(
@@ -171,6 +191,19 @@ def _evidence(
     if not clustered:
         return counted, None
     return counted, _strata(voted.cases_of(voted.distinct), by_group=by_group, by_chance=by_chance)
+
+
+def _label_end(voted: VotedPools, evidence: Strata, down_to: DownTo | None) -> ThresholdKey | None:
+    """The key at which labelling ended, by what was fixed before; None where nothing was, or where all have labels."""
+    if down_to is not None and voted.down_to is not None:
+        raise InvalidValue("these votes know where their labels end", "leave {down_to} out")
+    if down_to is not None and not isinstance(down_to, DownTo):
+        raise InvalidValue(f"down_to must be a DownTo object, got {down_to!r:.60}")
+    key = voted.down_to if down_to is None else down_to.key(voted.counted_cases[0].keys)
+    if key is None:
+        return None
+    refuse_labels_below(evidence.pooled, key)
+    return key if evidence.n_unlabelled else None
 
 
 def _ratio_of(guarantees: Iterable[Guarantee]) -> DensityRatio | None:

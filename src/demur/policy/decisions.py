@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,8 @@ from demur.calibration.guarantee import Rule
 from demur.evidence.counts import Floats
 from demur.evidence.strata import Strata
 from demur.policy.explanations import About, explain
-from demur.records import OTHER, Decision, Groups, Vote
+from demur.questions.outliers import Likeness
+from demur.records import OTHER, Decision, Early, Groups, Vote
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of_columns
 from demur.voting.votes import Votes
@@ -32,6 +33,8 @@ class Decisions:
     """The calibration votes as counts."""
     sets: SetRule | None = field(default=None, kw_only=True)
     """Which answers to offer on abstaining, where the policy says that."""
+    likeness: Likeness | None = field(default=None, kw_only=True)
+    """How much questions are like the calibration ones, where the policy abstains on outliers as well."""
 
     def __len__(self) -> int:
         return len(self.votes)
@@ -56,6 +59,8 @@ class Decisions:
             for size, about in zip(sizes, map(self._about, range(len(self))), strict=True)
         ]
         own = {"answered": self.answered, "p_value": self.p_value, "threshold": np.array(thresholds, dtype=np.float64)}
+        if self.likeness is not None:
+            own["outlier_p_value"] = self.likeness.p_value
         return columns | own | self._set_columns()
 
     @property
@@ -88,7 +93,7 @@ class Decisions:
         """What is known of a question besides its vote."""
         groups = () if self.votes.groups is None else self.votes.groups[row]
         weight = None if self.votes.importance is None else float(self.votes.importance[row])
-        return About(self.votes.recipe.names, groups, weight)
+        return about_question(self.votes.recipe.names, groups, weight, self.likeness, row)
 
     def __iter__(self) -> Iterator[Decision]:
         return (self[row] for row in range(len(self)))
@@ -127,6 +132,11 @@ class Decisions:
             return np.zeros(len(self), dtype=np.bool_)
         return np.asarray((self.votes.key[:, 0] == 0) & (self.votes.confidence > 0))
 
+    @property
+    def outliers(self) -> NDArray[np.bool_]:
+        """Pools that are not answered because their question is unlike the calibration ones, or has no text."""
+        return np.zeros(len(self), dtype=np.bool_) if self.likeness is None else self.likeness.unlike
+
     def notes(self) -> list[str]:
         """What was not answered for another reason than its confidence, in words."""
         notes, rare = [], self.of_rare_size
@@ -141,6 +151,9 @@ class Decisions:
             notes.append(
                 f"{int(self.gated.sum())} questions are unlike the reference questions of the gate: not answered"
             )
+        if self.outliers.any():
+            unlike = f"{int(self.outliers.sum())} questions are unlike the calibration questions"
+            notes.append(f"{unlike}, or have no text to tell by: not answered")
         if self.of_small_group.any() and self.rule.feasible:
             notes.append(
                 f"{int(self.of_small_group.sum())} questions are of no group that enough calibration questions are of "
@@ -167,12 +180,13 @@ def decision_on(
     seen: Strata,
     about: About,
     sets: SetRule | None = None,
+    early: Early | None = None,
 ) -> Decision:
     """The decision on one vote, as a record; `seen` are the calibration votes, and `sets` says which answers to offer
-    on abstaining, where the policy does.
+    on abstaining, where the policy does. Where it was certain `early`, the vote has the size of the whole pool.
     """
     threshold = rule.threshold_of(vote.n_paths, about.groups, about.weight)
-    explanation = explain(vote, rule, p_value, answered=answered, seen=seen, about=about)
+    explanation = explain(vote, rule, p_value, answered=answered, seen=seen, about=about, early=early)
     offered = None
     if sets is not None and not answered and not vote.unscored:
         explanation, offered = f"{explanation} {sets.promise(vote.n_paths)}", sets.of(vote)
@@ -188,7 +202,17 @@ def decision_on(
         threshold_key=threshold,
         key=vote.key,
         id=vote.id,
-        n_paths=vote.n_paths,
+        n_paths=vote.n_paths if early is None else early.n_paths,
         answer_set=offered,
         groups=about.groups if rule.needs_groups else (),
+        outlier_p_value=about.likeness,
     )
+
+
+def about_question(
+    names: Sequence[str], groups: Groups, weight: float | None, likeness: Likeness | None, row: int = 0
+) -> About:
+    """What is known of a question besides its vote; `likeness` may be that of many, of which it is one."""
+    if likeness is None:
+        return About(names, groups, weight)
+    return About(names, groups, weight, float(likeness.p_value[row]), bool(likeness.unlike[row]))

@@ -20,16 +20,25 @@ from demur.calibration.guarantee import stored as stored_level
 from demur.calibration.shifted import FITTED, GIVEN
 from demur.descriptions import Description
 from demur.errors import InvalidValue
-from demur.evidence.counts import Evidence
+from demur.evidence.counts import Evidence, ThresholdKey
 from demur.evidence.judge_check import JudgeCheck
 from demur.evidence.strata import Strata
-from demur.policy.evidence_document import MOST_PATHS, counts_of, evidence_of, rows_of, strata_of
+from demur.policy.evidence_document import (
+    MOST_PATHS,
+    counts_of,
+    down_to_document,
+    down_to_of,
+    evidence_of,
+    rows_of,
+    strata_of,
+)
 from demur.policy.file import Document
 from demur.policy.plain_values import is_count, is_fraction, is_number, strings, typed
 from demur.policy.seen import Seen
 from demur.pools.label_rule import LabelRule
 from demur.pools.scores import as_unscored
 from demur.questions.density_ratio import DensityRatio
+from demur.questions.outliers import OutlierGate
 from demur.version import __version__
 from demur.voting.recipe import Recipe
 
@@ -62,11 +71,19 @@ class PolicyParts:
     """Where a judge labelled the votes and people checked a random part: what they found."""
     shift: DensityRatio | None = None
     """What weights of questions are found by, where they were fitted."""
+    outliers: OutlierGate | None = None
+    """What tells questions that are unlike the calibration ones, where the policy abstains on those as well."""
+    down_to: ThresholdKey | None = None
+    """Where labelling ended at a key that was fixed before the first label: that key. Votes above it are labelled."""
 
     @property
     def evidence(self) -> Evidence:
         """The calibration votes as counts, pools of all sizes together."""
         return self.strata.pooled
+
+    def settled(self, guarantee: Guarantee) -> Rule:
+        """What a guarantee settles on, given this policy's evidence."""
+        return settle_by_size(guarantee, self.strata, self.unit, self.labels.wrong, level_of(self.outliers))
 
     def sets_of(self, rule: Rule) -> SetRule | None:
         """Which answers to offer where one of its rules abstains; None where the policy has no answer sets."""
@@ -86,6 +103,11 @@ class PolicyParts:
         return replace(self.upstream, vote=self.recipe.describe())
 
 
+def level_of(outliers: OutlierGate | None) -> float | None:
+    """The level of a gate, where there is one."""
+    return None if outliers is None else outliers.level
+
+
 def to_document(parts: PolicyParts) -> Document:
     """The policy as plain values."""
     seen, clusters = parts.seen, parts.every_question
@@ -103,6 +125,8 @@ def to_document(parts: PolicyParts) -> Document:
         **({} if parts.judge is None else {"judge": parts.judge.describe()}),
         **({} if parts.strata.missed is None else {"missed": rows_of(parts.strata.missed)}),
         **({} if parts.shift is None else {"shift": parts.shift.document()}),
+        **({} if parts.outliers is None else {"outliers": parts.outliers.document()}),
+        **({} if parts.down_to is None else {"down_to": down_to_document(parts.down_to)}),
         "pipeline": parts.description.document(),
         "fingerprint": parts.description.fingerprint,
         "calibration": {**{name: sorted(getattr(seen, name)) for name in _SEEN}, "hold_out": seen.hold_out},
@@ -126,14 +150,19 @@ def from_document(document: Document) -> PolicyParts:
     labels = LabelRule.of(document.get("labels"))
     judge, evidence = _judge(document, evidence, width=width)
     shift = DensityRatio.of(document["shift"]) if "shift" in document else None
-    points = tuple(_point(stored, evidence, unit, labels, shift) for stored in typed(document, "points", list))
+    outliers = _outliers(document["outliers"], evidence.n) if "outliers" in document else None
+    told = (unit, labels.wrong, level_of(outliers))
+    points = tuple(_point(stored, evidence, shift, *told) for stored in typed(document, "points", list))
     order = [(rule.alpha, rule.guarantee.name) for rule in points]
     if not points or order != sorted(set(order)):
         raise ValueError("it needs at least one operating point, each guarantee once per alpha and in order")
     sets = _sets(document["answer_sets"], points, by_chance=by_chance) if "answer_sets" in document else ()
+    if outliers is not None and (sets or any(rule.among_answers for rule in points)):
+        raise ValueError("it abstains on outliers behind thresholds whose promise does not survive that")
     seen = seen_of(document)
     parts = (points, evidence, recipe, description, seen, unit, every, unscored, labels)
-    return PolicyParts(*parts, sets, judge, shift)
+    down_to = down_to_of(document["down_to"], evidence.pooled) if "down_to" in document else None
+    return PolicyParts(*parts, sets, judge, shift, outliers, down_to)
 
 
 def description_of(document: Document) -> Description:
@@ -197,8 +226,8 @@ def upgraded(document: Document) -> Document:
     return {**document, "evidence": evidence, "unit": QUESTION, "sizes_by_chance": False}
 
 
-def _point(stored: Any, evidence: Strata, unit: str, labels: LabelRule, shift: DensityRatio | None) -> Rule:
-    rule = settle_by_size(guarantee_of(stored, shift), evidence, unit, labels.wrong)
+def _point(stored: Any, evidence: Strata, shift: DensityRatio | None, *told: Any) -> Rule:
+    rule = settle_by_size(guarantee_of(stored, shift), evidence, *told)
     if rule.document() != stored:
         raise ValueError(f"the threshold of alpha = {rule.alpha:g} does not follow from its evidence")
     return rule
@@ -218,6 +247,17 @@ def guarantee_of(stored: Any, shift: DensityRatio | None = None) -> Guarantee:
         return kind(**parameters) if weights is None else Shifted(Marginal(**parameters), weights)
     except TypeError:
         raise ValueError(f"a {stored['guarantee']} guarantee does not take {sorted(parameters)}") from None
+
+
+def _outliers(stored: Any, n: int) -> OutlierGate:
+    """The gate behind the thresholds: half of the calibration questions are ranked."""
+    gate = OutlierGate.of(stored)
+    if len(gate.ranked) != n // 2 or gate.fitted_on:
+        raise ValueError(
+            f"its outlier gate must rank every second of the {n} calibration questions and name none, got "
+            f"{len(gate.ranked)} ranked and {len(gate.fitted_on)} named"
+        )
+    return gate
 
 
 def _set_document(sets: tuple[SetRule, ...]) -> Document:

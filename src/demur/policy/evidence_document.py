@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from demur.calibration.down_to import refuse_labels_below
 from demur.calibration.guarantee import without_infinity
-from demur.evidence.counts import Evidence
+from demur.evidence.counts import Evidence, ThresholdKey
 from demur.evidence.strata import Strata, Stratum
 from demur.policy.file import Document
 from demur.policy.plain_values import is_count, is_number, typed
@@ -122,3 +123,25 @@ def evidence_of(rows: Any, *, width: int) -> Evidence:
         np.array([row[at] for row in rows], dtype=np.int64) for at in range(width, width + counted)
     )
     return Evidence(np.array(levels, dtype=np.float64), right, wrong, unlabelled[0] if unlabelled else None)
+
+
+def down_to_document(key: ThresholdKey) -> list[float | None]:
+    """A key without what is infinite behind it; null where there was nothing to break a tie by."""
+    return without_infinity(bound for bound in key if bound < math.inf)
+
+
+def down_to_of(stored: Any, evidence: Evidence) -> ThresholdKey:
+    """The key at which labelling ended, of votes that it fits; ValueError where it does not."""
+    width = evidence.levels.shape[1]
+    if not isinstance(stored, list) or not 1 <= len(stored) <= width:
+        raise ValueError(f"`down_to` must be a key of up to {width} numbers, got {stored!r:.60}")
+    if not is_number(stored[0]) or not 0 <= stored[0] <= 1:
+        raise ValueError(f"the confidence of `down_to` must lie in [0, 1], got {stored!r:.60}")
+    if not all(entry is None or is_number(entry) for entry in stored[1:]):
+        raise ValueError(f"tie-breaks of `down_to` must be numbers, got {stored!r:.60}")
+    if not evidence.n_unlabelled:
+        raise ValueError("`down_to` says where labelling ended, and all of its votes are labelled")
+    bounds = [-math.inf if entry is None else float(entry) for entry in stored]
+    key = (*bounds, *[math.inf] * (width - len(bounds)))
+    refuse_labels_below(evidence, key)
+    return key

@@ -40,4 +40,18 @@ def _on_unlabelled(policy: PolicyParts) -> list[str]:
             for alpha, count in answered.items()
             if count
         ),
+        *_on_label_end(policy),
+    ]
+
+
+def _on_label_end(policy: PolicyParts) -> list[str]:
+    """Whether batches may be selected from, where labelling was to end at a key."""
+    if policy.down_to is None:
+        return []
+    fixed = f"labelling was to end at {policy.down_to[0]:.4g}, a key that was fixed before the first label"
+    lacking = policy.evidence.unlabelled_above(policy.down_to)
+    if not lacking:
+        return [f"{fixed}, and did: batches may be selected from too"]
+    return [
+        f"{fixed}, and {lacking} {policy.unit}s above it have no label: no batch may be selected from before they do"
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from demur.calibration import Level, Rule, Simultaneous, exact_alpha, settle_by_size
+from demur.calibration import Level, Rule, Simultaneous, exact_alpha
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -40,5 +40,5 @@ def _late_point(policy: Policy, alpha: Level) -> list[Rule]:
         return []
     guarantee = held.at(alpha)
     if guarantee not in policy.late_points:
-        policy.late_points[guarantee] = settle_by_size(guarantee, policy.strata, policy.unit, policy.labels.wrong)
+        policy.late_points[guarantee] = policy.settled(guarantee)
     return [policy.late_points[guarantee]]

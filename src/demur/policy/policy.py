@@ -17,10 +17,10 @@ from demur.evidence.counts import Floats
 from demur.evidence.laws import CountLaw
 from demur.policy import file
 from demur.policy.bounds import Bounds, bounds_of
-from demur.policy.decisions import Decisions, decision_on
+from demur.policy.decisions import Decisions, about_question, decision_on
 from demur.policy.document import PolicyParts, from_document, to_document, upgraded
-from demur.policy.explanations import About
 from demur.policy.groups import groups_asked
+from demur.policy.outliers import likeness_of
 from demur.policy.points import point_of
 from demur.policy.selection import Selection, select
 from demur.policy.signature import Key
@@ -161,7 +161,8 @@ class Policy(PolicyParts):
         the policy comes from a file or a run, answers are read and compared as they were there: as they are written,
         and by the task that a `Problem` names, if there were several. `group` names the kind of question, or several
         that overlap, for a promise per group; without it, the groups are those of the `Problem`. Under shift, the
-        question's `weight` decides with its vote; where weights were fitted, it is found by the question.
+        question's `weight` decides with its vote; where weights were fitted, it is found by the question. A policy that
+        abstains on outliers as well looks at the question's text, and abstains where there is none.
         """
         known: dict[str, Any] = {"alpha": alpha, "guarantee": guarantee, "tie_break": tie_break}
         known |= {"columns": columns, "origins": origins, "id": id, "question": question}
@@ -203,8 +204,9 @@ class Policy(PolicyParts):
             raise PipelineMismatch([f"n_paths is {self.told_sizes} in the policy, {size} in this pool"])
         groups, weight = groups_asked(self, rule, question, group), weight_asked(rule, question, weight)
         p_value = rule.p_value_of(self.strata, vote.key, size, groups, weight)
-        answered = vote.key > rule.threshold_of(size, groups, weight)
-        about, sets = About(self.recipe.names, groups, weight), self.sets_of(rule)
+        likeness = None if self.outliers is None else self.outliers.likeness([text])
+        about, sets = about_question(self.recipe.names, groups, weight, likeness), self.sets_of(rule)
+        answered = vote.key > rule.threshold_of(size, groups, weight) and not about.unlike
         decision = decision_on(vote, rule, p_value, answered=answered, seen=self.strata, about=about, sets=sets)
         if self.recipe.jitter is not None and asked is None and id is None:
             return replace(decision, explanation=f"{decision.explanation} {_NO_JITTER}")
@@ -230,8 +232,10 @@ class Policy(PolicyParts):
         """Answer or abstain on many votes at once; refuses votes that were made another way."""
         rule = self.point(alpha, guarantee)
         self.check(votes)
-        p_value = rule.p_value(self.strata, votes.cases)
-        return Decisions(votes, rule, rule.answers(votes.cases), p_value, self.strata, sets=self.sets_of(rule))
+        p_value, likeness = rule.p_value(self.strata, votes.cases), likeness_of(self, votes)
+        answered = rule.answers(votes.cases)
+        answered = answered if likeness is None else answered & ~likeness.unlike
+        return Decisions(votes, rule, answered, p_value, self.strata, sets=self.sets_of(rule), likeness=likeness)
 
     def select(self, votes: Votes | VotedPools, *, fdr: Level) -> Selection:
         """Answer those votes of a whole batch among which the expected share of wrong ones is at most `fdr`.

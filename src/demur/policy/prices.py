@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from demur.calibration import Guarantee, HighProbability, Rule, Selective, Simultaneous, forecast, settle_by_size
+from demur.calibration import Guarantee, HighProbability, Rule, Selective, Simultaneous, forecast
 from demur.calibration.choices import choices_of
 from demur.calibration.marginal import Marginal
 
@@ -17,7 +17,7 @@ def price_of(policy: Policy, rule: Rule) -> tuple[float, str] | None:
     cheaper = _without_choice(rule.guarantee)
     if cheaper is None:
         return None
-    before = settle_by_size(cheaper, policy.strata, policy.unit, policy.labels.wrong)
+    before = policy.settled(cheaper)
     answered = forecast(policy.strata, before).answered
     lost = answered - forecast(policy.strata, rule).answered
     late = [f"one of {choices_of(rule.guarantee)} ways to vote"] if choices_of(rule.guarantee) > 1 else []

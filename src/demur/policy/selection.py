@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from demur.calibration import Level, exact_alpha, settle_by_size
+from demur.calibration import Level, exact_alpha
 from demur.calibration.batch import BatchSelection, cut_off
 from demur.calibration.choices import choices_of
 from demur.calibration.shifted import ShiftedRule
 from demur.errors import CalibrationLeak, InvalidValue
 from demur.policy.decisions import Decisions
 from demur.policy.explanations import UNLIKE, is_gated, without_vote
+from demur.policy.outliers import refuse_batch
 from demur.pools.fitted_questions import refuse_fitted_tests
 from demur.pools.voted_pools import VotedPools
 from demur.records import Decision
@@ -108,16 +109,13 @@ class Selection(Decisions):
 def select(policy: Policy, votes: Votes | VotedPools, fdr: Level) -> Selection:
     """Select from votes by their p-values; see `Policy.select`."""
     level, voted = exact_alpha(fdr, "fdr"), VotedPools.of(votes)
+    refuse_batch(policy)
     if policy.strata.missed is not None:
         raise InvalidValue(
             "a judge labelled the votes that calibrated this policy, and a batch needs people's labels of all",
             "calibrate on the checked votes alone",
         )
-    if unlabelled := policy.evidence.n_unlabelled:
-        raise InvalidValue(
-            f"{unlabelled} of the {policy.n} votes that calibrated this policy have no label, and a batch needs all",
-            "label the rest",
-        )
+    _refuse_labels_by_labels(policy)
     chosen = max(choices_of(rule.guarantee) for rule in policy.points)
     if chosen > 1:
         raise InvalidValue(
@@ -146,7 +144,26 @@ def select(policy: Policy, votes: Votes | VotedPools, fdr: Level) -> Selection:
     # A vote without confidence is never answered, however few the wrong ones are.
     possible = np.where(votes.key[:, 0] > 0, p_value, 1.0)[counted]
     cut = cut_off(possible, level, policy.n)
-    guarantee = BatchSelection(level, cut, len(possible))  # type: ignore[arg-type]
-    rule = settle_by_size(guarantee, policy.strata, policy.unit, policy.labels.wrong)
+    guarantee = BatchSelection(level, cut, len(possible), policy.down_to is not None)  # type: ignore[arg-type]
+    rule = policy.settled(guarantee)
     answered = counted & rule.answers(votes.cases)
     return Selection(votes, rule, answered, p_value, policy.strata, counted, without_sets=bool(policy.sets))
+
+
+def _refuse_labels_by_labels(policy: Policy) -> None:
+    """Raise unless all votes have labels, or all above a key that was fixed before the first of them."""
+    unlabelled, key = policy.evidence.n_unlabelled, policy.down_to
+    if not unlabelled:
+        return
+    if key is None:
+        raise InvalidValue(
+            f"{unlabelled} of the {policy.n} votes that calibrated this policy have no label, and a batch needs all, "
+            "or all above a key that was fixed before the first label",
+            "label the rest, or begin labels with {down_to}",
+        )
+    if lacking := policy.evidence.unlabelled_above(key):
+        raise InvalidValue(
+            f"{lacking} of the votes above {key[0]:.4g}, where labelling was to end, have no label, and a batch needs "
+            "all of these",
+            "label them and calibrate again",
+        )

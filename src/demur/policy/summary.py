@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from demur.calibration import Rule, forecast
 from demur.policy.groups import group_warnings
 from demur.policy.label_notes import label_notes
+from demur.policy.outliers import outlier_notes
 from demur.policy.set_notes import set_note
 from demur.policy.weighing import weight_notes
 
@@ -22,7 +23,7 @@ def summary_of(policy: Policy) -> str:
     """The promise and the forecast of each operating point, in words."""
     lines = [f"{policy.n} calibration {policy.unit}s, vote accuracy {as_percent(policy.evidence.vote_accuracy)}"]
     lines += [] if policy.labels.is_plain else [f"right: {policy.labels.told}"]
-    lines += [*label_notes(policy), *weight_notes(policy)]
+    lines += [*label_notes(policy), *weight_notes(policy), *outlier_notes(policy)]
     for rule in policy.points:
         expected = forecast(policy.strata, rule)
         lines.append(f"alpha {rule.alpha:g} ({rule.guarantee.name.replace('_', ' ')}): {rule.promise}")

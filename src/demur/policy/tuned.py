@@ -104,8 +104,9 @@ class Tuned:
     @property
     def sentence(self) -> str:
         """On which problems the ways to vote were ranked, and what follows from that."""
+        ranked = "1 way to vote was" if len(self.rows) == 1 else f"{len(self.rows)} ways to vote were"
         return (
-            f"{len(self.rows)} ways to vote were ranked by the labels of {self.n} {self.unit}s; to calibrate on the "
+            f"{ranked} ranked by the labels of {self.n} {self.unit}s; to calibrate on the "
             f"same ones would break the promise, so they are left out, and {self.n_cal} are left to calibrate on. A "
             "simpler way is chosen where a better one is within one standard error of it."
         )

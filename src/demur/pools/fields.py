@@ -221,6 +221,23 @@ def read_table(pools: Sequence[Pool], fields: FieldChoice) -> PoolTable:
     return PoolTable(*known, suspects, unused, relations, tuple(unscored))
 
 
+def read_keys(pool: Pool, fields: FieldChoice) -> tuple[list[str | None], list[str | None]]:
+    """The answers of one pool as keys, and as they are written; of each path by itself."""
+    texts, key = _surfaces_of(pool, fields), fields.key_of(pool.problem)
+    named = {spelling.strip() for spelling in fields.missing}
+    key_of = {text: None if text is None or text in named else key(text) for text in set(texts)}
+    return [key_of[text] for text in texts], texts
+
+
+def spelling_is_settled(key: str, keys: Sequence[str | None], texts: Sequence[str | None], left: int) -> bool:
+    """Whether the answer behind a key will be written as it is now, however `left` more paths write it."""
+    times = Counter(text for own, text in zip(keys, texts, strict=True) if own == key and text is not None)
+    first, *others = sorted(times, key=lambda text: (-times[text], len(text), text))
+    if times[first] <= left:  # a way to write it that no path has yet may draw level, and be shorter
+        return False
+    return all((-times[first], len(first), first) < (-times[text] - left, len(text), text) for text in others)
+
+
 def _read_columns(pools: FramePools, fields: FieldChoice) -> PoolTable | None:
     """The same from the columns of a table; None where it must be read path by path."""
     problems = problems_of(pools)
@@ -284,17 +301,19 @@ def _read_surfaces(pools: Sequence[Pool], choice: FieldChoice) -> list[list[str 
     paths = [path for pool in pools for path in pool.paths]
     if not any(path.has_answer_field if own else field_of(path, [name]) not in (ABSENT, None) for path in paths):
         raise PoolFileError(f"no path in the file has an answer in the field {name!r}", _other_fields(pools, name))
-    table = []
-    for pool in pools:
-        row: list[str | None] = []
-        relation = choice.relation_of(pool.problem)
-        for position, path in enumerate(pool.paths):
-            raw = path.answer if own else field_of(path, [name])
-            if isinstance(raw, (dict, list)) or (isinstance(raw, float) and math.isinf(raw)):
-                _refuse_structured(raw, relation, f"problem {pool.problem.id!r}, path {position}")
-            row.append(None if raw is ABSENT else (as_written(raw) or "").strip() or None)
-        table.append(row)
-    return table
+    return [_surfaces_of(pool, choice) for pool in pools]
+
+
+def _surfaces_of(pool: Pool, choice: FieldChoice) -> list[str | None]:
+    """The answers of one pool as they are written, stripped."""
+    name, relation = choice.answer_field, choice.relation_of(pool.problem)
+    row: list[str | None] = []
+    for position, path in enumerate(pool.paths):
+        raw = path.answer if name == "answer" else field_of(path, [name])
+        if isinstance(raw, (dict, list)) or (isinstance(raw, float) and math.isinf(raw)):
+            _refuse_structured(raw, relation, f"problem {pool.problem.id!r}, path {position}")
+        row.append(None if raw is ABSENT else (as_written(raw) or "").strip() or None)
+    return row
 
 
 def _other_fields(pools: Sequence[Pool], name: str) -> str:

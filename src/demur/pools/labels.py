@@ -162,7 +162,8 @@ def _from_gold(pools: Sequence[Pool], table: PoolTable, rule: LabelRule) -> Labe
             raise PoolFileError(
                 f"problem {pool.problem.id!r} has no gold answer ({unlabelled} of {len(pools)} have none); labels are "
                 "needed here",
-                "add gold, name ready-made labels as {correct}, or leave those problems out",
+                "add gold, name ready-made labels as {correct}, or leave those problems out"
+                + _in_part(unlabelled, pools),
             )
         answers, relation = table.written[row], table.fields.relation_of(pool.problem)
         lenient = leniently_right(rule, relation, right, answers)
@@ -183,6 +184,12 @@ def _from_gold(pools: Sequence[Pool], table: PoolTable, rule: LabelRule) -> Labe
         gold.append(frozenset(right) | lenient | agreeing)
     notes = () if rule.verdicts is None else tuple(_notes_on(rule.verdicts, judged, pools))
     return Labels(right=[], gold=gold, rule=rule, judged=judged, notes=notes)
+
+
+def _in_part(unlabelled: int, pools: Sequence[Pool]) -> str:
+    """How votes may calibrate of which some have no label; blank where none has one."""
+    some = unlabelled < len(pools)
+    return "; to count their votes as wrong, calibrate with {partly_labelled=True}" if some else ""
 
 
 def _notes_on(verdicts: Verdicts, judged: Sequence[dict[str, Verdict | None]], pools: Sequence[Pool]) -> Iterator[str]:
@@ -237,7 +244,9 @@ def _from_field(pools: Sequence[Pool], table: PoolTable, name: str, *, partly: b
             if not isinstance(label, bool):
                 got = f"nothing; {there_is(name, label_fields(pools))}" if label is ABSENT else f"{label!r:.60}"
                 raise PoolFileError(
-                    f"problem {pool.problem.id!r}, path {position}: the label {name!r} must be true or false, got {got}"
+                    f"problem {pool.problem.id!r}, path {position}: the label {name!r} must be true or false, "
+                    f"got {got}",
+                    f"add it{_in_part(1, pools)}" if label is None or label is ABSENT else "",
                 )
             conflict |= verdicts.setdefault(key, label) != label
             verdicts[key] &= label

@@ -65,6 +65,8 @@ class VotedPools:
     """Which votes have a label, where some have none; None where all have one."""
     accepted: AcceptedKeys | None = field(default=None, repr=False)
     """The right answers to each problem, where they were given beside votes on arrays."""
+    down_to: tuple[float, ...] | None = None
+    """The key above which all votes were to be labelled, and no others, where one was fixed before the first label."""
 
     def __post_init__(self) -> None:
         for name, column in (("clusters", self.clusters), ("questions", self.questions)):
@@ -246,7 +248,7 @@ class VotedPools:
 
     def with_labels(self, correct: NDArray[np.bool_], known: NDArray[np.bool_] | None = None) -> VotedPools:
         """The same votes with other labels; `known` says which of them are there, None that all are."""
-        return replace(self, correct=correct, known=known, labels=None, accepted=None)
+        return replace(self, correct=correct, known=known, labels=None, accepted=None, down_to=None)
 
     @property
     def knows_right_answers(self) -> bool:

@@ -6,13 +6,16 @@
 Half of the reference questions, drawn by their digests, say what is usual; the other half are ranked. So of new
 questions that are like the reference at most a share ε has a p-value of ε or less, whatever the features are worth. A
 gate turns answers to questions with p ≤ ε into abstentions. It says nothing about whether an answer is right.
+
+The halves must be two: of questions that say what is usual themselves, fewer lie far from it than of new ones, so that
+a new question ranked among them would be turned away too often.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -36,6 +39,16 @@ _NAMES = {"features", "mean", "spread", "ranked", "level", "fitted_on"}
 
 
 @dataclass(frozen=True, eq=False)
+class Likeness:
+    """How much questions are like the reference of a gate."""
+
+    p_value: Floats
+    """0 where a question has no text, for nothing is known of what it is like."""
+    unlike: NDArray[np.bool_]
+    """Those that the gate is closed to."""
+
+
+@dataclass(frozen=True, eq=False)
 class OutlierGate:
     """Closed to questions that are unlike the reference ones."""
 
@@ -52,13 +65,18 @@ class OutlierGate:
     def fit(cls, reference: Iterable[Asked], *, level: float = LEVEL) -> OutlierGate:
         """From questions that calibrate nothing: texts, or problems; one that stands twice counts once."""
         texts = texts_of(reference, "the reference", FEWEST)
-        table = features(list(texts.values()))
+        return replace(cls.of_texts(texts.items(), level=level), fitted_on=frozenset(texts))
+
+    @classmethod
+    def of_texts(cls, questions: Iterable[tuple[str, str]], *, level: float = LEVEL) -> OutlierGate:
+        """From digests and texts of different questions: digests draw which of them are ranked. It names none."""
+        table = features([text for _, text in sorted(questions)])
         usual, others = table[::2], table[1::2]
         mean, variance = usual.mean(axis=0), usual.var(axis=0)
         # Words that few questions have would count most: the usual spread is added to that of each.
         spread = np.sqrt(variance + variance.mean() + _LEAST_SPREAD**2)
         gate = cls(np.round(mean, 9), np.round(spread, 9), np.zeros(0), checked_level(level), frozenset())
-        return cls(gate.mean, gate.spread, np.sort(gate.distance(others)), gate.level, frozenset(texts)).checked()
+        return replace(gate, ranked=np.sort(gate.distance(others))).checked()
 
     def __repr__(self) -> str:
         return f"OutlierGate(level {self.level:g}, {len(self.ranked):,} ranked reference questions)"
@@ -68,6 +86,11 @@ class OutlierGate:
         deviation = (table - self.mean) / self.spread
         return np.asarray(np.round(np.sqrt((deviation**2).mean(axis=1)), 9))
 
+    def likeness(self, questions: Sequence[str | None]) -> Likeness:
+        """The p-value of each question, and which of them are too unlike the reference to be answered."""
+        p_value = self.p_value(questions)
+        return Likeness(p_value, np.asarray(p_value <= self._largest))
+
     def p_value(self, questions: Sequence[str | None]) -> Floats:
         """The p-value of each question; 0 where it has no text, for nothing is known of what it is like."""
         known = np.array([question_digest(question) is not None for question in questions], dtype=np.bool_)
@@ -76,7 +99,7 @@ class OutlierGate:
 
     def closes(self, questions: Sequence[str | None]) -> NDArray[np.bool_]:
         """Which questions are too unlike the reference to be answered."""
-        return np.asarray(self.p_value(questions) <= self._largest)
+        return self.likeness(questions).unlike
 
     @cached_property
     def _largest(self) -> float:
@@ -87,10 +110,9 @@ class OutlierGate:
     def checked(self) -> OutlierGate:
         """Itself, unless so few questions are ranked that no p-value could reach the level."""
         if self._largest == 0:
-            needed = 2 * math.ceil(1 / self.level)
             raise InvalidValue(
                 f"{len(self.ranked)} ranked reference questions are too few for a gate at level {self.level:g}, which "
-                f"needs {needed} reference questions",
+                f"needs {questions_needed(self.level)} reference questions",
                 "give more, or a larger {gate_level}",
             )
         return self
@@ -131,6 +153,11 @@ def checked_level(level: Any) -> float:
     if not isinstance(level, (int, float)) or isinstance(level, bool) or not 0 < level < 1:
         raise InvalidValue(f"a gate's level must lie strictly between 0 and 1, got {level!r:.40}")
     return float(level)
+
+
+def questions_needed(level: float) -> int:
+    """How many reference questions a gate at this level needs: half of them are ranked."""
+    return max(FEWEST, 2 * math.ceil(1 / Fraction(str(level)) - 1))
 
 
 def _numbers(document: Mapping[str, Any], name: str) -> Floats:

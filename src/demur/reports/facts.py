@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from demur.calibration import Rule, forecast, settle_by_size
+from demur.calibration import Rule, forecast
 from demur.calibration.guarantee import without_infinity
 from demur.evaluation.comparison import compare_scores, shared_rows
 from demur.evaluation.resampling import DRAWS
@@ -21,6 +21,7 @@ from demur.evaluation.verdicts import verdict_of
 from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Separability, Strata
 from demur.policy.groups import group_warnings
 from demur.policy.label_notes import label_notes
+from demur.policy.outliers import outlier_notes, without_outliers
 from demur.policy.policy import Policy
 from demur.policy.weighing import refuse_weighted
 from demur.pools.source import PoolSource
@@ -29,7 +30,7 @@ from demur.pools.voted_pools import VotedPools
 from demur.reports.answer_sets import set_facts
 from demur.reports.group_facts import by_kind, group_rows, kinds_of
 from demur.reports.guarantees import Family, families_of, family_facts, plain_of, point_facts
-from demur.reports.key_facts import confidence_facts
+from demur.reports.key_facts import confidence_facts, key_facts
 from demur.reports.questions import path_facts, question_facts
 from demur.reports.verdicts import label_facts
 from demur.version import __version__
@@ -47,8 +48,8 @@ def report_facts(
     policy.refuse_other_labels(voted)
     seen, counted = voted.seen_by(policy.seen), voted.counted
     fresh = counted[~seen[counted]] if voted.correct is not None else counted[:0]
-    votes = voted.votes
-    test = None if not len(fresh) else Strata.of(votes.cases.take(fresh), voted.labelled[fresh])
+    votes, inside = voted.votes, without_outliers(policy, voted)
+    test = None if not len(fresh) else Strata.of(inside.votes.cases.take(fresh), voted.labelled[fresh])
     families, scores = families_of(policy), _scores(source, voted, policy)
     keys = [] if voted.table is None else [key for pool in voted.table.answers for key in pool]
     return {
@@ -56,7 +57,7 @@ def report_facts(
         "demur": __version__,
         "run": _run(policy),
         "key": list(policy.recipe.names),
-        "confidence": confidence_facts(policy.recipe),
+        "confidence": confidence_facts(policy),
         "n_paths": [min(policy.sizes), max(policy.sizes)],
         "n": policy.n,
         "labelled": policy.n - policy.evidence.n_unlabelled,
@@ -66,7 +67,7 @@ def report_facts(
         "chosen": sorted({point.alpha for point in policy.points}),
         "families": family_facts(policy, families, votes.cases),
         "points": [
-            point for at, family in enumerate(families) for point in _points(policy, at, family, test, voted, fresh)
+            point for at, family in enumerate(families) for point in _points(policy, at, family, test, inside, fresh)
         ],
         "curves": _curves(policy.evidence, None if test is None else test.pooled),
         "hazards": _hazards(policy.evidence),
@@ -81,6 +82,7 @@ def report_facts(
         "unanimous": _unanimous(policy.evidence),
         "warnings": [
             *label_notes(policy),
+            *outlier_notes(policy),
             *voted.score_warnings(),
             *_doubts(scores, voted),
             *policy.size_warnings(),
@@ -88,7 +90,7 @@ def report_facts(
             *_per_question(policy),
         ],
         "answer_sets": set_facts(policy, votes),
-        "questions": question_facts(source.pools, voted, policy, seen),
+        "questions": {**question_facts(source.pools, voted, policy, seen), "key": key_facts(inside.votes)},
         "paths": path_facts(source.pools, voted, texts=texts),
     }
 
@@ -103,7 +105,7 @@ def _points(
     for alpha in sorted({*GRID, *(rule.alpha for rule in policy.points)}):
         chosen = alpha in calibrated
         guarantee: Any = calibrated.get(alpha) or family.at(alpha)
-        rule = settle_by_size(guarantee, evidence, policy.unit, policy.labels.wrong)
+        rule = policy.settled(guarantee)
         expected = forecast(evidence, rule)
         right, wrong = rule.answered(evidence)
         unlabelled = rule.answered_unlabelled(evidence)

@@ -43,7 +43,6 @@ def question_facts(pools: Sequence[Pool], voted: VotedPools, policy: Policy, see
         "answer": votes.answer.tolist(),
         "confidence": votes.confidence.tolist(),
         "lead": None if votes.recipe.names[0] == "share" else votes.key[:, 0].tolist(),
-        "key": [[_finite(value) for value in key] for key in votes.key.tolist()],
         "tie": next((list(map(_finite, votes.key[:, at].tolist())) for at in told), None),
         "n_paths": votes.n_paths.tolist(),
         "kind": kind_codes(voted),

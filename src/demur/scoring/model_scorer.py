@@ -83,6 +83,10 @@ class ModelScorer(ABC):
     @abstractmethod
     def identity(self) -> dict[str, Any]: ...
 
+    def stays(self, pool: Pool) -> bool:
+        """Whether each path has its own score, whatever others there are; a blank one may have the lowest of all."""
+        return not self.needs_text or all(path.text is not None and path.text.strip() for path in pool.paths)
+
     async def prepare(self) -> None:  # noqa: B027 - not every scorer has something to find out
         """Find out what must be known before `identity` can be told: what a server can do, say."""
 

@@ -5,6 +5,8 @@ def length(pool):
 
 It gets questions, texts and answers, and never gold. It may say how its numbers are to be normalised:
 `length.normaliser = "pool_z"`. What it is made of is part of its identity, so that a changed function is another score.
+It may also say that it scores each path by itself, `length.path_by_path = True`, and between which numbers its scores
+lie, `length.within = (-5000, 0)`: then sampling may stop before all paths of a pool are drawn.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import math
 import traceback
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +37,24 @@ class OwnScore:
         self.function = function
         self.name = name or str(getattr(function, "__name__", type(function).__name__))
         self.normaliser: str = getattr(function, "normaliser", "none")
+
+    @property
+    def within(self) -> tuple[float, float] | None:
+        """What the function says of the numbers it gives: see `scoring.protocol.range_of`."""
+        told: Any = getattr(self.function, "within", None)
+        if told is None:
+            return None
+        try:
+            lowest, highest = map(float, told)
+        except (TypeError, ValueError):
+            lowest = highest = math.nan
+        if not lowest <= highest:
+            raise InvalidValue(f"{self.name}.within must be two numbers, the smaller first, got {told!r:.60}")
+        return lowest, highest
+
+    def stays(self, pool: Pool) -> bool:
+        """Whether the function says that it scores each path by itself."""
+        return getattr(self.function, "path_by_path", False) is True
 
     def identity(self) -> dict[str, Any]:
         named = _inner(self.function)

@@ -35,6 +35,21 @@ class Scorer(Protocol):
     def score(self, pool: Pool) -> Sequence[float]: ...
 
 
+def stays(scorer: Scorer, pool: Pool) -> bool:
+    """Whether the scores of these paths stay what they are, whatever other paths their pool will have.
+
+    A scorer that knows has a method of that name; one without looks at the whole pool, as far as anybody can tell.
+    """
+    knows = getattr(scorer, "stays", None)
+    return knows is not None and bool(knows(pool))
+
+
+def range_of(scorer: Scorer) -> tuple[float, float]:
+    """Between which numbers its scores lie, whatever the path: what it says of itself as `within`, or any."""
+    lowest, highest = getattr(scorer, "within", None) or (-math.inf, math.inf)
+    return float(lowest), float(highest)
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
     """A path that could not be scored, and why."""

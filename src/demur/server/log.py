@@ -90,7 +90,7 @@ def decision_of(outcome: Outcome, caller: str | None, *, texts: bool) -> Decisio
         model=question.model,
         question_digest=problem.digest or "none",
         outcome="failed" if failed else outcome.decision,
-        drawn=0 if asked is None else len(asked.pool.paths),
+        drawn=0 if asked is None else asked.n_drawn,
         n_paths=outcome.n_paths,
         milliseconds=round(outcome.seconds * 1000),
         alpha=f"{question.rule.alpha:g}",

@@ -49,7 +49,7 @@ class RequestLines:
             "policy": question.served.full_name,
             "alpha": question.rule.alpha,
             "decision": outcome.decision,
-            "paths": 0 if asked is None else len(asked.pool.paths),
+            "paths": 0 if asked is None else asked.n_drawn,
             "milliseconds": round(outcome.seconds * 1000, 1),
         }
         if outcome.failure is not None:

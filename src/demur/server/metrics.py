@@ -58,7 +58,7 @@ class Metrics:
         if outcome.audited:
             self.audits.labels(policy).inc()
         if asked is not None and not outcome.shared:
-            drawn = len(asked.pool.paths)
+            drawn = asked.n_drawn
             self.paths.labels(policy).inc(drawn)
             self.saved.labels(policy).inc(max(0, outcome.n_paths - drawn))
             self.tokens.labels(policy, "prompt").inc(asked.spent.prompt_tokens)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from demur.pipeline.answerer import Asked
-from demur.policy.explanations import comparison
+from demur.policy.explanations import compared_early, comparison
 from demur.server.asking import Question
 
 CAUSES = {
@@ -82,6 +82,13 @@ class Outcome:
         if self.overruled:
             return f"Not answered: {CAUSES['promise_in_doubt']}."
         made, names = self.asked.decision, self.question.served.policy.recipe.names
+        if (early := self.asked.early) is not None:
+            why = compared_early(early, made.key, made.threshold_key, names)
+            return (
+                f"Not answered after {early.n_paths} of {early.of} paths: {why}, calibrated for alpha {made.alpha:g}."
+            )
+        if made.outlier_p_value is not None and made.key > made.threshold_key:
+            return "Not answered: the question is unlike the calibration questions."
         first = f"confidence {made.key[0]:.3f}"
         why = comparison(first, made.key, made.threshold_key, names, answered=False, form=".3f")
         return f"Not answered: {why}, calibrated for alpha {made.alpha:g}."

@@ -24,7 +24,9 @@ def extension(outcome: Outcome) -> dict[str, Any]:
         "promise": question.rule.promise,
     }
     told |= _of_decision(asked.decision, outcome.decision) if asked is not None else _NOTHING_KNOWN
-    told["paths"] = {"drawn": 0 if asked is None else len(asked.pool.paths), "of": outcome.n_paths}
+    told["paths"] = {"drawn": 0 if asked is None else asked.n_drawn, "of": outcome.n_paths}
+    if asked is not None and (early := asked.early) is not None:
+        told["certain_early"] = {"after": early.n_paths, "share_at_least": early.least, "share_at_most": early.most}
     if outcome.reason is not None:
         told["reason"] = outcome.reason
     if outcome.failure is not None:
@@ -105,7 +107,7 @@ def completion(outcome: Outcome, settings: ServiceSettings) -> dict[str, Any]:
 
 def headers(outcome: Outcome) -> dict[str, str]:
     """What a client can read without looking into the body."""
-    drawn = 0 if outcome.asked is None else len(outcome.asked.pool.paths)
+    drawn = 0 if outcome.asked is None else outcome.asked.n_drawn
     return {
         "x-demur-decision": outcome.decision,
         "x-demur-paths": f"{drawn}/{outcome.n_paths}",

@@ -167,7 +167,11 @@ class Service:
             async with asyncio.timeout(settings.seconds), self.fan_out.paths(served.policy.n_paths):
                 started = time.monotonic()
                 asked = await served.answerer.ask_async(
-                    question.problem, alpha=question.alpha, guarantee=question.guarantee
+                    question.problem,
+                    alpha=question.alpha,
+                    guarantee=question.guarantee,
+                    waves=settings.waves,
+                    whole=whole,
                 )
         except TimeoutError:
             failure = Failure("too_slow", f"no decision within {settings.seconds:g} s")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from demur.errors import InvalidValue
+from demur.pipeline.waves import Waves
 
 ABSTAIN_TEXT = "I would rather not answer this question."
 
@@ -18,10 +19,8 @@ class ServiceSettings:
     show: Literal["answer", "path"] = "answer"
     """What an answered request gets as its text: the answer, or the best path that ends in it."""
     abstain_text: str = ABSTAIN_TEXT
-    first_wave: int | None = None
-    """Paths asked for at first; None: all at once."""
-    wave: int | None = None
-    """Paths asked for after that, each time; None: as many as at first."""
+    waves: Waves | None = None
+    """How paths are asked for; None: all at once."""
     fan_out: int = 256
     """Most paths that are under way at once."""
     waiting: int = 1_000
@@ -52,8 +51,3 @@ class ServiceSettings:
         for name in ("seconds", "keep_alive"):
             if not 0 < getattr(self, name) < math.inf:
                 raise InvalidValue(f"{name} must be a number above 0, got {getattr(self, name)}")
-        for name in ("first_wave", "wave"):
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise InvalidValue(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.wave is not None and self.first_wave is None:
-            raise InvalidValue("a wave size needs a first wave", "give {first_wave} too")

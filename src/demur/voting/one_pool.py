@@ -40,7 +40,7 @@ def vote_one(
     `question` is the digest of the question, which jitter is drawn from; `unscored` says what becomes of a score that
     is None; `beside` holds what else the key looks at.
     """
-    keys = [_key(answer, coded=recipe.coded) for answer in answers]
+    keys = keys_in(recipe, answers)
     width = len(keys)
     if not width:
         raise InvalidValue("every pool needs at least one path; pool 0 has none")
@@ -58,8 +58,7 @@ def vote_one(
     tally, support = count(keys, whole)
     total = sum(whole)
     winner = _winner(keys, whole, tally, support, total)
-    top, scale = max(tally.values(), default=0.0), 10.0**CONFIDENCE_DECIMALS
-    confidence = round(top / total * scale) / scale  # as numpy rounds
+    confidence = share_of(max(tally.values(), default=0.0), total)
     key: tuple[float, ...] = (confidence,)
     if len(recipe.key) > 1 or not isinstance(recipe.key[0], Share):
         codes = {key: code for code, key in enumerate(tally)}
@@ -82,6 +81,22 @@ def vote_one(
     )
 
 
+def keys_in(recipe: Recipe, answers: Sequence[Any]) -> list[Any]:
+    """The answers of one pool as the recipe takes them; None where a path has none."""
+    return [_key(answer, coded=recipe.coded) for answer in answers]
+
+
+def share_of(tally: float, total: float) -> float:
+    """A share of the vote, rounded as numpy rounds: never smaller for a larger tally."""
+    scale = 10.0**CONFIDENCE_DECIMALS
+    return round(tally / total * scale) / scale
+
+
+def key_order(key: Any) -> tuple[bool, Any]:
+    """What ranks keys where nothing else tells them apart, the smallest first."""
+    return isinstance(key, str), key
+
+
 def count(keys: Sequence[Any], whole: Sequence[float]) -> tuple[dict[Any, float], dict[Any, int]]:
     """The tally and the number of paths of each answer; `whole` are weights on the grid, whose sums are exact."""
     tally: dict[Any, float] = {}
@@ -95,7 +110,7 @@ def count(keys: Sequence[Any], whole: Sequence[float]) -> tuple[dict[Any, float]
 
 def in_order(tally: Mapping[Any, float], support: Mapping[Any, int], winner: Any, width: int) -> dict[str, Any]:
     """Tally, in units of the largest weight, and support; the winner first, then by tally, paths and key."""
-    order = sorted(support, key=lambda key: (key != winner, -tally[key], -support[key], isinstance(key, str), key))
+    order = sorted(support, key=lambda key: (key != winner, -tally[key], -support[key], *key_order(key)))
     one = grid(width)
     return {"tally": {key: tally[key] / one for key in order}, "support": {key: support[key] for key in order}}
 
@@ -113,7 +128,7 @@ def _winner(
     heaviest: dict[Any, float] = {}
     for key, weight in zip(keys, whole, strict=True):
         heaviest[key] = max(heaviest.get(key, 0.0), weight)
-    return min(tied, key=lambda key: (-support[key], -heaviest[key], isinstance(key, str), key))
+    return min(tied, key=lambda key: (-support[key], -heaviest[key], *key_order(key)))
 
 
 def _key(answer: Any, *, coded: bool) -> Any:

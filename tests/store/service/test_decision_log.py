@@ -61,9 +61,9 @@ def test_one_decision_that_cannot_be_saved_takes_its_batch_with_it_and_says_why(
     "odd",
     [
         {"request": ""}, {"request": "a\x00b"}, {"request": "\ud800"}, {"request": "x" * 201}, {"at": -1},
-        {"at": 2**63}, {"at": 1.5}, {"at": True}, {"policy": 2**31}, {"confidence": float("nan")}, {"confidence": "0.5"},
-        {"vote_key": [float("inf")]}, {"vote_key": "0.5"}, {"audit": 1}, {"document": {"a": {1, 2}}}, {"document": []},
-        {"question": b"bytes"}, {"drawn": None}, {"n_paths": "4"},
+        {"at": 2**63}, {"at": 1.5}, {"at": True}, {"policy": 2**31}, {"confidence": float("nan")},
+        {"confidence": "0.5"}, {"vote_key": [float("inf")]}, {"vote_key": "0.5"}, {"audit": 1},
+        {"document": {"a": {1, 2}}}, {"document": []}, {"question": b"bytes"}, {"drawn": None}, {"n_paths": "4"},
     ],
 )  # fmt: skip
 def test_values_of_another_kind_are_refused_in_one_line(store, odd):
@@ -114,7 +114,8 @@ def test_pages_hold_what_a_plain_search_finds_whatever_is_asked_for(store):
     made = [
         decision(
             f"r{k}", rng.randrange(12), policy=rng.choice([1, 2]),
-            outcome=rng.choice(["answered", "abstained", "failed"]), audit=rng.random() < 0.3, caller=rng.choice([None, "k1", "k2"]),
+            outcome=rng.choice(["answered", "abstained", "failed"]), audit=rng.random() < 0.3,
+            caller=rng.choice([None, "k1", "k2"]),
         )
         for k in range(120)
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What replicas share: policies, budgets, idempotency keys, monitors, events, canaries; each changed by one at a time."""
+"""What replicas share: policies, budgets, idempotency keys, monitors, events, canaries; changed by one at a time."""
 
 from __future__ import annotations
 

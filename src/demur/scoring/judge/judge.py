@@ -70,6 +70,8 @@ class Judge(DescribedScorer):
 
     name = "judge"
     normaliser = "none"
+    within = (-math.inf, 0.0)
+    """No log-probability exceeds 0."""
 
     def __init__(self, prompt: JudgePrompt | None = None, *, too_long: str = "cut") -> None:
         super().__init__(too_long=too_long)

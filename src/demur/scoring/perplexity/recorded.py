@@ -29,6 +29,11 @@ def statistic(kind: str, logprobs: Sequence[float]) -> float:
     return -value if kind == STD_NEGATED else value
 
 
+def range_of_kind(kind: str) -> tuple[float, float]:
+    """Between which numbers each of the three lies: no log-probability exceeds 0, and no spread falls below."""
+    return (0.0, math.inf) if kind == STD else (-math.inf, 0.0)
+
+
 def identity_of(kind: str) -> dict[str, Any]:
     """What the three have in their identities besides where the log-probabilities come from."""
     signs: dict[str, dict[str, int]] = {MEAN: {}, STD: {"sign": 1}, STD_NEGATED: {"sign": -1}}
@@ -42,6 +47,15 @@ class Perplexity:
 
     def __init__(self, kind: str = MEAN) -> None:
         self.name = self._kind = kind
+
+    @property
+    def within(self) -> tuple[float, float]:
+        """See `scoring.protocol.range_of`."""
+        return range_of_kind(self._kind)
+
+    def stays(self, pool: Pool) -> bool:
+        """Whether each path has its own score: one without a token has the lowest of the whole pool."""
+        return all(self._recorded(path) is not None for path in pool.paths)
 
     def identity(self) -> dict[str, Any]:
         return {**identity_of(self._kind), "from": "sampled log-probabilities"}

@@ -1,0 +1,140 @@
+"""Paths asked for in waves, looked at in order of index, and no further than until they settle the decision.
+
+Which prefix of a pool settles it depends on the paths alone: not on how large waves are, nor on which path arrives
+first, which would favour short ones. What arrives before its predecessors waits for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from demur.backends.protocol import Backend, Completion, Settings, Wanted
+from demur.engine.score import score_pool
+from demur.errors import BackendError, InvalidValue
+from demur.pipeline.fitted import Fitted
+from demur.policy.curtail import Curtailment
+from demur.pools.fields import FieldChoice, read_keys, spelling_is_settled
+from demur.records import Early, Path, Pool, Problem
+from demur.scoring.protocol import Scorer, stays
+
+
+@dataclass(frozen=True)
+class Waves:
+    """How many paths of a pool are asked for at first, and how many more each time the decision is still open."""
+
+    first: int
+    size: int
+
+    def __post_init__(self) -> None:
+        for name, paths in (("the first wave", self.first), ("a wave", self.size)):
+            if isinstance(paths, bool) or not isinstance(paths, int) or paths < 1:
+                raise InvalidValue(f"{name} is a whole number of paths, at least one, got {paths!r:.60}")
+
+    def of(self, wanted: Sequence[Wanted]) -> Iterator[Sequence[Wanted]]:
+        """The paths of each wave."""
+        yield wanted[: self.first]
+        for start in range(self.first, len(wanted), self.size):
+            yield wanted[start : start + self.size]
+
+
+class Watched:
+    """The paths of one question, in order of index, and whether they settle what is decided on it."""
+
+    def __init__(
+        self, problem: Problem, curtailment: Curtailment | None, fields: FieldChoice, score: tuple[str, Scorer] | None
+    ) -> None:
+        """`score` is the name and the scorer of the vote's weights; None where all weigh alike."""
+        self.problem, self.paths = problem, list[Path]()
+        self.early: Early | None = None
+        self._curtailment, self._fields, self._score = curtailment, fields, score
+        self._keys: list[str | None] = []
+        self._texts: list[str | None] = []
+        self._scores: list[float | None] = []
+
+    @property
+    def pool(self) -> Pool:
+        """Those that settled it, or all that came."""
+        return Pool(self.problem, tuple(self.paths if self.early is None else self.paths[: self.early.n_paths]))
+
+    @property
+    def keys(self) -> list[str | None]:
+        """The answers of these paths."""
+        return self._keys[: len(self.pool.paths)]
+
+    @property
+    def scores(self) -> list[float | None] | None:
+        """What their weights are made of; None where all weigh alike."""
+        return None if self._score is None else self._scores[: len(self.pool.paths)]
+
+    async def take(self, new: Sequence[Path]) -> bool:
+        """Add the paths that come next; whether the decision is certain."""
+        if self._curtailment is not None and self._score is not None:
+            new = await self._scored(self._score[0], self._score[1], new)
+        first = len(self.paths) + 1
+        self.paths += new
+        if self._curtailment is None:
+            return False
+        keys, texts = read_keys(Pool(self.problem, tuple(new)), self._fields)
+        self._keys += keys
+        self._texts += texts
+        for drawn in range(first, len(self.paths) + 1):
+            early = self._certain(self._curtailment, drawn)
+            if early is not None:
+                self.early = early
+                return True
+        return False
+
+    async def _scored(self, name: str, scorer: Scorer, new: Sequence[Path]) -> Sequence[Path]:
+        """The paths with their scores; once one of them depends on paths that are missing, nothing is certain."""
+        pool = Pool(self.problem, tuple(new))
+        if not stays(scorer, pool):
+            self._curtailment = None
+            return new
+        values = await score_pool(scorer, pool)
+        self._scores += values
+        return [replace(path, scores={**path.scores, name: value}) for path, value in zip(new, values, strict=True)]
+
+    def _certain(self, curtailment: Curtailment, drawn: int) -> Early | None:
+        """What the first paths settle: the decision, and how its answer is written."""
+        keys, texts = self._keys[:drawn], self._texts[:drawn]
+        early = curtailment.early(keys, None if self._score is None else self._scores[:drawn])
+        if early is None or early.answer is None or spelling_is_settled(early.answer, keys, texts, early.left):
+            return early
+        return None
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What a model gave for one question."""
+
+    completions: tuple[Completion, ...]
+    unused: tuple[Path, ...] = ()
+    """Paths that came and were not needed."""
+
+
+async def draw(
+    backend: Backend, settings: Settings, fitted: Fitted, watched: Watched, wanted: Sequence[Wanted], waves: Waves
+) -> Drawn:
+    """Draw paths wave by wave into `watched`, until it is certain or all are there.
+
+    Requests that are still out then are cancelled.
+    """
+    prompt, came = fitted.render(watched.problem), dict[int, Completion]()
+    for wave in waves.of(wanted):
+        async with contextlib.aclosing(backend.sample(prompt, settings, wave)) as portions:
+            async for portion in portions:
+                came |= {drawn.path: drawn for drawn in portion}
+                known = len(watched.paths)
+                ready = known
+                while ready in came:
+                    ready += 1
+                new = [fitted.path(watched.problem, came[path]) for path in range(known, ready)]
+                if new and await watched.take(new):
+                    needed = len(watched.pool.paths)
+                    more = [fitted.path(watched.problem, came[path]) for path in sorted(came) if path >= needed]
+                    return Drawn(tuple(came.values()), tuple(more))
+        if lacking := [want.path for want in wave if want.path not in came]:
+            raise BackendError(f"the model gave {len(came)} of {len(wanted)} paths; path {lacking[0]} is missing")
+    return Drawn(tuple(came.values()))
