@@ -134,3 +134,19 @@ def test_what_is_asked_for_wrongly_gets_one_line(judged):
     for query, param in (({}, "policy"), ({"policy": 99}, "policy"), ({"policy": 1, "form": "xml"}, "form")):
         reply = person.get("labelled", **query)
         assert (reply.status_code in (400, 404), reply.json()["error"]["param"]) == (True, param)
+
+
+def test_an_item_that_is_judged_while_a_file_is_written_is_in_it_once(judged, store, tmp_path, monkeypatch):
+    person, states = Person(judged), []
+    queue = store.reviews.queue
+
+    def moving(wanted, **how):
+        if wanted.state not in states:
+            states.append(wanted.state)
+            if wanted.state == "done":
+                person.judge(person.claim(), verdict="unsure")
+        return queue(wanted, **how)
+
+    monkeypatch.setattr(store.reviews, "queue", moving)
+    ids = [json.loads(line).get("id") for line in saved(judged, tmp_path, policy=1).read_text().splitlines()]
+    assert len(ids) == len(set(ids)) == 41

@@ -76,14 +76,15 @@ function drawPolicies(policies) {
   byId("policy").value = chosen;
   byId("files-note").textContent =
     "Audits are a random part of the traffic: calibrate on them and on nothing else. Judged items are not.";
+  const until = Date.now(); // the same for pools and labels, or they would not belong together
   byId("exports").replaceChildren(
     ...policies.map(({ policy, name }) =>
       el(
         "li",
         "",
         el("span", "data", `${name}: `),
-        file("audits as pools", { what: "audits", form: "pools", policy }),
-        file("their labels", { what: "audits", form: "labels", policy }),
+        file("audits as pools", { what: "audits", form: "pools", policy, until }),
+        file("their labels", { what: "audits", form: "labels", policy, until }),
         file("judged as pools", { what: "judged", form: "pools", policy }),
       ),
     ),
