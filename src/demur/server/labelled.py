@@ -1,9 +1,9 @@
 """What people found, as files: problems with the labels they got, for `demur import` and `demur calibrate`.
 
 `audits` are all requests of one policy's version that were marked for audit on arrival and have a whole pool, judged or
-not: a random part of the traffic, which is what a calibration needs. Those without a label count as wrong there, once it
-is told that labels are missing. `judged` are all that people judged, whatever brought them there: to look at and to learn
-from, and no fair sample of anything.
+not: a random part of the traffic, which is what a calibration needs. Those without a label count as wrong there, once
+it is told that labels are missing. `judged` are all that people judged, whatever brought them there: to look at and to
+learn from, and no fair sample of anything.
 """
 
 from __future__ import annotations
