@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -12,8 +14,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from demur.backends.redaction import redacted
-from demur.errors import DemurError, StoreError
+from demur.errors import DemurError
 from demur.server import (
     chat,
     decide,
@@ -25,9 +26,13 @@ from demur.server import (
     page_files,
     review,
     review_export,
+    status,
 )
 from demur.server.access import Access
-from demur.server.errors import ApiError
+from demur.server.admission import Admission
+from demur.server.alarms import Alarms
+from demur.server.canary_questions import CanaryQuestions
+from demur.server.errors import ApiError, as_api_error
 from demur.server.failures import Failures
 from demur.server.security_headers import SECURITY, SecurityHeaders
 from demur.server.service import Service
@@ -37,16 +42,35 @@ from demur.version import __version__
 _logger = logging.getLogger("demur.server")
 
 
-def make_app(service: Service, store: ServiceStore | None = None, *, require_keys: bool = False) -> FastAPI:
+Chore = Callable[[], Coroutine[Any, Any, None]]
+"""What goes on beside the requests, until it is cancelled."""
+
+
+def make_app(
+    service: Service,
+    store: ServiceStore | None = None,
+    *,
+    require_keys: bool = False,
+    chores: Sequence[Chore] = (),
+    canaries: Mapping[str, CanaryQuestions] | None = None,
+) -> FastAPI:
     """The service as an ASGI application; it asks for keys from the first one on that its store has, or at once."""
 
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
         for served in service.models.all:
             await served.answerer.open_async()
+        beside = [asyncio.create_task(chore()) for chore in chores]
         try:
+            if alarms is not None:
+                await alarms.start()
             yield
         finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+            if alarms is not None:
+                await alarms.stop()
             for served in service.models.all:
                 await served.answerer.close_async()
 
@@ -59,10 +83,15 @@ def make_app(service: Service, store: ServiceStore | None = None, *, require_key
         redoc_url=None,
     )
     app.state.service, app.state.store = service, store
+    app.state.admission = Admission(service, store)
     app.state.access, app.state.failed_logins = Access(store, require_keys=require_keys), Failures()
     app.state.metrics, app.state.readiness = metrics.Metrics(), health.Readiness(service, store)
     service.observers = (*service.observers, app.state.metrics)
-    for part in (chat, decide, feedback, health, logins, metrics, models, page_files, review, review_export):
+    alarms = app.state.alarms = None if store is None else Alarms(service, store, app.state.metrics, canaries)
+    if alarms is not None:
+        service.observers = (*service.observers, alarms.reported)
+    parts = (chat, decide, feedback, health, logins, metrics, models, page_files, review, review_export, status)
+    for part in parts:
         app.include_router(part.router)
     app.add_exception_handler(ApiError, _tell)
     app.add_exception_handler(HTTPException, _tell_http)
@@ -101,10 +130,8 @@ async def _tell_nobody(request: Request, _: Exception) -> Response:
 
 
 async def _tell_own(request: Request, error: Exception) -> Response:
-    if isinstance(error, StoreError):
-        _logger.error("the store: %s", redacted(str(error)))
-        return await _tell(request, ApiError(503, "decisions cannot be kept now; try again", code="store_unavailable"))
-    return await _tell(request, ApiError(400, redacted(str(error)), code="invalid_value"))
+    assert isinstance(error, DemurError)
+    return await _tell(request, as_api_error(error))
 
 
 async def _tell_unexpected(request: Request, error: Exception) -> Response:

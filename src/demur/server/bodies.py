@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+import asyncio
+import json
+from typing import Any, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
@@ -27,6 +29,8 @@ async def read_body(request: Request, form: type[Form], most: int) -> Form:
         raise ApiError(400, f"the body is not JSON: {error}", code="not_json") from None
     if not isinstance(document, dict):
         raise ApiError(400, "the body must be a JSON object", code="not_json")
+    if b"\\ud" in raw.lower() and _has_half_a_character(document):
+        raise ApiError(400, "the body holds half of a surrogate pair, which is no text", code="not_json")
     try:
         return form.model_validate(document)
     except ValidationError as error:
@@ -36,16 +40,30 @@ async def read_body(request: Request, form: type[Form], most: int) -> Form:
 
 
 async def limited(request: Request, most: int) -> bytes:
-    """The bytes of a body, of which there are at most so many."""
+    """The bytes of a body, of which there are at most so many, and which arrives in time."""
     told = request.headers.get("content-length", "")
     if told.isdigit() and int(told) > most:
         raise _too_large(most)
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > most:
-            raise _too_large(most)
+    seconds, body = request.app.state.service.settings.body_seconds, bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            async for part in request.stream():
+                body += part
+                if len(body) > most:
+                    raise _too_large(most)
+    except TimeoutError:
+        closing = {"Connection": "close"}
+        raise ApiError(408, f"the body took longer than {seconds:g} s", code="too_slow", headers=closing) from None
     return bytes(body)
+
+
+def _has_half_a_character(value: Any) -> bool:
+    """Whether a text in it cannot be written as UTF-8, so that neither a store nor a reply could hold it."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _too_large(most: int) -> ApiError:

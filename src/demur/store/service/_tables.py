@@ -87,6 +87,19 @@ decision_paths = table(
     _count("n_tokens", null=True),
 )
 
+audits = table(
+    "audits",
+    _text("request", key=True),
+    _count("policy"),
+    _time("at", doc="of arrival"),
+    _text("question_digest"),
+    _count("turn", null=True, doc="its place in the order that monitors take audits in, from 1; null: not placed yet"),
+    _count("again", doc="whether its question was audited before, so that it has no place"),
+)
+Index("demur_audits_by_turn", audits.c.policy, audits.c.turn, unique=True)
+Index("demur_audits_by_arrival", audits.c.policy, audits.c.again, audits.c.turn, audits.c.at, audits.c.request)
+Index("demur_audits_by_question", audits.c.policy, audits.c.question_digest)
+
 feedback = table(
     "feedback",
     Column("feedback", Integer, primary_key=True, autoincrement=True),
@@ -194,6 +207,6 @@ canaries = table(
 )
 
 OF_SERVICE = [
-    policies, decisions, decision_paths, feedback, reviews, api_keys, logins, spending, charges, repeats, monitors,
-    events, canaries,
+    policies, decisions, decision_paths, audits, feedback, reviews, api_keys, logins, spending, charges, repeats,
+    monitors, events, canaries,
 ]  # fmt: skip
