@@ -371,6 +371,7 @@ def test_people_log_in_and_see_how_often_they_agree(serve, visit, store):
         page = pages[name] = visit(address)
         page.fill("#key", keys[name])
         page.keyboard.press("Enter")
+        page.wait_for_selector("#shown:not([hidden])")
         shown(page, "What is 1 + 1?")
         assert page.inner_text("#who") == name
         assert "two opinions wanted" in page.inner_text("#about")
