@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 
 import pytest
 import requests
@@ -180,13 +181,13 @@ def test_a_lease_that_ran_out_goes_to_the_next_person_and_the_first_is_told(abst
 
 
 def test_a_lease_that_is_renewed_is_kept(abstentions, monkeypatch):
-    monkeypatch.setattr(review, "LEASE_SECONDS", 0.6)
+    monkeypatch.setattr(review, "LEASE_SECONDS", 3)
     person = Person(abstentions)
     item = person.claim()
-    for _ in range(4):
-        time.sleep(0.2)
+    for _ in range(3):
+        time.sleep(1.2)
         assert person.post("renew", request=item["request"], token=item["token"]).status_code == 200
-        assert item["request"] not in [(other := Person(abstentions).claim()) and other["request"]]
+        assert Person(abstentions).claim(request=item["request"]) is None
 
 
 def test_what_is_given_back_or_skipped_is_there_for_others(abstentions):
@@ -291,26 +292,28 @@ def test_a_conversation_options_and_passages_are_shown_for_what_they_are(upstrea
 
 
 def test_opening_the_queue_takes_as_long_with_a_hundred_thousand_items(upstream, sums_policy, tmp_path):
-    took = {}
-    for number in (100, 100_000):
-        with ServiceStore(tmp_path / f"{number}.db", create=True) as store:
+    """The quickest of many openings in turn: what a busy machine adds is not the queue's."""
+    queries = ({}, {"order": "contested"}, {"reason": "audit"})
+    with ExitStack() as stack:
+        people = {}
+        for number in (100, 100_000):
+            store = stack.enter_context(ServiceStore(tmp_path / f"{number}.db", create=True))
             for start in range(0, number, 5_000):
-                names = [f"r{k:06}" for k in range(start, min(number, start + 5_000))]
+                names = {at: f"r{at:06}" for at in range(start, min(number, start + 5_000))}
+                reasons = {at: "audit" if at % 20 == 0 else "abstained" for at in names}
                 store.decisions.add(
-                    [decision(name, at, question="What?") for at, name in enumerate(names, start)],
-                    [
-                        waiting(name, at, reason="audit" if at % 20 == 0 else "abstained")
-                        for at, name in enumerate(names, start)
-                    ],
+                    [decision(name, at, question="What?") for at, name in names.items()],
+                    [waiting(name, at, reason=reasons[at]) for at, name in names.items()],
                 )
-            with listening(reviewed_app(upstream.url, sums_policy, store)) as address:
-                person = Person(address)
-                for query in ({}, {"order": "contested"}, {"reason": "audit"}):
-                    rounds = []
-                    for _ in range(15):
-                        begun = time.perf_counter()
-                        assert len(person.get("queue", **query).json()["items"]) > 0
-                        rounds.append(time.perf_counter() - begun)
-                    took[number, str(query)] = sorted(rounds)[7]
-    for (number, query), seconds in took.items():
-        assert seconds <= 3 * took[100, query], (number, query, took)
+            address = stack.enter_context(listening(reviewed_app(upstream.url, sums_policy, store)))
+            people[number] = Person(address)
+        quickest = {}
+        for turn in range(30 * len(queries)):
+            query = queries[turn % len(queries)]
+            for number, person in people.items():
+                begun = time.perf_counter()
+                assert len(person.get("queue", **query).json()["items"]) > 0
+                took = time.perf_counter() - begun
+                quickest[number, str(query)] = min(took, quickest.get((number, str(query)), took))
+    for query in map(str, queries):
+        assert quickest[100_000, query] <= 3 * quickest[100, query], quickest
