@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from demur.errors import DemurError
 from demur.server import (
@@ -96,6 +97,7 @@ def make_app(
     app.add_exception_handler(ApiError, _tell)
     app.add_exception_handler(HTTPException, _tell_http)
     app.add_exception_handler(RequestValidationError, _tell_invalid)
+    app.add_exception_handler(ClientDisconnect, _tell_nobody)
     app.add_exception_handler(DemurError, _tell_own)
     app.add_exception_handler(Exception, _tell_unexpected)
 
@@ -122,6 +124,11 @@ async def _tell_invalid(request: Request, error: Exception) -> Response:
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"][1:])[:200]
     return await _tell(request, ApiError(400, f"{place}: {first['msg']}", param=place or None, code="invalid_value"))
+
+
+async def _tell_nobody(request: Request, _: Exception) -> Response:
+    """Whoever sent half a request and left: nobody hears this, and it is no failure of the service."""
+    return await _tell(request, ApiError(400, "the request ended before it was whole", code="not_whole"))
 
 
 async def _tell_own(request: Request, error: Exception) -> Response:
