@@ -29,11 +29,11 @@ $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/.made
 	@touch $@ $(VENV)/.ready-demo
 
 $(VENV)/.ready-demo: pyproject.toml constraints.txt | $(VENV)/.made
-	@echo "Installing demur and the runtime of the small model into $(VENV) (about 300 MB):"
-	@$(INSTALL) '.[local]'
+	@echo "Installing demur, the runtime of the small model and the service into $(VENV) (about 300 MB):"
+	@$(INSTALL) '.[local,serve]'
 	@touch $@
 
-demo: $(VENV)/.ready-demo ## Sample a real small model, calibrate it, check it, ask it
+demo: $(VENV)/.ready-demo ## Sample a real small model, calibrate it, check it, ask it, serve it
 	@$(BIN)/demur demo --folder demo
 
 model: setup ## Fetch the embedded model's weights, once

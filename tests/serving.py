@@ -25,7 +25,10 @@ PROBLEMS = [Problem(f"q{k}", f"What is {k} + 1?", (str(k + 1),), extra={"task": 
 
 def adder(number, body, request):
     """Right on even numbers; scattered on odd ones."""
-    k = int(re.search(r"What is (\d+)", body["messages"][-1]["content"]).group(1))
+    found = re.search(r"What is (\d+)", body["messages"][-1]["content"])
+    if found is None:  # no sum, such as the one token that is asked for at start
+        return reply(choice("2"))
+    k = int(found.group(1))
     seed = body.get("seed", 0)
     said = [k + 1 if k % 2 == 0 else 500 + (seed + j) % 5 for j in range(body.get("n", 1))]
     return reply(*(choice(f"So \\boxed{{{answer}}}", [-0.1 - (seed + j) % 7 / 10]) for j, answer in enumerate(said)))

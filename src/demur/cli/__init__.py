@@ -42,7 +42,20 @@ _MAKING = (
     "report",
     "study",
 )
-_USING = ("decide", "ask", "serve", "keys", "answers", "runs", "importing", "exporting", "models", "doctor", "simulate")
+_USING = (
+    "decide",
+    "ask",
+    "serve",
+    "recalibrate",
+    "keys",
+    "answers",
+    "runs",
+    "importing",
+    "exporting",
+    "models",
+    "doctor",
+    "simulate",
+)
 for verb in (import_module(f"demur.cli.{name}") for name in (*_MAKING, *_USING)):
     app.command(verb.NAME, help=verb.HELP)(with_flags(verb.run))
 _LONGEST_ERROR = 2000

@@ -10,15 +10,16 @@ from typing import Annotated, Any
 import typer
 
 import demur
-from demur.cli import output
+from demur.cli import demo_service, output
 from demur.cli.ask import show
 from demur.cli.decide import decision_line
 from demur.cli.options import Json, mention
 from demur.cli.plot import plot_outlook
 from demur.cli.progress import Meter, duration, stop_on_sigterm
+from demur.errors import MissingExtra
 
 NAME = "demo"
-HELP = """Sample a real model on real questions, calibrate, check on held-out questions, and ask new ones.
+HELP = """Sample a real model on real questions, calibrate, check on held-out questions, ask new ones, and serve it.
 
 SmolLM2-135M, a model of 135 million parameters that runs on a laptop, answers questions it can about half do. Takes a
 few minutes; interrupt it and run it again, and it goes on.
@@ -34,6 +35,7 @@ PATHS = 8
 _DATASET = "builtin:addition"
 _FEWEST = 40
 _MOST_QUESTIONS_ASKED = 20
+_MOST_QUESTIONS_SERVED = 6
 
 
 def run(
@@ -82,6 +84,7 @@ def run(
         _show_restraint(facts["restraint"])
         output.say(f"\n5. New questions, at alpha {ALPHAS[-1]:g}:")
     facts["asked"] = _ask_until_both(pipeline, policy, asked, show_each=not json)
+    facts["service"] = _serve(folder, _likely_both(facts, asked), shown=not json)
     page = _report(folder, policy)
     if json:
         output.emit({**facts, "folder": str(folder), "report": str(page)})
@@ -90,8 +93,28 @@ def run(
         f"\nEverything is in {folder}; open {page} in a browser, and try\n"
         f"  demur runs {folder / 'run.db'}\n"
         f"  demur evaluate {folder / 'run.db'} --score perplexity --alpha 0.1{' --partial' * (n < len(sampled))}\n"
-        f'  demur ask "{asked[0].question}" --policy {folder / "policy.json"} --alpha 0.2'
+        f'  demur ask "{asked[0].question}" --policy {folder / "policy.json"} --alpha 0.2\n'
+        f"  demur serve --policy {folder / 'policy.json'}"
     )
+
+
+def _serve(folder: Path, problems: list[demur.Problem], *, shown: bool) -> dict[str, Any] | None:
+    """The policy as a service; None where its packages are missing."""
+    try:
+        facts = demo_service.serve_and_ask(folder, ALPHAS[-1], problems, _gold_of)
+    except MissingExtra as error:
+        (output.say if shown else mention)(f"\n6. The same as a service is left out: {error}")
+        return None
+    if shown:
+        demo_service.show(facts, folder)
+    return facts
+
+
+def _likely_both(facts: dict[str, Any], asked: list[demur.Problem]) -> list[demur.Problem]:
+    """A few questions of which one will be answered and one not: the last new one, the first, one withheld before."""
+    n_asked, withheld = len(facts["asked"]), facts["restraint"]["example"]
+    known = [asked[n_asked - 1], asked[0], *([] if withheld is None else [_questions()[withheld["question"]]])]
+    return list({problem.question: problem for problem in [*known, *asked]}.values())[:_MOST_QUESTIONS_SERVED]
 
 
 def _weighting(voted: demur.VotedPools) -> dict[str, Any]:

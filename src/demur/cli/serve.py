@@ -9,11 +9,13 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import demur
 from demur.cli import output, pipelines
 from demur.cli.options import Config, Json, KeyFile, Seed, ServicePlace, Text, mention, option
 from demur.cli.policy_files import load_policy, stage_settings
@@ -49,6 +51,8 @@ Examples:
 
 `demur serve --policy policy.json`
 
+`demur serve --policy policy.json --canaries run.db --on-alarm abstain`
+
 `demur serve --policy sums=policy.json --alias gpt-4o=sums@0.05 --base-url http://localhost:8000/v1 --port 9000`
 """
 _OF_POLICIES = ("base_url", "model")
@@ -79,11 +83,30 @@ def run(
     audit_share: Annotated[
         float, option("--audit-share", "SHARE", "Share of all requests that people are to check.")
     ] = 0.05,
+    second_opinions: Annotated[
+        float, option("--second-opinions", "SHARE", "Share of reviews that a second person is to judge too.")
+    ] = 0.0,
     no_texts: Annotated[bool, typer.Option("--no-texts", help="Keep no question, path or answer in the log.")] = False,
+    keep_days: Annotated[
+        float | None, option("--keep-days", "DAYS", "Forget decisions that are older.  [default: never]")
+    ] = None,
+    keep_text_days: Annotated[
+        float | None, option("--keep-text-days", "DAYS", "Forget texts that are older.  [default: with decisions]")
+    ] = None,
     wave: Wave = None,
     first_wave: FirstWave = None,
     fan_out: Annotated[int | None, option("--fan-out", "PATHS", "Most paths under way at once.")] = None,
     seconds: Annotated[float | None, option("--request-seconds", "SECONDS", "Longest time for a request.")] = None,
+    on_alarm: Annotated[
+        str, option("--on-alarm", "warn|abstain|strictest", "What an alarm does, beside being told in every response.")
+    ] = "warn",
+    canaries: Annotated[
+        list[str] | None, option("--canaries", "[NAME=]RUN", "Ask questions of this run again, to watch the model.")
+    ] = None,
+    canary_rate: Annotated[float, option("--canary-rate", "PER_DAY", "How many of them a day, each once.")] = 24.0,
+    label_days: Annotated[
+        float, option("--label-days", "DAYS", "So long alarms wait for the label of an audited answer.")
+    ] = 7.0,
     show: Annotated[str, option("--show", "answer|path", "What an answered request gets as its text.")] = "answer",
     abstain_text: Annotated[Text, option("--abstain-text", "TEXT", "What an abstained request gets instead.")] = None,
     model: Model = None,
@@ -104,6 +127,8 @@ def run(
     how: dict[str, Any] = {"config": config, "trust": trust_address or (), "settings": scorer_flags(settings)}
     how |= {"seed": seed or 0, "score": None, "extract": None}
     told = {"show": show, "waves": waves_of(first_wave, wave), "audit_share": audit_share, "texts": not no_texts}
+    told |= {"on_alarm": on_alarm, "canaries_per_day": canary_rate, "label_days": label_days}
+    told["second_opinions"] = second_opinions
     told |= {} if abstain_text is None else {"abstain_text": abstain_text}
     told |= {} if fan_out is None else {"fan_out": fan_out}
     told |= {} if seconds is None else {"seconds": seconds}
@@ -118,24 +143,34 @@ def run(
         given,
         how,
         grace,
+        {"keep_days": keep_days, "keep_text_days": keep_text_days},
         require_keys,
+        _runs(canaries or [], files, no_log=no_log),
     )
+    from demur import event_loop
     from demur.store.connection import shown
 
     try:
         from demur.server import running
+        from demur.server.live import check_live
     except ImportError as error:
         raise MissingExtra(f"the service needs packages that are not here ({error.name})", "serve") from None
     _, service, kept = serving.made()  # says what is wrong before anything listens
     asks_for_keys = _asks_for_keys(kept, host, require_keys=require_keys)
+    for note in event_loop.run(check_live(service.models)):
+        mention(note)
     listening = running.bound(host, port)
     address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/v1"
+    versions = {name: served.version for name, served in service.models.active.items()}
     if json:
         known = {"address": address, "models": list(service.models.ids()), "store": None if no_log else shown(store)}
-        output.emit(known | {"keys_asked_for": asks_for_keys})
+        output.emit(known | {"keys_asked_for": asks_for_keys, "versions": versions})
         sys.stdout.flush()
     else:
         output.say(*(f"model {name}" for name in service.models.ids()), f"listening on {address}")
+        for name, served in service.models.active.items():
+            if kept is not None and served.policy.document() != load_policy(files[name], key_file).document():
+                output.say(f"{name} answers as version {served.version} of the store, not as the file that was given")
         output.say(_WITH_KEYS if asks_for_keys else _WITHOUT_KEYS)
     if kept is not None:
         kept.close()
@@ -160,48 +195,54 @@ class _Serving:
     given: dict[str, Any]
     how: dict[str, Any]
     grace: float
+    keep: dict[str, float | None]
     require_keys: bool
+    canaries: dict[str, str]
+    """Runs by the names of policies."""
 
     def made(self) -> tuple[Any, Any, Any]:
         """The application, its service and its store; each policy compared with the models that are there."""
         from demur.server.app import make_app
         from demur.server.log import DecisionLog
         from demur.server.logs import RequestLines, to_stderr
+        from demur.server.retention import Retention
         from demur.server.served import Models, Served
         from demur.server.service import Service
         from demur.server.settings import ServiceSettings
+        from demur.server.versions import Versions
         from demur.store.service import ServiceStore
 
-        told = ServiceSettings(**self.told)
+        told, retention = ServiceSettings(**self.told), Retention(**self.keep)
         loaded = {name: load_policy(file, self.key_file) for name, file in self.files.items()}
         pipelines.refuse_unused(self.how["settings"], *loaded.values())
-        answerers = {}
+        made = {}
         for name, one in loaded.items():
-            answerer = pipelines.pipeline_of(one, {**self.given, **self.own.get(name, {})}, **self.how).answerer(one)
-            answerer.check_pipeline()
-            answerers[name] = answerer
+            made[name] = pipelines.pipeline_of(one, {**self.given, **self.own.get(name, {})}, **self.how)
+            made[name].answerer(one).check_pipeline()
         store = None if self.store is None else ServiceStore(self.store, create=True, patience=_STORE_SECONDS)
-        served = {}
-        for name, one in loaded.items():
-            version, number = 1, None
-            if store is not None:
-                row = store.policies.register(name, one.document(), one.fingerprint, time.time_ns() // 1_000_000)
-                version, number = row.version, row.policy
-            served[name] = Served(name, one, answerers[name], version, number)
         to_stderr()
-        if told.waves is not None:
-            for name, answerer in answerers.items():
-                if note := answerer.savings_note():
-                    mention(f"{name}: {note}")
-        log = None if store is None else DecisionLog(store, texts=told.texts)
-        service = Service(
-            Models(served, aliases=self.aliases),
-            told,
-            log=log,
-            observers=[RequestLines()],
-            audit_secret=secrets.token_bytes(32),
-        )
-        return make_app(service, store, require_keys=self.require_keys), service, store
+        beside: dict[str, Any] = {"observers": [RequestLines()], "audit_secret": secrets.token_bytes(32)}
+        if store is None:
+            served = {name: Served(name, one, made[name].answerer(one)) for name, one in loaded.items()}
+            models = Models(served, aliases=self.aliases)
+            service, chores = Service(models, told, **beside), list[Any]()
+        else:
+            versions = Versions(store, made, key=None if self.key_file is None else demur.read_key(self.key_file))
+            for name, one in loaded.items():
+                versions.enter(name, one, time.time_ns() // 1_000_000)
+            models = versions.models(self.aliases)
+            log = DecisionLog(store, texts=told.texts, second_share=told.second_opinions)
+            service = Service(models, told, log=log, **beside)
+            chores = [partial(versions.follow, service), partial(retention.follow, store)]
+        for name, active in models.active.items():
+            if told.waves is not None and (note := active.answerer.savings_note()):
+                mention(f"{name}: {note}")
+        asked_again = {
+            models.active[name].full_name: _questions(run, models.active[name].policy)
+            for name, run in self.canaries.items()
+        }
+        app = make_app(service, store, require_keys=self.require_keys, chores=chores, canaries=asked_again)
+        return app, service, store
 
     def work(self, listening: socket.socket) -> None:
         """Serve on a socket, in this process."""
@@ -245,6 +286,24 @@ def _named(given: list[str]) -> dict[str, Path]:
             raise InvalidValue(f"two policies are named {name!r}; name one of them otherwise: --policy NAME=FILE")
         files[name] = path
     return files
+
+
+def _runs(given: list[str], files: dict[str, Path], *, no_log: bool) -> dict[str, str]:
+    """The runs whose questions are asked again, by policy; with one policy, its name may be left out."""
+    if given and no_log:
+        raise InvalidValue("--canaries needs a store, which says what was asked already; leave --no-log out")
+    alone = next(iter(files)) if len(files) == 1 else None
+    named = (one if alone is None or one.startswith(f"{alone}=") else f"{alone}={one}" for one in given)
+    runs = _pairs(list(named), "--canaries")
+    if unknown := next((name for name in runs if name not in files), None):
+        raise InvalidValue(f"--canaries names {unknown!r}, and the policies are {', '.join(files)}")
+    return runs
+
+
+def _questions(run: str, policy: demur.Policy) -> Any:
+    from demur.server.canary_questions import CanaryQuestions
+
+    return CanaryQuestions.of(demur.read_pools(run, partial=True, say=output.mention), policy)
 
 
 def _pairs(given: list[str], flag: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import add, index
 from typing import Any
 
@@ -23,6 +23,7 @@ import numpy as np
 from demur.errors import InvalidValue
 from demur.evidence.counts import Floats
 
+_BLOCK = 1024
 MOST = 1e150
 """A value that says enough. It is not let grow further, nor a factor beyond its root, so that nothing overflows."""
 LARGEST_LOG_FACTOR = math.log(MOST) / 2
@@ -61,7 +62,7 @@ class Stakes:
 
     def bet_each(self, factors: Floats) -> None:
         """Many observations in the order they came, a row of factors each: the same as one bet after another."""
-        unbet = np.array([_cash(self.seen + more) for more in range(len(factors) + 1)])
+        unbet = _cash_from(self.seen, len(factors) + 1)
         starts = ((unbet[:-1] - unbet[1:]) / len(self.stakes)).tolist()
         stakes = np.array([_grown(*each, starts) for each in zip(self.stakes, factors.T.tolist(), strict=True)])
         totals = _total(stakes)
@@ -124,6 +125,17 @@ def _total(stakes: Iterable[Any]) -> Any:
 
 def _cash(seen: int) -> float:
     return 1 / (1 + math.log2(1 + seen))
+
+
+def _cash_from(seen: int, count: int) -> Floats:
+    """What is not bet after so many observations, and after each of the next."""
+    blocks = range(seen // _BLOCK, (seen + count - 1) // _BLOCK + 1)
+    return np.concatenate([_cash_block(block) for block in blocks])[seen % _BLOCK :][:count]
+
+
+@lru_cache(maxsize=64)
+def _cash_block(block: int) -> Floats:
+    return np.array([_cash(seen) for seen in range(block * _BLOCK, (block + 1) * _BLOCK)])
 
 
 def _is_money(value: Any) -> bool:

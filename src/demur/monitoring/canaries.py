@@ -64,6 +64,11 @@ class CanaryMonitor(BettingMonitor):
         return self._uniforms.seed
 
     @property
+    def fitted_on(self) -> frozenset[str]:
+        """The ids of questions that may not be asked again, for the key was fitted on their old pools."""
+        return frozenset(self._fitted_on)
+
+    @property
     def equal(self) -> int:
         """How many keys came out as they were."""
         return self.n - self.higher - self.lower

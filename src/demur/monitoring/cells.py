@@ -29,7 +29,8 @@ Key = bytes
 Counts = NDArray[np.int64]
 
 MOST_CELLS = 256
-_AT_ONCE = 256
+_AT_ONCE = 128
+_EARLIER = np.tri(_AT_ONCE, k=-1, dtype=np.bool_)
 _SIGN = np.uint64(1 << 63)
 
 
@@ -92,9 +93,10 @@ class Cells:
         """Above and within, of few enough that each can be compared with each."""
         places = np.array(self._places)
         higher = places.sum() - places.cumsum()
-        earlier = np.tri(len(cells), k=-1, dtype=np.bool_)
-        above = higher[cells] + ((cells[None] > cells[:, None]) & earlier).sum(axis=1)
-        within = places[cells] + ((cells[None] == cells[:, None]) & earlier).sum(axis=1)
+        earlier = _EARLIER[: len(cells), : len(cells)]
+        small = cells.astype(np.int16)
+        above = higher[cells] + np.count_nonzero((small > small[:, None]) & earlier, axis=1)
+        within = places[cells] + np.count_nonzero((small == small[:, None]) & earlier, axis=1)
         self._places = (places + np.bincount(cells, minlength=len(places))).tolist()
         return np.stack([above, within])
 

@@ -139,7 +139,8 @@ class DriftMonitor(BettingMonitor):
         for size in np.unique(sizes).tolist():
             if (cells := self._cells.get(size)) is not None:
                 own = np.flatnonzero(sizes == size)
-                above, within, among = cells.add_many([keys[row] for row in own.tolist()])
+                alone = len(own) == len(keys)
+                above, within, among = cells.add_many(keys if alone else [keys[row] for row in own.tolist()])
                 factors[own] = np.column_stack(_factors((above + draws[own] * within) / among))
         self.stakes.bet_each(factors)
 

@@ -96,6 +96,11 @@ class BettingMonitor(Monitor):
     """From how many ways to vote calibration chose this one: any of them might have been the unlucky one."""
 
     @property
+    @abstractmethod
+    def sentence(self) -> str:
+        """What it has found, and what that means."""
+
+    @property
     def n(self) -> int:
         """Observations so far."""
         return self.stakes.seen

@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 from demur.errors import InvalidValue
 from demur.files.atomic import atomic_file
+from demur.files.cells import harmless, looks_like_formula
 from demur.files.inputs import lines_of, text_of
 from demur.files.strict_json import NotJson, parse
 from demur.pipeline.label_cards import LabelCard
@@ -27,8 +27,6 @@ from demur.pipeline.label_file import RIGHT, SKIP, WRONG, Label, LabelHeader
 COLUMNS = ("place", "id", "question", "options", "answer", "share", "paths", "others", "verdict", "by", "queue")
 _MEANS = {RIGHT: RIGHT, WRONG: WRONG, SKIP: SKIP, "yes": RIGHT, "no": WRONG, "y": RIGHT, "n": WRONG, "s": SKIP}
 _MEANS |= {"true": RIGHT, "false": WRONG, "skipped": SKIP}
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-_NUMBER = re.compile(r"[+-]?[0-9.,]{1,40}")
 
 
 def write_sheet(path: Path, cards: Iterable[LabelCard], header: LabelHeader) -> int:
@@ -38,7 +36,7 @@ def write_sheet(path: Path, cards: Iterable[LabelCard], header: LabelHeader) -> 
     if is_csv(path):
         writer = csv.DictWriter(text, COLUMNS)
         writer.writeheader()
-        writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+        writer.writerows({name: harmless(value) for name, value in row.items()} for row in rows)
     else:
         text.writelines(json.dumps(row, ensure_ascii=True) + "\n" for row in rows)
     if path.exists():
@@ -118,12 +116,6 @@ def _said(verdict: Any, where: str) -> str | None:
     return _MEANS[word]
 
 
-def _cell(value: Any) -> Any:
-    """A text that no spreadsheet takes for a formula."""
-    risky = isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value)
-    return f"'{value}" if risky else value
-
-
 def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     limit = csv.field_size_limit(sys.maxsize)
     try:
@@ -132,7 +124,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             if None in row or None in row.values():
                 raise InvalidValue(f"{path}, line {reader.line_num}: it does not have the cells of its header")
             known = {name.strip().lower(): cell for name, cell in row.items()}
-            if "id" in known and known["id"].startswith("'") and _FORMULA.match(known["id"]):
+            if "id" in known and known["id"].startswith("'") and looks_like_formula(known["id"]):
                 known["id"] = known["id"][1:]
             yield reader.line_num, known
     except csv.Error as error:

@@ -63,7 +63,7 @@ def read_jsonl(source: str | os.PathLike[str]) -> PoolFile:
 def write_pools(pools: Iterable[Pool], target: str | os.PathLike[str], provenance: Provenance | None = None) -> None:
     """Write pools one per line, gzipped where the name ends in .gz; the file appears only when it is whole."""
     known = {} if provenance is None else provenance.document()
-    write_lines(chain([known] if known else [], (_record(pool) for pool in pools)), target)
+    write_lines(chain([known] if known else [], (record_of(pool) for pool in pools)), target)
 
 
 def write_lines(records: Iterable[dict[str, Any]], target: str | os.PathLike[str]) -> None:
@@ -72,12 +72,13 @@ def write_lines(records: Iterable[dict[str, Any]], target: str | os.PathLike[str
     try:
         with atomic_file(path) as unfinished, _opened(unfinished, gzipped=path.suffix == ".gz") as stream:
             for record in records:
-                stream.write(_line(record) + "\n")
+                stream.write(line_of(record) + "\n")
     except OSError as error:
         raise PoolFileError(f"cannot write {path}: {error.strerror or error}") from None
 
 
-def _line(record: dict[str, Any]) -> str:
+def line_of(record: dict[str, Any]) -> str:
+    """One JSON object in one line, without its end."""
     text = json.dumps(record, ensure_ascii=False)
     try:
         text.encode()
@@ -171,7 +172,8 @@ def _shallow(fields: dict[str, Any], fail: Fail) -> dict[str, Any]:
     return fields
 
 
-def _record(pool: Pool) -> dict[str, Any]:
+def record_of(pool: Pool) -> dict[str, Any]:
+    """A pool as its line has it."""
     problem, gold = pool.problem, pool.problem.gold
     record: dict[str, Any] = {"id": problem.id}
     record |= {} if problem.question is None else {"question": problem.question}

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from demur.errors import DemurError
-from demur.server import chat, decide, feedback, health, logins, metrics, models, page_files
+from demur.server import (
+    chat,
+    decide,
+    feedback,
+    health,
+    logins,
+    metrics,
+    models,
+    page_files,
+    review,
+    review_export,
+    status,
+)
 from demur.server.access import Access
+from demur.server.admission import Admission
+from demur.server.alarms import Alarms
+from demur.server.canary_questions import CanaryQuestions
 from demur.server.errors import ApiError, as_api_error
 from demur.server.failures import Failures
 from demur.server.security_headers import SECURITY, SecurityHeaders
@@ -23,16 +41,35 @@ from demur.version import __version__
 _logger = logging.getLogger("demur.server")
 
 
-def make_app(service: Service, store: ServiceStore | None = None, *, require_keys: bool = False) -> FastAPI:
+Chore = Callable[[], Coroutine[Any, Any, None]]
+"""What goes on beside the requests, until it is cancelled."""
+
+
+def make_app(
+    service: Service,
+    store: ServiceStore | None = None,
+    *,
+    require_keys: bool = False,
+    chores: Sequence[Chore] = (),
+    canaries: Mapping[str, CanaryQuestions] | None = None,
+) -> FastAPI:
     """The service as an ASGI application; it asks for keys from the first one on that its store has, or at once."""
 
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
         for served in service.models.all:
             await served.answerer.open_async()
+        beside = [asyncio.create_task(chore()) for chore in chores]
         try:
+            if alarms is not None:
+                await alarms.start()
             yield
         finally:
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+            if alarms is not None:
+                await alarms.stop()
             for served in service.models.all:
                 await served.answerer.close_async()
 
@@ -45,13 +82,19 @@ def make_app(service: Service, store: ServiceStore | None = None, *, require_key
         redoc_url=None,
     )
     app.state.service, app.state.store = service, store
+    app.state.admission = Admission(service, store)
     app.state.access, app.state.failed_logins = Access(store, require_keys=require_keys), Failures()
     app.state.metrics, app.state.readiness = metrics.Metrics(), health.Readiness(service, store)
     service.observers = (*service.observers, app.state.metrics)
-    for part in (chat, decide, feedback, health, logins, metrics, models, page_files):
+    alarms = app.state.alarms = None if store is None else Alarms(service, store, app.state.metrics, canaries)
+    if alarms is not None:
+        service.observers = (*service.observers, alarms.reported)
+    parts = (chat, decide, feedback, health, logins, metrics, models, page_files, review, review_export, status)
+    for part in parts:
         app.include_router(part.router)
     app.add_exception_handler(ApiError, _tell)
     app.add_exception_handler(HTTPException, _tell_http)
+    app.add_exception_handler(RequestValidationError, _tell_invalid)
     app.add_exception_handler(DemurError, _tell_own)
     app.add_exception_handler(Exception, _tell_unexpected)
 
@@ -70,6 +113,13 @@ async def _tell_http(request: Request, error: Exception) -> Response:
     told = {404: f"there is no {request.url.path[:200]!r} here", 405: "this route does not take this method"}
     said = ApiError(error.status_code, told.get(error.status_code, str(error.detail)), headers=error.headers)
     return await _tell(request, said)
+
+
+async def _tell_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"][1:])[:200]
+    return await _tell(request, ApiError(400, f"{place}: {first['msg']}", param=place or None, code="invalid_value"))
 
 
 async def _tell_own(request: Request, error: Exception) -> Response:

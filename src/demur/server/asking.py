@@ -51,6 +51,8 @@ class Question:
     ignored: tuple[str, ...] = ()
     stream: bool = False
     include_usage: bool = False
+    instead_of: Rule | None = None
+    """The operating point that was asked for, where the promise is in doubt and a stricter one decides."""
 
     @property
     def alpha(self) -> Any:

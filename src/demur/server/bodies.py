@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any, TypeVar
 
@@ -39,15 +40,20 @@ async def read_body(request: Request, form: type[Form], most: int) -> Form:
 
 
 async def limited(request: Request, most: int) -> bytes:
-    """The bytes of a body, of which there are at most so many."""
+    """The bytes of a body, of which there are at most so many, and which arrives in time."""
     told = request.headers.get("content-length", "")
     if told.isdigit() and int(told) > most:
         raise _too_large(most)
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > most:
-            raise _too_large(most)
+    seconds, body = request.app.state.service.settings.body_seconds, bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            async for part in request.stream():
+                body += part
+                if len(body) > most:
+                    raise _too_large(most)
+    except TimeoutError:
+        closing = {"Connection": "close"}
+        raise ApiError(408, f"the body took longer than {seconds:g} s", code="too_slow", headers=closing) from None
     return bytes(body)
 
 

@@ -12,11 +12,12 @@ from demur.server import replies
 from demur.server.access import allowed
 from demur.server.asking import Question, problem_of
 from demur.server.bodies import read_body
-from demur.server.chat import new_id
 from demur.server.description import described
 from demur.server.errors import ApiError, refused
 from demur.server.forms import DecideRequest, Extension, SampledPath
+from demur.server.limits import refuse_long
 from demur.server.reply_forms import DecisionReply
+from demur.server.request_ids import new_id
 from demur.server.served import Served
 from demur.server.service import Service
 
@@ -33,6 +34,7 @@ async def decide(request: Request) -> Response:
     served, rule = service.models.find(body.model, beside.alpha, beside.guarantee)
     _refuse_another_number(served, body)
     problem = _problem(served, body, beside)
+    refuse_long(problem, service.settings.most_characters)
     question = Question(served, rule, problem, body.model)
     pool = Pool(problem, tuple(_path(served, problem, path) for path in body.paths))
     request_id = new_id()

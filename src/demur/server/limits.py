@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from demur.errors import StoreError
+from demur.records import Problem
+from demur.server.errors import ApiError, busy
 
 
 @dataclass(frozen=True)
@@ -33,3 +38,44 @@ class Limits:
 
 
 UNLIMITED = Limits()
+
+
+class AtOnce:
+    """How many requests of each key are under way here."""
+
+    def __init__(self) -> None:
+        self._underway: Counter[str] = Counter()
+
+    @contextmanager
+    def one_more(self, key: str | None, limits: Limits) -> Iterator[None]:
+        """Within, a request of a key is under way; raises where there are as many as may be."""
+        if key is None or limits.at_once is None:
+            yield
+            return
+        if self._underway[key] >= limits.at_once:
+            told = f"this key has {self._underway[key]} requests under way, as many as it may"
+            raise busy(told, 1.0, "too_many_at_once")
+        self._underway[key] += 1
+        try:
+            yield
+        finally:
+            self._underway[key] -= 1
+            if not self._underway[key]:
+                del self._underway[key]
+
+
+def refuse_long(problem: Problem, most: int) -> None:
+    """Raise where a question, with all that reaches the model beside it, has too many characters."""
+    if (length := _length(problem.question) + _length(problem.extra)) > most:
+        raise ApiError(
+            400, f"the question has {length:,} characters, and at most {most:,} are taken", param="messages",
+            code="context_length_exceeded",
+        )  # fmt: skip
+
+
+def _length(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, Mapping):
+        return sum(map(_length, value.values()))
+    return sum(map(_length, value)) if isinstance(value, (list, tuple)) else 0

@@ -130,9 +130,16 @@ def decision_of(outcome: Outcome, caller: str | None, *, texts: bool) -> Decisio
         audit=outcome.audited,
         reported_model=spent.models[0] if spent is not None and spent.models else None,
         system_fingerprint=spent.system_fingerprints[0] if spent is not None and spent.system_fingerprints else None,
-        document=replies.extension(outcome) if texts else _without_texts(replies.extension(outcome)),
+        document=_document(outcome, texts=texts),
+        idempotency=outcome.idempotency,
         paths=_paths(outcome) if texts else (),
     )
+
+
+def _document(outcome: Outcome, *, texts: bool) -> dict[str, Any]:
+    """What the caller is told, and what a shadow would have done."""
+    told = _told(outcome) if texts else _without_texts(replies.extension(outcome))
+    return told | ({} if outcome.shadow is None else {replies.SHADOW: outcome.shadow})
 
 
 def _asked(outcome: Outcome) -> dict[str, Any]:
@@ -142,10 +149,18 @@ def _asked(outcome: Outcome) -> dict[str, Any]:
     return {**known, **({"groups": list(problem.groups)} if problem.groups else {})}
 
 
+def _told(outcome: Outcome) -> dict[str, Any]:
+    """What the caller is told, and what it takes to tell it again."""
+    again = outcome.idempotency is not None and outcome.shown is not None
+    return {**replies.extension(outcome), **({replies.SHOWN: outcome.shown} if again else {})}
+
+
 def _paths(outcome: Outcome) -> tuple[DecisionPath, ...]:
-    """The paths of what people are to look at; others are not kept."""
-    if outcome.asked is None or (outcome.decision == "answered" and not outcome.audited):
+    """The paths of what people are to look at, and the one that is to be shown again; others are not kept."""
+    if outcome.asked is None:
         return ()
+    looked_at = outcome.decision == "abstained" or outcome.audited
+    again = outcome.shown if outcome.idempotency is not None else None
     return tuple(
         DecisionPath(
             place,
@@ -155,6 +170,7 @@ def _paths(outcome: Outcome) -> tuple[DecisionPath, ...]:
             path.extra.get("n_tokens"),
         )
         for place, path in enumerate(outcome.asked.pool.paths)
+        if looked_at or place == again
     )
 
 

@@ -45,6 +45,9 @@ class Metrics:
         self.waiting = Gauge(
             "demur_requests_waiting", "Requests waiting for their turn.", registry=registry, multiprocess_mode="livesum"
         )
+        self.canaries = Counter(
+            "demur_canaries", "Old questions asked again.", ["policy", "outcome"], registry=registry
+        )
         self.alarms = Gauge(
             "demur_alarm", "1 where an alarm is on.", ["policy", "kind"], registry=registry, multiprocess_mode="livemax"
         )

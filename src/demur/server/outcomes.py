@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from demur.pipeline.answerer import Asked
 from demur.policy.explanations import compared_early, comparison
 from demur.server.asking import Question
 
+IN_DOUBT = "promise_in_doubt"
 CAUSES = {
     "upstream_failed": "the model gave no whole pool of paths",
     "scoring_failed": "the paths could not be scored",
     "too_slow": "the model took too long",
     "not_decidable": "the paths could not be voted on the way the policy was calibrated",
     "shutting_down": "the service was shutting down",
-    "promise_in_doubt": "the promise is in doubt, and the service abstains until that is settled",
+    IN_DOUBT: "the promise is in doubt, and the service abstains until that is settled",
 }
 """Why a request was abstained from without a vote, in the words that a client gets; the log has more."""
 
@@ -62,6 +64,12 @@ class Outcome:
     doubt: Doubt | None = None
     overruled: bool = field(default=False)
     """The policy would have answered, and an alarm forbids it."""
+    shadow: Mapping[str, Any] | None = None
+    """What a shadow would have done: for the log, and not for the caller."""
+    idempotency: str | None = None
+    """The digest of the idempotency key that the request came with."""
+    shown: int | None = None
+    """The path that the caller is shown; None where they are shown the answer alone, or nothing."""
 
     @property
     def decision(self) -> Literal["answered", "abstained"]:
@@ -80,7 +88,7 @@ class Outcome:
         if self.failure is not None or self.asked is None:
             return f"Not answered: {self.failure.told if self.failure else CAUSES['upstream_failed']}."
         if self.overruled:
-            return f"Not answered: {CAUSES['promise_in_doubt']}."
+            return f"Not answered: {CAUSES[IN_DOUBT]}."
         made, names = self.asked.decision, self.question.served.policy.recipe.names
         if (early := self.asked.early) is not None:
             why = compared_early(early, made.key, made.threshold_key, names)

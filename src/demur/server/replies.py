@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from demur.pipeline.answerer import Spent
-from demur.records import OTHER, Decision, Path
-from demur.server.outcomes import Outcome
+from demur.records import OTHER, Decision
+from demur.server.outcomes import IN_DOUBT, Outcome
 from demur.server.settings import ServiceSettings
+from demur.store.service import Decision as Logged
+
+SHOWN, SHADOW = "shown_path", "shadow"
+"""Where the log has the place of the path that a caller with an idempotency key was shown."""
 
 
 def extension(outcome: Outcome) -> dict[str, Any]:
@@ -31,10 +36,14 @@ def extension(outcome: Outcome) -> dict[str, Any]:
         told["reason"] = outcome.reason
     if outcome.failure is not None:
         told["cause"] = outcome.failure.kind
+    elif outcome.overruled:
+        told["cause"] = IN_DOUBT
     if question.ignored:
         told["ignored"] = list(question.ignored)
     if outcome.doubt is not None:
         told["in_doubt"] = {"since": outcome.doubt.since, "why": outcome.doubt.words}
+        if question.instead_of is not None:
+            told["in_doubt"]["asked_alpha"] = question.instead_of.alpha
     return told
 
 
@@ -69,73 +78,117 @@ def usage(outcome: Outcome) -> dict[str, int]:
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
-def text_of(outcome: Outcome, settings: ServiceSettings) -> str:
-    """What the assistant says."""
+def best_path(outcome: Outcome) -> int | None:
+    """The place of the path with the best score, or the first, of those that gave the answer; None without one."""
     asked = outcome.asked
-    if outcome.decision == "abstained" or asked is None:
-        return settings.abstain_text
-    answer = str(asked.decision.answer)
-    if settings.show == "answer":
-        return answer
-    best = best_path(outcome)
-    return answer if best is None or best.text is None else best.text
-
-
-def best_path(outcome: Outcome) -> Path | None:
-    """Of the paths that gave the answer, the one with the best score, or the first."""
-    asked = outcome.asked
-    if asked is None:
+    if asked is None or outcome.decision == "abstained":
         return None
-    winning = [asked.pool.paths[place] for place in asked.winning]
     score = outcome.question.served.policy.score
-    return max(winning, key=lambda path: path.scores.get(score or "", 0.0), default=None)
+    return max(asked.winning, key=lambda place: asked.pool.paths[place].scores.get(score or "", 0.0), default=None)
 
 
-def completion(outcome: Outcome, settings: ServiceSettings) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Reply:
+    """What a client gets, of a decision just made or from the log."""
+
+    request_id: str
+    at: int
+    model: str
+    text: str
+    reason: str | None
+    usage: dict[str, int]
+    extension: dict[str, Any]
+    headers: dict[str, str]
+
+
+def reply_of(outcome: Outcome, settings: ServiceSettings) -> Reply:
+    """The reply of a decision just made."""
+    return Reply(
+        outcome.request_id,
+        outcome.at,
+        outcome.question.model,
+        _text(outcome, settings),
+        outcome.reason,
+        usage(outcome),
+        extension(outcome),
+        headers(outcome),
+    )
+
+
+def _text(outcome: Outcome, settings: ServiceSettings) -> str:
+    """What the assistant says."""
+    if outcome.decision == "abstained" or outcome.asked is None:
+        return settings.abstain_text
+    path = None if outcome.shown is None else outcome.asked.pool.paths[outcome.shown].text
+    return str(outcome.asked.decision.answer) if path is None else path
+
+
+def reply_from_log(kept: Logged, settings: ServiceSettings) -> Reply | None:
+    """The reply of an earlier decision, word for word; None where not all that was said was kept."""
+    told = dict(kept.document)
+    shown, _ = told.pop(SHOWN, None), told.pop(SHADOW, None)
+    texts = {path.path: path.text for path in kept.paths}
+    if kept.idempotency is None or "answer" not in told or (shown is not None and texts.get(shown) is None):
+        return None
+    text = settings.abstain_text if told["decision"] == "abstained" else str(texts.get(shown) or told["answer"])
+    counted = {"prompt_tokens": kept.tokens_in, "completion_tokens": kept.tokens_out}
+    return Reply(
+        kept.request,
+        kept.at,
+        kept.model,
+        text,
+        told.get("reason"),
+        counted | {"total_tokens": kept.tokens_in + kept.tokens_out},
+        told,
+        {**_headers(told["decision"], kept.drawn, kept.n_paths), "idempotent-replayed": "true"},
+    )
+
+
+def completion(reply: Reply) -> dict[str, Any]:
     """A chat completion."""
-    message = {"role": "assistant", "content": text_of(outcome, settings), "refusal": outcome.reason}
+    message = {"role": "assistant", "content": reply.text, "refusal": reply.reason}
     return {
-        "id": f"chatcmpl-{outcome.request_id}",
+        "id": f"chatcmpl-{reply.request_id}",
         "object": "chat.completion",
-        "created": outcome.at // 1000,
-        "model": outcome.question.model,
+        "created": reply.at // 1000,
+        "model": reply.model,
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}],
-        "usage": usage(outcome),
-        "demur": extension(outcome),
+        "usage": reply.usage,
+        "demur": reply.extension,
     }
 
 
 def headers(outcome: Outcome) -> dict[str, str]:
     """What a client can read without looking into the body."""
     drawn = 0 if outcome.asked is None else outcome.asked.n_drawn
-    return {
-        "x-demur-decision": outcome.decision,
-        "x-demur-paths": f"{drawn}/{outcome.n_paths}",
-        "x-demur-overhead-ms": f"{max(0.0, outcome.seconds - outcome.waited) * 1000:.1f}",
-    }
+    overhead = max(0.0, outcome.seconds - outcome.waited) * 1000
+    return {**_headers(outcome.decision, drawn, outcome.n_paths), "x-demur-overhead-ms": f"{overhead:.1f}"}
 
 
-def chunks(outcome: Outcome, settings: ServiceSettings) -> Iterator[bytes]:
+def _headers(decision: str, drawn: int, of: int) -> dict[str, str]:
+    return {"x-demur-decision": decision, "x-demur-paths": f"{drawn}/{of}"}
+
+
+def chunks(reply: Reply, *, wants_usage: bool) -> Iterator[bytes]:
     """The same as events of a stream."""
     head = {
-        "id": f"chatcmpl-{outcome.request_id}",
+        "id": f"chatcmpl-{reply.request_id}",
         "object": "chat.completion.chunk",
-        "created": outcome.at // 1000,
-        "model": outcome.question.model,
+        "created": reply.at // 1000,
+        "model": reply.model,
     }
-    wants_usage = outcome.question.include_usage
 
     def chunk(delta: dict[str, Any], finish: str | None = None, **beside: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         return event({**head, "choices": [choice], **({"usage": None} if wants_usage else {}), **beside})
 
     yield chunk({"role": "assistant", "content": ""})
-    yield chunk({"content": text_of(outcome, settings)})
-    if outcome.reason is not None:
-        yield chunk({"refusal": outcome.reason})
-    yield chunk({}, "stop", demur=extension(outcome))
+    yield chunk({"content": reply.text})
+    if reply.reason is not None:
+        yield chunk({"refusal": reply.reason})
+    yield chunk({}, "stop", demur=reply.extension)
     if wants_usage:
-        yield event({**head, "choices": [], "usage": usage(outcome)})
+        yield event({**head, "choices": [], "usage": reply.usage})
     yield b"data: [DONE]\n\n"
 
 

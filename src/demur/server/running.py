@@ -14,6 +14,7 @@ from typing import Any
 import uvicorn
 
 from demur.errors import InvalidValue
+from demur.server.connections import PunctualConnection
 from demur.server.service import Service
 
 _HEADERS_SECONDS = 20
@@ -47,6 +48,7 @@ def configured(app: Any, *, host: str, port: int, grace: float) -> uvicorn.Confi
         timeout_keep_alive=_HEADERS_SECONDS,
         timeout_graceful_shutdown=round(grace) + 5,
         backlog=2048,
+        http=PunctualConnection,
     )
 
 

@@ -11,16 +11,18 @@ import hmac
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from demur.errors import BackendError, DemurError, LogprobsMissing, ScoringError
 from demur.pipeline.answerer import Asked
 from demur.records import Pool
+from demur.server import shadows
 from demur.server.asking import Question
 from demur.server.errors import ApiError
 from demur.server.fan_out import FanOut
 from demur.server.outcomes import Doubt, Failure, Outcome
+from demur.server.replies import best_path
 from demur.server.served import Models
 from demur.server.settings import ServiceSettings
 from demur.server.sharing import Sharing
@@ -68,7 +70,6 @@ class Service:
         self.fan_out = FanOut(settings.fan_out, settings.waiting)
         self.doubts: dict[str, Doubt] = {}
         """By the full name of a policy: that its promise is in doubt."""
-        self.abstains_in_doubt = False
         self.closing = False
         self._audit_secret = audit_secret
         self._pools: Sharing[_Drawn] = Sharing()
@@ -86,24 +87,35 @@ class Service:
         digest = hmac.digest(self._audit_secret, request_id.encode(), "sha256")
         return int.from_bytes(digest[:8], "big") < self.settings.audit_share * _FULL
 
-    async def answer(self, question: Question, request_id: str, caller: str | None = None) -> Outcome:
+    async def answer(
+        self, question: Question, request_id: str, caller: str | None = None, idempotency: str | None = None
+    ) -> Outcome:
         """Decide one request, and keep the decision."""
         started, at = time.monotonic(), time.time_ns() // 1_000_000
         self._refuse_when_closing()
-        audited = self.is_audited(request_id)
+        audited, question = self.is_audited(request_id), self._in_force(question)
         served, problem = question.served, question.problem
         point = (served.full_name, question.alpha, question.guarantee)
         same = (*point, problem.question, problem.digest, problem.groups, audited)
         drawn, mine = await self._pools.get(same, lambda: self._draw(question, whole=audited))
-        return await self._settled(question, request_id, caller, at, started, drawn, audited=audited, mine=mine)
+        how = {"audited": audited, "mine": mine}
+        return await self._settled(question, request_id, caller, at, started, drawn, idempotency, **how)
 
     async def decide(self, question: Question, pool: Pool, request_id: str, caller: str | None = None) -> Outcome:
         """Decide a pool that was drawn elsewhere, and keep the decision; raises where it is not as calibrated."""
         started, at = time.monotonic(), time.time_ns() // 1_000_000
         self._refuse_when_closing()
+        question = self._in_force(question)
         asked = question.served.answerer.decide(pool, alpha=question.alpha, guarantee=question.guarantee)
         drawn, audited = _Drawn(asked, None, 0.0), self.is_audited(request_id)
         return await self._settled(question, request_id, caller, at, started, drawn, audited=audited, mine=True)
+
+    def _in_force(self, question: Question) -> Question:
+        """At the strictest alpha of its guarantee while the promise is in doubt, where an alarm has that effect."""
+        if self.settings.on_alarm != "strictest" or question.served.full_name not in self.doubts:
+            return question
+        strictest = question.served.policy.point(None, question.guarantee)
+        return question if strictest is question.rule else replace(question, rule=strictest, instead_of=question.rule)
 
     def _refuse_when_closing(self) -> None:
         if self.closing:
@@ -117,6 +129,7 @@ class Service:
         at: int,
         started: float,
         drawn: _Drawn,
+        idempotency: str | None = None,
         *,
         audited: bool,
         mine: bool,
@@ -134,8 +147,12 @@ class Service:
             seconds=time.monotonic() - started,
             waited=drawn.waited,
             doubt=doubt,
-            overruled=doubt is not None and self.abstains_in_doubt and drawn.asked is not None,
+            overruled=_is_answered(drawn) and doubt is not None and self.settings.on_alarm == "abstain",
+            shadow=None if self.log is None else shadows.beside(self.models, question, drawn.asked),
+            idempotency=idempotency,
         )
+        if self.settings.show == "path":
+            outcome = replace(outcome, shown=best_path(outcome))
         if self.log is not None:
             await self.log.add(outcome, caller)
         for observer in self.observers:
@@ -195,3 +212,8 @@ class Service:
             failure = Failure("not_decidable", f"{type(error).__name__}: {error}")
         waited = time.monotonic() - started if asked is None else asked.spent.seconds
         return _Drawn(asked, failure, waited)
+
+
+def _is_answered(drawn: _Drawn) -> bool:
+    """Whether the policy would answer."""
+    return drawn.asked is not None and not drawn.asked.decision.abstained

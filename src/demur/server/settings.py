@@ -31,19 +31,40 @@ class ServiceSettings:
     """Seconds between the comments that keep a stream open."""
     most_bytes: int = 1_000_000
     """Of a body."""
+    most_characters: int = 200_000
+    """Of a question, with its options, passages and earlier turns."""
+    body_seconds: float = 30.0
+    """A body takes no longer to arrive."""
     audit_share: float = 0.05
     """The share of all requests that is marked for audit."""
+    second_opinions: float = 0.0
+    """The share of reviews that a second person is to judge too, without seeing what the first said."""
     texts: bool = True
     """Whether questions, paths and answers are kept in the log."""
+    on_alarm: Literal["warn", "abstain", "strictest"] = "warn"
+    """What an alarm does beside being told: nothing, no answers, or answers at the strictest alpha alone."""
+    label_days: float = 7.0
+    """So long an audited answer waits for a label; then monitors take it as no error, which can only delay an alarm."""
+    canaries_per_day: float = 24.0
+    """Questions of a run that are asked again, of each policy."""
+    watch_seconds: float = 3.0
+    """Between looks at what monitors are to take."""
+    late_seconds: float = 60.0
+    """So much later than it must be decided, a request is in the log at the latest, and its audit has its turn."""
 
     def __post_init__(self) -> None:
         if self.show not in ("answer", "path"):
             raise InvalidValue(f"an answered request gets its answer or a path, got show = {self.show!r:.40}")
         if not (0 < self.audit_share <= 1):
             raise InvalidValue(f"the share of audits must lie in (0, 1], got {self.audit_share}")
-        for name in ("fan_out", "waiting", "most_bytes"):
+        if not (0 <= self.second_opinions <= 1):
+            raise InvalidValue(f"the share of second opinions must lie in [0, 1], got {self.second_opinions}")
+        for name in ("fan_out", "waiting", "most_bytes", "most_characters"):
             if getattr(self, name) < 1:
                 raise InvalidValue(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("seconds", "keep_alive"):
+        if self.on_alarm not in ("warn", "abstain", "strictest"):
+            raise InvalidValue(f"an alarm has the effect warn, abstain or strictest, got {self.on_alarm!r:.40}")
+        above_zero = ("label_days", "canaries_per_day", "watch_seconds", "late_seconds")
+        for name in ("seconds", "keep_alive", "body_seconds", *above_zero):
             if not 0 < getattr(self, name) < math.inf:
                 raise InvalidValue(f"{name} must be a number above 0, got {getattr(self, name)}")

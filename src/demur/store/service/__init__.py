@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from demur.store.service.audits import Audit
 from demur.store.service.canaries import Canary
 from demur.store.service.decisions import Decision, DecisionPath, Tally
 from demur.store.service.events import Event
@@ -18,6 +19,7 @@ from demur.store.service.spending import Spent
 __all__ = [
     "Agreement",
     "ApiKey",
+    "Audit",
     "Canary",
     "Decision",
     "DecisionPath",

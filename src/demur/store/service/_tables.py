@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Column, Index, UniqueConstraint
+from sqlalchemy import Column, Index, UniqueConstraint, literal_column
 from sqlalchemy.types import BigInteger, Float, Integer, LargeBinary, Text
 
 from demur.store._tables import table
@@ -87,6 +87,19 @@ decision_paths = table(
     _count("n_tokens", null=True),
 )
 
+audits = table(
+    "audits",
+    _text("request", key=True),
+    _count("policy"),
+    _time("at", doc="of arrival"),
+    _text("question_digest"),
+    _count("turn", null=True, doc="its place in the order that monitors take audits in, from 1; null: not placed yet"),
+    _count("again", doc="whether its question was audited before, so that it has no place"),
+)
+Index("demur_audits_by_turn", audits.c.policy, audits.c.turn, unique=True)
+Index("demur_audits_by_arrival", audits.c.policy, audits.c.again, audits.c.turn, audits.c.at, audits.c.request)
+Index("demur_audits_by_question", audits.c.policy, audits.c.question_digest)
+
 feedback = table(
     "feedback",
     Column("feedback", Integer, primary_key=True, autoincrement=True),
@@ -121,6 +134,11 @@ Index("demur_reviews_by_time", reviews.c.state, reviews.c.at, reviews.c.request)
 Index("demur_reviews_by_contest", reviews.c.state, reviews.c.contested, reviews.c.request)
 Index("demur_reviews_by_reason", reviews.c.state, reviews.c.reason, reviews.c.at, reviews.c.request)
 Index("demur_reviews_by_policy", reviews.c.state, reviews.c.policy, reviews.c.at, reviews.c.request)
+AUDITED = reviews.c.reason != literal_column("'abstained'")  # in these letters, or the index would not be seen to fit
+Index(
+    "demur_reviews_of_audits", reviews.c.state, reviews.c.at, reviews.c.request,
+    sqlite_where=AUDITED, postgresql_where=AUDITED,
+)  # fmt: skip
 Index("demur_reviews_by_holder", reviews.c.lease_by)
 Index("demur_reviews_by_agreement", reviews.c.agree)
 
@@ -189,6 +207,6 @@ canaries = table(
 )
 
 OF_SERVICE = [
-    policies, decisions, decision_paths, feedback, reviews, api_keys, logins, spending, charges, repeats, monitors,
-    events, canaries,
+    policies, decisions, decision_paths, audits, feedback, reviews, api_keys, logins, spending, charges, repeats,
+    monitors, events, canaries,
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Select, func, select, tuple_
 
 from demur.store.connection import insert_new
 from demur.store.patience import patient
-from demur.store.service._tables import decision_paths, decisions, reviews
+from demur.store.service._tables import audits, decision_paths, decisions, reviews
 from demur.store.service.family import TableFamily
 from demur.store.service.review_queue import NewReview, review_row
 from demur.store.service.values import (
@@ -152,10 +152,12 @@ class Decisions(TableFamily):
             for decision in in_order
             for path in sorted(decision.paths, key=lambda path: path.path)
         ]
+        audit_rows = [_audit_row(decision) for decision in in_order if decision.audit]
         review_rows = [review_row(item) for item in sorted(to_review, key=lambda item: item.request)]
         with self.writing() as connection:
             insert_new(connection, decisions, rows)
             insert_new(connection, decision_paths, path_rows)
+            insert_new(connection, audits, audit_rows)
             insert_new(connection, reviews, review_rows)
 
     def get(self, request: str) -> Decision | None:
@@ -206,6 +208,12 @@ class Decisions(TableFamily):
         number = {outcome: counted.get(outcome, [0])[0] for outcome in ("answered", "abstained", "failed")}
         totals = [sum(row[place] for row in counted.values()) for place in range(1, 5)]
         return Tally(number["answered"], number["abstained"], number["failed"], *totals)
+
+
+def _audit_row(decision: Decision) -> dict[str, Any]:
+    """That an audit waits for its place in the order of arrival."""
+    known = {"request": decision.request, "policy": decision.policy, "at": decision.at}
+    return {**known, "question_digest": decision.question_digest, "turn": None, "again": 0}
 
 
 def _has_texts(decision: Decision) -> bool:

@@ -109,6 +109,13 @@ class Policies(TableFamily):
             return self._row(connection, policy)
 
     @patient
+    def states(self) -> tuple[tuple[int, str], ...]:
+        """The number and state of every version, without what it holds: cheap enough to be asked all the time."""
+        query = select(policies.c.policy, policies.c.state).order_by(policies.c.policy)
+        with self.reading() as connection:
+            return tuple((row.policy, row.state) for row in connection.execute(query))
+
+    @patient
     def all(self) -> list[PolicyRow]:
         """Every version of every policy, by name and version."""
         query = select(policies).order_by(policies.c.name, policies.c.version)

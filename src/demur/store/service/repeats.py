@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from demur.store.connection import insert_new
 from demur.store.patience import patient
-from demur.store.service._tables import repeats
+from demur.store.service._tables import decisions, repeats
 from demur.store.service.family import TableFamily, checked_lease, lease_clock, lease_end, runs
 from demur.store.service.values import NAME, TEXT, WHOLE, one_of
 
@@ -31,7 +31,10 @@ class Repeats(TableFamily):
 
     @patient
     def begin(self, caller: str, digest: str, body: str, request: str, at: int, seconds: float = 600) -> Repeat:
-        """Claim a key for a request; whose work begun and left for longer than its lease lasts goes to the next."""
+        """Claim a key for a request; work begun and left for longer than its lease lasts goes to the next.
+
+        What was decided is done, even if whoever decided it ended before saying so.
+        """
         checked_lease(seconds)
         for name, value in {"digest": digest, "body": body, "request": request}.items():
             NAME.given(name, value)
@@ -44,7 +47,7 @@ class Repeats(TableFamily):
             owner, state = NAME.stored("request", row.request), _STATE.stored("state", row.state)
             if row.body != body:
                 return Repeat("another body", owner)
-            if state == "done":
+            if state == "done" or (owner != request and _is_decided(connection, owner)):
                 return Repeat("done", owner)
             if owner != request and runs(WHOLE.stored("lease_until", row.lease_until), now):
                 return Repeat("running", owner)
@@ -79,6 +82,10 @@ class Repeats(TableFamily):
         """Drop the keys that were first used before a time."""
         with self.writing() as connection:
             connection.execute(repeats.delete().where(repeats.c.at < WHOLE.given("before", before)))
+
+
+def _is_decided(connection: Connection, request: str) -> bool:
+    return connection.execute(select(decisions.c.request).where(decisions.c.request == request)).first() is not None
 
 
 def _this(caller: str, digest: str) -> list[Any]:

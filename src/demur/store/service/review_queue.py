@@ -9,7 +9,7 @@ from sqlalchemy import Select, func, select, tuple_
 
 from demur.errors import InvalidValue
 from demur.store.patience import patient
-from demur.store.service._tables import reviews
+from demur.store.service._tables import AUDITED, reviews
 from demur.store.service.family import TableFamily
 from demur.store.service.values import (
     COUNT,
@@ -94,6 +94,8 @@ class ReviewFilter:
     state: str | None = "open"
     reason: str | None = None
     """abstained, audit or both, as it stands in the item."""
+    audited: bool | None = None
+    """Whether it was marked for audit on arrival, whatever became of it."""
     policy: int | None = None
     since: int | None = None
     until: int | None = None
@@ -146,6 +148,8 @@ def those(query: Select[Any], wanted: ReviewFilter) -> Select[Any]:
     for name in ("state", "reason", "policy", "second"):
         if (value := getattr(wanted, name)) is not None:
             query = query.where(reviews.c[name] == _KINDS[name].given(name, value))
+    if wanted.audited is not None:
+        query = query.where(AUDITED if wanted.audited else reviews.c.reason == "abstained")
     if wanted.since is not None:
         query = query.where(reviews.c.at >= WHOLE.given("since", wanted.since))
     return query if wanted.until is None else query.where(reviews.c.at < WHOLE.given("until", wanted.until))

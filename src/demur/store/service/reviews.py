@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -37,18 +38,23 @@ class Reviews(ReviewQueue):
         order: str = "oldest",
         seconds: float = 600,
         request: str | None = None,
+        skipping: Iterable[str] = (),
     ) -> ReviewItem | None:
         """The first item that nobody holds, held by `who` from now on; None where there is none.
 
-        `request` claims that item and no other. Nobody gets an item for a second opinion on their own first.
+        `request` claims that item and no other, `skipping` leaves some out. Nobody gets an item for a second opinion
+        on their own first.
         """
         NAME.given("who", who)
         checked_lease(seconds)
-        return self._claim(who, replace(wanted, state="open"), order, seconds, request, fresh_token())
+        only = [] if request is None else [reviews.c.request.in_(known_names([request]))]
+        if left_out := known_names(skipping):
+            only.append(reviews.c.request.not_in(left_out))
+        return self._claim(who, replace(wanted, state="open"), order, seconds, only, fresh_token())
 
     @patient
     def _claim(
-        self, who: str, wanted: ReviewFilter, order: str, seconds: float, request: str | None, token: str
+        self, who: str, wanted: ReviewFilter, order: str, seconds: float, only: list[Any], token: str
     ) -> ReviewItem | None:
         with self.writing() as connection:
             mine = select(reviews).where(reviews.c.lease_by == who, reviews.c.lease_token == token)
@@ -58,9 +64,7 @@ class Reviews(ReviewQueue):
             candidates = ordered(those(select(reviews.c.request), wanted), order)
             candidates = candidates.where(is_free(reviews.c.lease_until, now))
             candidates = candidates.where(or_(reviews.c.first_by.is_(None), reviews.c.first_by != who))
-            if request is not None:
-                candidates = candidates.where(reviews.c.request.in_(known_names([request])))
-            first = connection.execute(candidates.limit(1).with_for_update(skip_locked=True)).scalar()
+            first = connection.execute(candidates.where(*only).limit(1).with_for_update(skip_locked=True)).scalar()
             if first is None:
                 return None
             lease = {"lease_by": who, "lease_until": lease_end(now, seconds), "lease_token": token}

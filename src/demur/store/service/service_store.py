@@ -8,6 +8,7 @@ from typing import Self
 from demur.errors import StoreError
 from demur.store.connection import connect
 from demur.store.patience import SECONDS, Patience
+from demur.store.service.audits import Audits
 from demur.store.service.canaries import Canaries
 from demur.store.service.decisions import Decisions
 from demur.store.service.events import Events
@@ -45,6 +46,7 @@ class ServiceStore:
         parts = (self.engine, self.place, self.patience)
         self.policies = Policies(*parts)
         self.decisions = Decisions(*parts)
+        self.audits = Audits(*parts)
         self.feedback = FeedbackLog(*parts)
         self.reviews = Reviews(*parts)
         self.keys = ApiKeys(*parts)

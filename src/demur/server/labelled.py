@@ -1,0 +1,166 @@
+"""What people found, as files: problems with the labels they got, for `demur import` and `demur calibrate`.
+
+`audits` are all requests of one policy's version that were marked for audit on arrival and have a whole pool, judged or
+not: a random part of the traffic, which is what a calibration needs. Those without a label count as wrong there
+(`--partly-labelled`). `judged` are all that people judged, whatever brought them there: to look at and to learn from,
+and no fair sample of anything.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from demur.descriptions import Description
+from demur.files.cells import harmless
+from demur.pipeline.label_file import Label, LabelHeader
+from demur.policy.policy import Policy
+from demur.pools.jsonl import line_of, record_of
+from demur.pools.provenance import Provenance
+from demur.pools.source import PoolSource
+from demur.records import Path, Pool, Problem
+from demur.store.service import Decision, Feedback, PolicyRow, ReviewFilter, ReviewItem, ServiceStore
+
+COLUMNS = (
+    "request", "at", "policy", "reason", "outcome", "question", "options", "vote", "verdict", "true_answer", "by",
+    "agree",
+)  # fmt: skip
+DISPUTED = "disputed"
+_PAGE = 200
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A request and what people said of it."""
+
+    item: ReviewItem
+    decision: Decision
+    words: tuple[Feedback, ...]
+    """Each person's last word."""
+
+    @property
+    def verdict(self) -> str | None:
+        """Whether the vote is right, where all who know agree; `disputed` where they do not."""
+        said = {word.verdict for word in self.words} - {None, "unsure"}
+        if len(said) == 1:
+            return said.pop()
+        return DISPUTED if said else "unsure" if any(word.verdict for word in self.words) else None
+
+    @property
+    def true_answers(self) -> list[str]:
+        """The answers that are right, as people gave them or by the vote that they found right."""
+        if self.verdict == DISPUTED:
+            return []
+        given = [word.answer for word in self.words if word.answer is not None]
+        if self.verdict == "right" and self.decision.winner is not None:
+            given.insert(0, self.decision.winner)
+        return list(dict.fromkeys(given))
+
+    @property
+    def whole(self) -> bool:
+        """Whether the question is still there, and all paths that a vote is held on.
+
+        Once texts are forgotten an audit that nobody judged leaves the queue; those judged must not stay alone.
+        """
+        made = self.decision
+        return made.question is not None and 0 < made.n_paths == len(made.paths)
+
+
+def judged(store: ServiceStore, wanted: ReviewFilter, *, with_paths: bool) -> Iterator[Judged]:
+    """Items of the queue and what was said of them, the oldest first of those done, then of those that wait."""
+    for state in ("done", "open"):
+        last: ReviewItem | None = None
+        this = ReviewFilter(state, audited=wanted.audited, policy=wanted.policy, since=wanted.since, until=wanted.until)
+        while page := store.reviews.queue(this, after=last, limit=_PAGE):
+            names = [item.request for item in page]
+            made = store.decisions.several(names, with_paths=with_paths)
+            said = store.feedback.latest(names)
+            for item in page:
+                if item.request in made:
+                    yield Judged(item, made[item.request], said.get(item.request, ()))
+            last = page[-1]
+
+
+def pool_lines(rows: Iterable[Judged], policy: PolicyRow) -> Iterator[str]:
+    """Pools as JSON lines, with how they came to be; only whole ones, for a vote on fewer paths is another vote."""
+    served = Policy.of_document(policy.document)
+    yield json.dumps(_provenance(served).document()) + "\n"
+    for row in rows:
+        if row.whole:
+            yield line_of(record_of(_pool(row, served))) + "\n"
+
+
+def label_lines(rows: Sequence[Judged], policy: PolicyRow) -> Iterator[str]:
+    """The verdicts as a file of labels for the same pools: `demur calibrate POOLS --label-file LABELS`."""
+    served, whole = Policy.of_document(policy.document), [row for row in rows if row.whole]
+    known = _provenance(served)
+    voted = served.vote(PoolSource([_pool(row, served) for row in whole], known.description, known.scorers))
+    yield LabelHeader.of(voted, [rule.guarantee for rule in served.points]).line() + "\n"
+    counted = {voted.ids[row] for row in voted.scored.counted.tolist()}
+    for row in whole:
+        if row.verdict in ("right", "wrong") and row.item.request in counted:
+            last = row.words[-1]
+            yield Label(row.item.request, row.verdict, _by(row), _time(last.at)).line() + "\n"
+
+
+def csv_lines(rows: Iterable[Judged], names: dict[int, str]) -> Iterator[str]:
+    """One row per request, in cells that no spreadsheet takes for formulas."""
+    yield _csv(COLUMNS)
+    for row in rows:
+        made, asked = row.decision, row.decision.asked or {}
+        options = asked.get("options") or asked.get("choices") or []
+        agree = {True: "yes", False: "no", None: ""}[row.item.agree]
+        cells = (
+            made.request, _time(made.at), names.get(made.policy, str(made.policy)), row.item.reason, made.outcome,
+            made.question or "", "\n".join(map(str, options)), made.winner or "", row.verdict or "",
+            "\n".join(row.true_answers), _by(row), agree,
+        )  # fmt: skip
+        yield _csv(cells)
+
+
+def _csv(cells: Iterable[str]) -> str:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerow([harmless(cell) for cell in cells])
+    return text.getvalue()
+
+
+def _pool(row: Judged, policy: Policy) -> Pool:
+    asked = dict(row.decision.asked or {})
+    groups = tuple(asked.pop("groups", ()))
+    group_field = str(policy.upstream.answers.get("group_field", "group"))
+    extra = {**asked, **({"task": task} if (task := policy.upstream.answers.get("task")) else {})}
+    if groups and group_field != "group":
+        extra[group_field] = list(groups)
+    extra |= {"verdict": row.verdict} if row.verdict else {}
+    problem = Problem(
+        row.decision.request,
+        row.decision.question,
+        tuple(row.true_answers),
+        group=groups if groups and group_field == "group" else None,
+        extra=extra,
+    )
+    paths = (
+        Path(path.answer, path.text, path.scores, {} if path.n_tokens is None else {"n_tokens": path.n_tokens})
+        for path in row.decision.paths
+    )
+    return Pool(problem, tuple(paths))
+
+
+def _provenance(policy: Policy) -> Provenance:
+    """How the policy's pools come to be, as a run of the same pipeline would say."""
+    upstream = policy.upstream
+    score = upstream.score
+    scorers = {str(score["name"]): score["scorer"]} if "scorer" in score else {}
+    return Provenance(Description(upstream.sampling, upstream.answers), {**scorers, **score.get("others", {})})
+
+
+def _by(row: Judged) -> str:
+    return ", ".join(dict.fromkeys(word.who for word in row.words))
+
+
+def _time(at: int) -> str:
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,34 @@
+"""What a shadow would have done: it decides on the same pool, beside the version that answers, and answers nobody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from demur.errors import DemurError
+from demur.pipeline.answerer import Asked
+from demur.server.asking import Question
+from demur.server.served import Models
+
+
+def beside(models: Models, question: Question, asked: Asked | None) -> dict[str, Any] | None:
+    """The shadow's decision, to be kept with the other; None where there is no shadow, or no whole pool to decide on.
+
+    Where sampling stopped early the shadow might have needed the rest: it decides on whole pools alone.
+    """
+    name = question.served.name
+    shadow, answers = models.shadows.get(name), models.active.get(name) is question.served
+    if shadow is None or not answers or asked is None or not asked.whole:
+        return None
+    told: dict[str, Any] = {"policy": shadow.full_name, "version": shadow.version}
+    try:
+        made = shadow.answerer.decide(asked.pool, alpha=question.alpha, guarantee=question.guarantee).decision
+    except DemurError as error:
+        return {**told, "decision": None, "why": str(error)[:300]}
+    return {
+        **told,
+        "decision": "abstained" if made.abstained else "answered",
+        "alpha": made.alpha,
+        "threshold": made.threshold,
+        "p_value": made.p_value,
+        "same_vote": made.key == asked.decision.key,
+    }

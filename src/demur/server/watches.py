@@ -1,0 +1,253 @@
+"""What one monitor watches, on its way from the store and back: replicas share its state, and none counts twice.
+
+A state holds the monitor, how far it has come (`turn`, in the order of `store.audits`), when its alarm was raised, and
+when it was begun. It is put back only in place of the state that it was read as; a replica that comes second takes
+nothing, for what it would add is in the state already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from demur.calibration import Rule
+from demur.errors import StoreError
+from demur.monitoring import AuditedQuestion, CanaryMonitor, DriftMonitor, ErrorMonitor
+from demur.monitoring.monitor import BettingMonitor
+from demur.server.audit_labels import audited_question
+from demur.server.outcomes import IN_DOUBT
+from demur.server.served import Served
+from demur.store.service import Audit, Decision, Feedback, ServiceStore
+
+DRIFT, CANARIES, ERRORS = "drift", "canaries", "errors"
+DRIFT_DELTA, CANARY_DELTA, ERROR_DELTA = 0.01, 0.01, 0.03
+"""Without any change, the probability that a policy version's monitor of a kind ever raises an alarm."""
+_COUNTED = ("abstained", "right", "wrong", "given_up")
+
+
+@dataclass
+class Watch:
+    """The state of one monitor."""
+
+    monitor: BettingMonitor | None
+    """None where the policy has no law that it could be judged by; audits are counted all the same."""
+    turn: int = 0
+    """Of the last audit that was taken."""
+    since: int | None = None
+    """When its alarm was raised."""
+    began: int = 0
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTED, 0))
+    """Audits by what became of them, where labels are watched."""
+
+    def note_alarm(self, now: int) -> None:
+        if self.since is None and self.monitor is not None and self.monitor.alarm:
+            self.since = now
+
+    def document(self) -> dict[str, Any]:
+        known = {"turn": self.turn, "since": self.since, "began": self.began, "counts": self.counts}
+        return {**known, "monitor": None if self.monitor is None else self.monitor.document()}
+
+
+class Watching:
+    """One monitor of one policy, kept in the store under its kind."""
+
+    def __init__(self, store: ServiceStore, served: Served, kind: str, made: type[BettingMonitor] | None) -> None:
+        assert served.number is not None
+        self.store, self.served, self.policy, self.kind, self._made = store, served, served.number, kind, made
+        self._known: tuple[int, Watch] | None = None
+
+    def fresh(self) -> BettingMonitor | None:
+        """A monitor that has seen nothing."""
+        raise NotImplementedError
+
+    def read(self) -> tuple[int, Watch]:
+        """The state as it is stored, and its version; one that is not there yet begins with what comes."""
+        stored = self.store.monitors.read(self.policy, self.kind)
+        version = 0 if stored is None else stored.version
+        if self._known is None or self._known[0] != version:
+            self._known = version, Watch(self.fresh()) if stored is None else self._of(stored.document)
+        return self._known
+
+    def change(self, changed: Callable[[Watch], bool]) -> bool:
+        """Change the state and put it back, unless nothing changed; False where another replica was quicker."""
+        version, watch = self.read()
+        self._known = None  # whatever happens, this object is not the stored one until it is stored
+        if not changed(watch):
+            self._known = version, watch
+            return True
+        if not self.store.monitors.replace(self.policy, self.kind, watch.document(), version):
+            return False
+        self._known = version + 1, watch
+        return True
+
+    def restart(self, turn: int, now: int) -> None:
+        """Begin anew behind a turn."""
+        while True:
+            version, _ = self.read()
+            anew = Watch(self.fresh(), turn=turn, began=now)
+            if self.store.monitors.replace(self.policy, self.kind, anew.document(), version):
+                return
+
+    def _of(self, document: dict[str, Any]) -> Watch:
+        where = f"the monitor {self.kind} of {self.served.full_name} in the store"
+        kept = document.get("monitor")
+        monitor = None
+        if self._made is not None and kept is not None:
+            monitor = self._made.of_document(kept, self.served.policy, where)
+        turn, since, began, counts = (document.get(name) for name in ("turn", "since", "began", "counts"))
+        numbers = [turn, began, *([] if since is None else [since])]
+        if not (isinstance(counts, dict) and sorted(counts) == sorted(_COUNTED)):
+            raise StoreError(f"{where} cannot be read: its counts are {counts!r:.80}")
+        if not all(type(number) is int and number >= 0 for number in (*numbers, *counts.values())):
+            raise StoreError(f"{where} cannot be read: it holds {document!r:.80}")
+        return Watch(monitor, int(turn or 0), since, int(began or 0), counts)
+
+
+class AuditWatching(Watching):
+    """A monitor that takes audits in their turns."""
+
+    def look(self, now: int, label_days: float) -> bool:
+        """Take the audits whose turn it is; whether there may be more."""
+        more = False
+
+        def changed(watch: Watch) -> bool:
+            nonlocal more
+            audits = self.store.audits.after(self.policy, watch.turn)
+            requests = [audit.request for audit in audits]
+            decisions = self.store.decisions.several(requests)
+            words = self._words(decisions)
+            before = watch.turn
+            for audit in audits:
+                if not self.take(watch, audit, decisions.get(audit.request), words, now, label_days):
+                    break
+                watch.turn = audit.turn
+                watch.note_alarm(now)
+            more = bool(audits) and watch.turn == audits[-1].turn
+            return watch.turn != before
+
+        return self.change(changed) and more
+
+    def take(
+        self,
+        watch: Watch,
+        audit: Audit,
+        decision: Decision | None,
+        words: dict[str, tuple[Feedback, ...]],
+        now: int,
+        label_days: float,
+    ) -> bool:
+        """Take one audit; False where it must be waited for."""
+        raise NotImplementedError
+
+    def _words(self, decisions: dict[str, Decision]) -> dict[str, tuple[Feedback, ...]]:
+        return {}
+
+
+class DriftWatching(AuditWatching):
+    """Keys of audits: whole pools, chosen without regard to what they say."""
+
+    def __init__(self, store: ServiceStore, served: Served) -> None:
+        super().__init__(store, served, DRIFT, DriftMonitor)
+        self.fresh()
+
+    def fresh(self) -> DriftMonitor:
+        return DriftMonitor(self.served.policy, delta=DRIFT_DELTA)
+
+    def take(self, watch: Watch, audit: Audit, decision: Decision | None, *_: Any) -> bool:
+        if decision is not None and decision.vote_key is not None:  # what failed has no key
+            assert isinstance(watch.monitor, DriftMonitor)
+            watch.monitor.update([list(decision.vote_key)], [decision.drawn])
+        return True
+
+
+class ErrorWatching(AuditWatching):
+    """Audits that were asked at one operating point, and their labels."""
+
+    def __init__(self, store: ServiceStore, served: Served, rule: Rule, delta: float | None) -> None:
+        self.rule, self.delta = rule, delta
+        kind = f"{ERRORS} {rule.alpha:g} {rule.guarantee.name}"
+        super().__init__(store, served, kind, None if delta is None else ErrorMonitor)
+
+    def fresh(self) -> ErrorMonitor | None:
+        return None if self.delta is None else error_monitor(self.served, self.rule, self.delta)
+
+    def awaited(self, watch: Watch, now: int, label_days: float) -> list[AuditedQuestion]:
+        """The audits that have a turn and were not taken yet, the first of them for lack of a label."""
+        audits = self.store.audits.after(self.policy, watch.turn, 10_000)
+        decisions = self.store.decisions.several([audit.request for audit in audits])
+        words = self._words(decisions)
+        mine = (made for audit in audits if (made := decisions.get(audit.request)) and self._is_mine(made))
+        return [audited_question(self.served, made, words.get(made.request, ()), now, label_days) for made in mine]
+
+    def take(
+        self,
+        watch: Watch,
+        audit: Audit,
+        decision: Decision | None,
+        words: dict[str, tuple[Feedback, ...]],
+        now: int,
+        label_days: float,
+    ) -> bool:
+        if decision is None or not self._is_mine(decision):
+            return True  # asked at another point, or forgotten
+        known = audited_question(self.served, decision, words.get(audit.request, ()), now, label_days)
+        if known.awaited and not known.given_up:
+            return False
+        wrong = bool(known.answered and known.wrong)
+        watch.counts[_counted_as(known)] += 1
+        if isinstance(watch.monitor, ErrorMonitor):
+            watch.monitor.update(wrong)
+        return True
+
+    def _is_mine(self, decision: Decision) -> bool:
+        """Whether it is this point's own decision; what an alarm overruled is not."""
+        here = decision.alpha == f"{self.rule.alpha:g}" and decision.guarantee == self.rule.guarantee.name
+        return here and decision.document.get("cause") != IN_DOUBT
+
+    def _words(self, decisions: dict[str, Decision]) -> dict[str, tuple[Feedback, ...]]:
+        return self.store.feedback.latest(
+            [made.request for made in decisions.values() if made.outcome == "answered" and self._is_mine(made)]
+        )
+
+
+class CanaryWatching(Watching):
+    """Old questions, asked again."""
+
+    def __init__(self, store: ServiceStore, served: Served) -> None:
+        super().__init__(store, served, CANARIES, CanaryMonitor)
+
+    def fresh(self) -> CanaryMonitor:
+        return CanaryMonitor(self.served.policy, delta=CANARY_DELTA)
+
+    def compare(
+        self,
+        problem: str,
+        keys: tuple[Sequence[float], Sequence[float]],
+        answers: tuple[Sequence[Any], Sequence[Any]] | None,
+        now: int,
+    ) -> None:
+        """Take one question's old and new pool, once: whoever brings it a second time changes nothing."""
+        old_answers, new_answers = answers or (None, None)
+
+        def changed(watch: Watch) -> bool:
+            monitor = watch.monitor
+            assert isinstance(monitor, CanaryMonitor)
+            if problem in monitor.asked:
+                return False
+            monitor.update(*keys, id=problem, old_answers=old_answers, new_answers=new_answers)
+            watch.note_alarm(now)
+            return True
+
+        while not self.change(changed):
+            pass
+
+
+def _counted_as(known: AuditedQuestion) -> str:
+    if not known.answered:
+        return "abstained"
+    return "given_up" if known.wrong is None else "wrong" if known.wrong else "right"
+
+
+def error_monitor(served: Served, rule: Rule, delta: float) -> ErrorMonitor:
+    return ErrorMonitor(served.policy, alpha=rule.guarantee.alpha, guarantee=rule.guarantee.name, delta=delta)

@@ -1,0 +1,167 @@
+"""Old questions asked again: each once, at a rate that replicas share; they tell a changed model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+import requests
+from aiohttp import web
+
+from demur.errors import InvalidValue, PipelineMismatch
+from demur.pipeline.sources import read_pools
+from demur.server.canary_questions import CanaryQuestions
+from demur.store.service import ServiceStore
+from loopback import Loopback, choice, error, reply
+from serving import PROBLEMS, adder, adding_pipeline, listening
+from watching import ask, forgetful, look, monitors, watched_app
+
+DAY = 24 * 3_600_000
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The run that calibrated."""
+    server = Loopback(behave=adder).start()
+    place = tmp_path_factory.mktemp("canaries") / "run.db"
+    try:
+        adding_pipeline(server.url).run(PROBLEMS, place)
+    finally:
+        server.stop()
+    return read_pools(place)
+
+
+@pytest.fixture
+def store(place):
+    with ServiceStore(place, create=True) as opened:
+        yield opened
+
+
+@pytest.fixture
+def watched(upstream, sums_policy, store, run):
+    def made(**settings):
+        return watched_app(upstream.url, sums_policy, store, canaries=CanaryQuestions.of(run, sums_policy), **settings)
+
+    return made
+
+
+def rounds(*apps, n, start=0):
+    """So many times a canary may be asked, by these replicas at once; how many were each time."""
+
+    async def ask_one(app, now):
+        return await app.state.alarms.canaries.ask_next(app.state.alarms.kept()[0], now)
+
+    async def work():
+        try:
+            times = [1_000_000_000_000 + at * DAY // 24 for at in range(start, start + n)]
+            return [sum(await asyncio.gather(*(ask_one(app, now) for app in apps))) for now in times]
+        finally:
+            for app in apps:
+                await app.state.alarms.kept()[0].answerer.close_async()
+
+    return asyncio.run(work())
+
+
+def test_a_model_that_did_not_change_raises_no_alarm(watched, store):
+    app = watched()
+    assert rounds(app, n=70) == [1] * 60 + [0] * 10
+    compared = monitors(app).compared()
+    assert (compared.n, compared.alarm) == (60, False)
+    look(app)
+    assert app.state.service.doubts == {}
+
+
+def test_a_swapped_model_raises_the_canary_alarm_and_an_event(watched, store, upstream):
+    app = watched()
+    with listening(app) as address:
+        ask(address, 10)
+        look(app)
+        upstream.behave = forgetful
+        rounds(app, n=60)
+        ask(address, 11)
+        look(app)
+        told = ask(address, 12)
+        metrics = requests.get(f"{address}/metrics").text
+    assert "Model or server changed (canary alarm of " in told["in_doubt"]["why"]
+    assert 'demur_alarm{kind="canaries",policy="sums:v1"} 1.0' in metrics
+    assert 'demur_canaries_total{outcome="compared",policy="sums:v1"} 60.0' in metrics
+    words = {event.kind: event.words for event in store.events.latest()}
+    assert words["alarm"].startswith("The model or its server changed: alarm at question ")
+    assert monitors(app).compared().alarm_at < 40
+
+
+def test_another_reported_name_is_an_event(watched, store, upstream):
+    def named(model):
+        def behave(number, body, request):
+            said = json.loads(adder(number, body, request).body)
+            return web.json_response({**said, "model": model, "system_fingerprint": "fp"})
+
+        return behave
+
+    app = watched()
+    with listening(app) as address:
+        for number, model in ((10, "adder-1"), (12, "adder-1"), (14, "adder-2"), (16, "adder-1")):
+            upstream.behave = named(model)
+            ask(address, number)
+            look(app)
+    [event] = store.events.latest()
+    assert event.words == "The server of sums:v1 reports another model name: 'adder-2', at first 'adder-1'."
+    assert store.decisions.search()[0].reported_model == "adder-1"
+    assert store.decisions.search()[0].system_fingerprint == "fp"
+
+
+def test_replicas_ask_no_question_twice_and_keep_to_one_rate(watched, store, upstream):
+    one, other = watched(), watched()
+    before = len(upstream.requests)
+    assert rounds(one, other, n=65) == [1] * 60 + [0] * 5
+    asked = [body["messages"][-1]["content"] for body in upstream.requests[before:]]
+    assert len(set(asked)) == 60
+    assert monitors(one).compared().n == 60
+    assert {canary.state for canary in store.canaries.all(1)} == {"answered"}
+
+
+def test_a_canary_that_fails_is_asked_again_when_the_others_were(watched, store, upstream):
+    app = watched(seconds=5.0, late_seconds=0.001)
+    upstream.behave = lambda *_: error(400, "no")
+    with pytest.raises(Exception, match="400"):
+        rounds(app, n=1)
+    assert monitors(app).compared().n == 0
+    upstream.behave = adder
+    assert sum(rounds(app, n=59, start=1)) == 59
+    assert {canary.state for canary in store.canaries.all(1)} == {"asked", "answered"}
+
+
+def test_a_clock_that_is_set_back_does_not_stop_canaries(watched):
+    app = watched()
+    assert rounds(app, n=2, start=1000) == [1, 1]
+    assert rounds(app, n=2, start=0) == [1, 1]
+
+
+def test_the_order_knows_nothing_of_the_old_pools(run, sums_policy):
+    questions = CanaryQuestions.of(run, sums_policy)
+    assert sorted(questions.order) == sorted(problem.id for problem in PROBLEMS)
+    assert list(questions.order) != [problem.id for problem in PROBLEMS]
+    assert questions.order == CanaryQuestions.of(run, sums_policy).order
+
+
+def test_a_run_of_another_pipeline_is_refused(sums_policy, tmp_path):
+    def shy(number, body, request):
+        return reply(*(choice("So \\boxed{1}", [-0.1]) for _ in range(body.get("n", 1))))
+
+    server = Loopback(behave=shy).start()
+    try:
+        adding_pipeline(server.url, 3).run(PROBLEMS[:5], tmp_path / "other.db")
+    finally:
+        server.stop()
+    with pytest.raises((PipelineMismatch, InvalidValue)):
+        CanaryQuestions.of(read_pools(tmp_path / "other.db"), sums_policy)
+
+
+def test_the_status_counts_canaries(watched):
+    app = watched()
+    rounds(app, n=7)
+    with listening(app) as address:
+        [told] = requests.get(f"{address}/status/api").json()["policies"]
+    assert told["canaries"] == {"asked": 7, "left": 53}
+    assert told["compared"].startswith("No sign of a changed model in 7 questions asked again")
