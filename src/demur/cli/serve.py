@@ -56,6 +56,8 @@ Examples:
 `demur serve --policy sums=policy.json --alias gpt-4o=sums@0.05 --base-url http://localhost:8000/v1 --port 9000`
 """
 _OF_POLICIES = ("base_url", "model")
+_STORE_SECONDS = 10.0
+"""How long a database that went away is waited for, request by request."""
 _WITH_KEYS = "keys are asked for: `demur keys` makes, lists and revokes them"
 _WITHOUT_KEYS = "no keys are asked for, so only this machine is let in; `demur keys add NAME` makes the first key"
 
@@ -154,9 +156,9 @@ def run(
     except ImportError as error:
         raise MissingExtra(f"the service needs packages that are not here ({error.name})", "serve") from None
     _, service, kept = serving.made()  # says what is wrong before anything listens
+    asks_for_keys = _asks_for_keys(kept, host, require_keys=require_keys)
     for note in event_loop.run(check_live(service.models)):
         mention(note)
-    asks_for_keys = _asks_for_keys(kept, host, require_keys=require_keys)
     listening = running.bound(host, port)
     address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/v1"
     versions = {name: served.version for name, served in service.models.active.items()}
@@ -217,7 +219,7 @@ class _Serving:
         for name, one in loaded.items():
             made[name] = pipelines.pipeline_of(one, {**self.given, **self.own.get(name, {})}, **self.how)
             made[name].answerer(one).check_pipeline()
-        store = None if self.store is None else ServiceStore(self.store, create=True)
+        store = None if self.store is None else ServiceStore(self.store, create=True, patience=_STORE_SECONDS)
         to_stderr()
         beside: dict[str, Any] = {"observers": [RequestLines()], "audit_secret": secrets.token_bytes(32)}
         if store is None:

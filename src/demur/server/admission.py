@@ -101,7 +101,7 @@ class Admission:
                 bill.paths = 0
             elif outcome.asked is not None:
                 spent = outcome.asked.spent
-                bill.paths = len(outcome.asked.pool.paths)
+                bill.paths = outcome.asked.n_drawn
                 bill.tokens = spent.prompt_tokens + spent.completion_tokens
             return outcome
 

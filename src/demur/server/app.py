@@ -13,8 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from demur.backends.redaction import redacted
-from demur.errors import DemurError, StoreError
+from demur.errors import DemurError
 from demur.server import (
     chat,
     decide,
@@ -32,7 +31,7 @@ from demur.server.access import Access
 from demur.server.admission import Admission
 from demur.server.alarms import Alarms
 from demur.server.canary_questions import CanaryQuestions
-from demur.server.errors import ApiError
+from demur.server.errors import ApiError, as_api_error
 from demur.server.failures import Failures
 from demur.server.security_headers import SECURITY, SecurityHeaders
 from demur.server.service import Service
@@ -124,10 +123,8 @@ async def _tell_invalid(request: Request, error: Exception) -> Response:
 
 
 async def _tell_own(request: Request, error: Exception) -> Response:
-    if isinstance(error, StoreError):
-        _logger.error("the store: %s", redacted(str(error)))
-        return await _tell(request, ApiError(503, "decisions cannot be kept now; try again", code="store_unavailable"))
-    return await _tell(request, ApiError(400, redacted(str(error)), code="invalid_value"))
+    assert isinstance(error, DemurError)
+    return await _tell(request, as_api_error(error))
 
 
 async def _tell_unexpected(request: Request, error: Exception) -> Response:

@@ -14,9 +14,10 @@ from demur.calibration import Rule
 from demur.errors import DemurError, InvalidValue
 from demur.prompts.conversations import Conversation, conversation_of
 from demur.records import Problem
-from demur.server.errors import ApiError, refused
+from demur.server.errors import refused
 from demur.server.forms import ChatRequest, Extension
 from demur.server.served import Models, Served
+from demur.tasks import MC, task_named
 
 IGNORED = (
     "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "stop", "presence_penalty",
@@ -34,6 +35,8 @@ _REFUSED = {
     "logprobs": "a decision rests on many paths, and has no log-probabilities of its own",
     "top_logprobs": "a decision rests on many paths, and has no log-probabilities of its own",
 }
+_CHOICES = ("tool_choice", "function_call")
+"""Where there are no tools, these say nothing."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def _look_at_fields(given: Mapping[str, Any], served: Served) -> tuple[str, ...]
     """The fields that are ignored; raises where one may not be."""
     said = {name: value for name, value in given.items() if value is not None}
     for name, reason in _REFUSED.items():
-        if said.get(name) not in (None, False, [], 0, "none", "auto"):
+        if name in said and said[name] not in (False, 0, [], *(("none", "auto") if name in _CHOICES else ())):
             raise refused(reason, name)
     if said.get("n", 1) != 1:
         raise refused("a request gets one decision: n must be 1 (the policy says how many paths are drawn)", "n")
@@ -114,12 +117,21 @@ def problem_of(served: Served, messages: Sequence[Mapping[str, Any]], beside: Ex
         question, fields = talk.question, fields | dict(talk.fields)
     else:
         question = _question_in(served, messages)
+    _look_at_slots(served, beside)
     problem = served.problem(question, fields, groups)
     try:
         served.answerer.check(problem)
     except DemurError as error:
         raise refused(str(error), "messages", "not_askable") from None
     return problem
+
+
+def _look_at_slots(served: Served, beside: Extension) -> None:
+    """Raise where something is given that would not reach the model."""
+    for name in ("options", "passages"):
+        reads_them = name == "options" and task_named(served.policy.upstream.answers.get("task")) is MC
+        if getattr(beside, name) and f"{{{name}}}" not in served.template.user and not reads_them:
+            raise refused(f"the policy was not calibrated on questions with {name}", f"demur.{name}")
 
 
 def _conversation_in(messages: Sequence[Mapping[str, Any]]) -> Conversation:
@@ -131,38 +143,15 @@ def _conversation_in(messages: Sequence[Mapping[str, Any]]) -> Conversation:
 
 def _question_in(served: Served, messages: Sequence[Mapping[str, Any]]) -> str:
     """The last user message, which must stand alone but for the policy's own system prompt."""
-    last = messages[-1]
-    if last.get("role") != "user":
-        raise refused(f"the last message must be the user's question, not of role {last.get('role')!r:.40}", "messages")
-    for message in messages[:-1]:
-        role, own = message.get("role"), served.template.system
-        if role in ("system", "developer"):
-            if text_of(message) != own:
-                raise refused("the policy was not calibrated with this system prompt; leave it out", "messages")
-        else:
+    *earlier, last = _conversation_in(messages).messages
+    for message in earlier:
+        if message["role"] not in ("system", "developer"):
             raise refused(
                 "the policy was calibrated on single questions, not on conversations; send the question alone",
                 "messages",
             )
-    return text_of(last)
-
-
-def text_of(message: Mapping[str, Any]) -> str:
-    """What a message says; only texts can be."""
-    content = message.get("content")
-    if isinstance(content, str):
-        text = content
-    elif isinstance(content, list) and all(isinstance(part, dict) for part in content):
-        kinds = {part.get("type") for part in content}
-        texts = [part.get("text") for part in content]
-        if kinds - {"text"} or not all(isinstance(text, str) for text in texts):
-            other = sorted(str(kind) for kind in kinds - {"text"})
-            raise refused(f"the policy was calibrated on texts; a message holds {', '.join(other)[:100]}", "messages")
-        text = "".join(str(text) for text in texts)
-    else:
-        raise ApiError(400, "the content of a message must be a text", param="messages", code="invalid_value")
-    if message.get("tool_calls") or message.get("function_call"):
-        raise refused("the policy was not calibrated on requests with tools", "messages")
-    if not text.strip():
-        raise ApiError(400, "a message says nothing", param="messages", code="invalid_value")
-    return text
+        if message["content"] != served.template.system:
+            raise refused("the policy was not calibrated with this system prompt; leave it out", "messages")
+    if len(earlier) > 1:
+        raise refused("the policy was calibrated with its system prompt once", "messages")
+    return last["content"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TypeVar
+import json
+from typing import Any, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
@@ -28,6 +29,8 @@ async def read_body(request: Request, form: type[Form], most: int) -> Form:
         raise ApiError(400, f"the body is not JSON: {error}", code="not_json") from None
     if not isinstance(document, dict):
         raise ApiError(400, "the body must be a JSON object", code="not_json")
+    if b"\\ud" in raw.lower() and _has_half_a_character(document):
+        raise ApiError(400, "the body holds half of a surrogate pair, which is no text", code="not_json")
     try:
         return form.model_validate(document)
     except ValidationError as error:
@@ -52,6 +55,15 @@ async def limited(request: Request, most: int) -> bytes:
         closing = {"Connection": "close"}
         raise ApiError(408, f"the body took longer than {seconds:g} s", code="too_slow", headers=closing) from None
     return bytes(body)
+
+
+def _has_half_a_character(value: Any) -> bool:
+    """Whether a text in it cannot be written as UTF-8, so that neither a store nor a reply could hold it."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _too_large(most: int) -> ApiError:

@@ -11,16 +11,18 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from demur.backends import tracing
+from demur.errors import DemurError
 from demur.server import replies
 from demur.server.access import allowed
 from demur.server.admission import Admission, Once
 from demur.server.asking import question_of
 from demur.server.bodies import read_body
 from demur.server.description import described
-from demur.server.errors import ApiError
+from demur.server.errors import ApiError, as_api_error
 from demur.server.forms import ChatRequest
 from demur.server.limits import refuse_long
 from demur.server.replies import Reply
+from demur.server.reply_forms import CompletionReply
 from demur.server.service import Service
 
 router = APIRouter()
@@ -28,7 +30,7 @@ _GONE = 499
 """The status of a request whose caller went away, which nobody sees."""
 
 
-@router.post("/v1/chat/completions", openapi_extra=described(ChatRequest))
+@router.post("/v1/chat/completions", openapi_extra=described(ChatRequest, CompletionReply, streams=True))
 async def complete(request: Request) -> Response:
     """Answer or abstain."""
     caller = await allowed(request, "ask")
@@ -104,5 +106,7 @@ async def _events(
             yield chunk
     except ApiError as error:
         yield replies.event(error.document())
+    except DemurError as error:
+        yield replies.event(as_api_error(error).document())
     finally:
         leave()

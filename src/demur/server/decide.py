@@ -16,6 +16,7 @@ from demur.server.description import described
 from demur.server.errors import ApiError, refused
 from demur.server.forms import DecideRequest, Extension, SampledPath
 from demur.server.limits import refuse_long
+from demur.server.reply_forms import DecisionReply
 from demur.server.request_ids import new_id
 from demur.server.served import Served
 from demur.server.service import Service
@@ -23,7 +24,7 @@ from demur.server.service import Service
 router = APIRouter()
 
 
-@router.post("/v1/decide", openapi_extra=described(DecideRequest))
+@router.post("/v1/decide", openapi_extra=described(DecideRequest, DecisionReply))
 async def decide(request: Request) -> Response:
     """Vote on the paths as the policy was calibrated, and answer or abstain."""
     caller = await allowed(request, "ask")
@@ -31,6 +32,7 @@ async def decide(request: Request) -> Response:
     body = await read_body(request, DecideRequest, service.settings.most_bytes)
     beside = body.demur or Extension()
     served, rule = service.models.find(body.model, beside.alpha, beside.guarantee)
+    _refuse_another_number(served, body)
     problem = _problem(served, body, beside)
     refuse_long(problem, service.settings.most_characters)
     question = Question(served, rule, problem, body.model)
@@ -52,12 +54,25 @@ def _problem(served: Served, body: DecideRequest, beside: Extension) -> Problem:
     return problem_of(served, messages, beside)
 
 
+def _refuse_another_number(served: Served, body: DecideRequest) -> None:
+    """Raise where there are more or fewer paths than were calibrated, before any is read."""
+    if not served.policy.strata.knows(given := len(body.paths)):
+        raise refused(f"the policy was calibrated on {served.policy.told_sizes} paths, and these are {given}", "paths")
+
+
 def _path(served: Served, problem: Problem, path: SampledPath) -> Path:
     """A path as the vote takes it: its answer as it is given, or as the policy's pipeline reads it in the text."""
-    scores = {name: float(value) for name, value in path.scores.items()}
+    scores = {name: _number(value) for name, value in path.scores.items()}
     if "answer" in path.model_fields_set:
         return Path(path.answer, path.text, scores)
     if path.text is None:
         raise ApiError(400, "a path needs an answer or a text", param="paths", code="invalid_value")
     read = served.answerer.read(problem, Completion(0, path.text, path.finish_reason))
     return Path(read.answer, path.text, scores)
+
+
+def _number(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ApiError(400, "a score is beyond all measure", param="paths", code="invalid_value") from None

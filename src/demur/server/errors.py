@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
+
+from demur.backends.redaction import redacted
+from demur.errors import DemurError, StoreError
+
+_logger = logging.getLogger("demur.server")
 
 _KINDS = {
     400: "invalid_request_error",
@@ -48,3 +54,12 @@ def refused(message: str, param: str | None = None, code: str = "not_calibrated"
 def busy(message: str, seconds: float, code: str = "busy") -> ApiError:
     """Too much at once, or too much in a while: come back after so many seconds."""
     return ApiError(429, message, code=code, headers={"Retry-After": str(max(1, round(seconds + 0.5)))})
+
+
+def as_api_error(error: DemurError) -> ApiError:
+    """What a client is told of an error that was not made for it."""
+    if isinstance(error, StoreError):
+        _logger.error("the store: %s", redacted(str(error)))
+        told, again = "decisions cannot be kept now; try again", {"Retry-After": "5"}
+        return ApiError(503, told, code="store_unavailable", headers=again)
+    return ApiError(400, redacted(str(error)), code="invalid_value")

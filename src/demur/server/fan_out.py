@@ -46,7 +46,7 @@ class FanOut:
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():  # let in, and gone at the same moment
                 self.underway -= n
-            else:
+            elif (n, turn) in self._turns:  # else it was passed over already
                 self._turns.remove((n, turn))
             self._let_in()
             raise

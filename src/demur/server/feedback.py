@@ -13,12 +13,13 @@ from demur.server.bodies import read_body
 from demur.server.description import described
 from demur.server.errors import ApiError
 from demur.server.forms import FeedbackRequest
+from demur.server.reply_forms import FeedbackReply
 from demur.server.service import Service
 
 router = APIRouter()
 
 
-@router.post("/v1/feedback", openapi_extra=described(FeedbackRequest))
+@router.post("/v1/feedback", openapi_extra=described(FeedbackRequest, FeedbackReply))
 async def give(request: Request) -> dict[str, Any]:
     """Keep a verdict or the true answer; the same again changes nothing, another is kept beside it."""
     caller = await allowed(request, "ask")

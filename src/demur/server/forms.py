@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
-Alpha = StrictFloat | StrictInt
+_Alpha = Annotated[StrictFloat, Field(gt=0, lt=1)]
 
 
 class Extension(BaseModel):
     """The field `demur` of a request: what the API has no field for."""
 
     model_config = ConfigDict(extra="forbid")
-    alpha: Alpha | None = Field(default=None, description="One of the policy's calibrated alphas.")
+    alpha: _Alpha | None = Field(default=None, description="One of the policy's calibrated alphas.")
     guarantee: StrictStr | None = Field(
         default=None, description="One of its guarantees, where it has several at one alpha."
     )
     options: list[StrictStr] | None = Field(default=None, max_length=100, description="Options to choose from.")
     passages: list[StrictStr] | None = Field(default=None, max_length=1000, description="Passages to read.")
     group: StrictStr | list[StrictStr] | None = Field(
-        default=None, description="Groups of the question, where the promise is per group."
+        default=None, max_length=200, description="Groups of the question, where the promise is per group."
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from demur.backends.redaction import redacted
+from demur.errors import StoreError
 from demur.server import replies
 from demur.server.outcomes import Outcome
 from demur.store.service import Decision, DecisionPath, NewReview, ServiceStore
@@ -45,17 +46,27 @@ class DecisionLog:
     async def _write(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]
-            reviews = [entry.review for entry in batch if entry.review is not None]
             try:
-                await asyncio.to_thread(self.store.decisions.add, [entry.decision for entry in batch], reviews)
-            except Exception as error:  # whatever it is, each of them hears of it
+                await self._commit(batch)
+            except StoreError as error:
+                _tell(batch, error)
+            except Exception:  # one of them cannot be kept: the others can
                 for entry in batch:
-                    if not entry.saved.done():
-                        entry.saved.set_exception(error)
+                    await self._write_alone(entry)
             else:
-                for entry in batch:
-                    if not entry.saved.done():
-                        entry.saved.set_result(None)
+                _tell(batch, None)
+
+    async def _write_alone(self, entry: _Entry) -> None:
+        try:
+            await self._commit([entry])
+        except Exception as error:  # whatever it is, who waits for it hears of it
+            _tell([entry], error)
+        else:
+            _tell([entry], None)
+
+    async def _commit(self, batch: list[_Entry]) -> None:
+        reviews = [entry.review for entry in batch if entry.review is not None]
+        await asyncio.to_thread(self.store.decisions.add, [entry.decision for entry in batch], reviews)
 
     def _review(self, outcome: Outcome) -> NewReview | None:
         """What people are to look at: abstentions and audits; without texts there is nothing to be seen."""
@@ -66,6 +77,17 @@ class DecisionLog:
         reason = "both" if abstained and outcome.audited else "abstained" if abstained else "audit"
         second = int(outcome.request_id[-8:], 16) < self.second_share * 2**32
         return NewReview(outcome.request_id, reason, outcome.at, contested(outcome), number, second)
+
+
+def _tell(batch: list[_Entry], error: Exception | None) -> None:
+    """Tell who waits that it is kept, or why it is not; some may have gone."""
+    for entry in batch:
+        if entry.saved.done():
+            continue
+        if error is None:
+            entry.saved.set_result(None)
+        else:
+            entry.saved.set_exception(error)
 
 
 def contested(outcome: Outcome) -> float:

@@ -28,11 +28,12 @@ class _Lines(logging.Formatter):
 
 
 def to_stderr() -> None:
-    """Have the service's lines written to standard error."""
+    """Have the service's lines written to standard error, and its server's."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
-    logger.handlers, logger.propagate = [handler], False
-    logger.setLevel(logging.INFO)
+    for told, level in ((logger, logging.INFO), (logging.getLogger("uvicorn"), logging.WARNING)):
+        told.handlers, told.propagate = [handler], False
+        told.setLevel(level)
 
 
 class RequestLines:

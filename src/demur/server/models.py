@@ -7,13 +7,15 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from demur.server.access import allowed
+from demur.server.description import described_reading
 from demur.server.errors import ApiError
+from demur.server.reply_forms import ModelReply, ModelsReply
 from demur.server.service import Service
 
 router = APIRouter()
 
 
-@router.get("/v1/models")
+@router.get("/v1/models", openapi_extra=described_reading(ModelsReply))
 async def listed(request: Request) -> dict[str, Any]:
     """Every policy, each of its alphas, and every alias."""
     await allowed(request, "ask")
@@ -21,7 +23,7 @@ async def listed(request: Request) -> dict[str, Any]:
     return {"object": "list", "data": [_model(service, name) for name in service.models.ids()]}
 
 
-@router.get("/v1/models/{name:path}")
+@router.get("/v1/models/{name:path}", openapi_extra=described_reading(ModelReply, by_name=True))
 async def one(request: Request, name: str) -> dict[str, Any]:
     """One of them."""
     await allowed(request, "ask")

@@ -40,6 +40,7 @@ def configured(app: Any, *, host: str, port: int, grace: float) -> uvicorn.Confi
         app,
         host=host,
         port=port,
+        log_config=None,  # its lines are like ours: logs.to_stderr
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -67,8 +68,15 @@ def bound(host: str, port: int) -> socket.socket:
 
 def serve_here(app: Any, service: Service, listening: socket.socket, grace: float) -> None:
     """Serve in this process until it is told to end."""
+    for told in (signal.SIGTERM, signal.SIGINT):  # the server hands them on when all is done
+        signal.signal(told, _end)
     host, port = listening.getsockname()[:2]
     _Orderly(configured(app, host=host, port=port, grace=grace), service, grace).run(sockets=[listening])
+
+
+def _end(*_: object) -> None:
+    """To be told to end is no failure."""
+    raise SystemExit(0)
 
 
 def serve_by_workers(work: Callable[[socket.socket], None], listening: socket.socket, workers: int) -> None:

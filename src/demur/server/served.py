@@ -23,6 +23,7 @@ from demur.policy.policy import Policy
 from demur.prompts import Template, template_of
 from demur.records import Problem
 from demur.server.errors import ApiError
+from demur.tasks import relations_of
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
@@ -49,7 +50,8 @@ class Served:
     @cached_property
     def schema(self) -> Any:
         """The schema that answers have; None where they are no JSON, or of any."""
-        structure = relation_of_spec(str(self.policy.upstream.answers["relation"])).structure
+        compared = relations_of(str(self.policy.upstream.answers["relation"]))
+        structure = relation_of_spec(compared[0]).structure if len(compared) == 1 else None
         if structure is None or structure.settings.schema is None:
             return None
         return json.loads(structure.settings.written)["schema"]
@@ -106,7 +108,7 @@ class Models:
 
     def find(self, model: str, alpha: float | None, guarantee: str | None) -> tuple[Served, Rule]:
         """The policy and the operating point that a model id, and what stands beside it, name."""
-        name, _, told = self.aliases.get(model, model).partition("@")
+        name, at, told = self.aliases.get(model, model).partition("@")
         named = {**{one.full_name: one for one in self.all}, **self.active}
         if name not in named:
             raise ApiError(
@@ -114,7 +116,7 @@ class Models:
                 code="model_not_found",
             )  # fmt: skip
         served = named[name]
-        if told:
+        if at:
             alpha = _one_alpha(told, alpha)
         try:
             return served, served.policy.point(alpha, guarantee)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from demur.server.served import Models
 from demur.server.settings import ServiceSettings
 from demur.server.sharing import Sharing
 
+_logger = logging.getLogger("demur.server")
 _FULL = 2**64
 
 
@@ -90,11 +92,11 @@ class Service:
     ) -> Outcome:
         """Decide one request, and keep the decision."""
         started, at = time.monotonic(), time.time_ns() // 1_000_000
-        if self.closing:
-            raise ApiError(503, "the service is shutting down", code="shutting_down", headers={"Retry-After": "5"})
+        self._refuse_when_closing()
         audited, question = self.is_audited(request_id), self._in_force(question)
         served, problem = question.served, question.problem
-        same = (served.full_name, question.alpha, question.guarantee, problem.digest, problem.groups, audited)
+        point = (served.full_name, question.alpha, question.guarantee)
+        same = (*point, problem.question, problem.digest, problem.groups, audited)
         drawn, mine = await self._pools.get(same, lambda: self._draw(question, whole=audited))
         how = {"audited": audited, "mine": mine}
         return await self._settled(question, request_id, caller, at, started, drawn, idempotency, **how)
@@ -102,6 +104,7 @@ class Service:
     async def decide(self, question: Question, pool: Pool, request_id: str, caller: str | None = None) -> Outcome:
         """Decide a pool that was drawn elsewhere, and keep the decision; raises where it is not as calibrated."""
         started, at = time.monotonic(), time.time_ns() // 1_000_000
+        self._refuse_when_closing()
         question = self._in_force(question)
         asked = question.served.answerer.decide(pool, alpha=question.alpha, guarantee=question.guarantee)
         drawn, audited = _Drawn(asked, None, 0.0), self.is_audited(request_id)
@@ -113,6 +116,10 @@ class Service:
             return question
         strictest = question.served.policy.point(None, question.guarantee)
         return question if strictest is question.rule else replace(question, rule=strictest, instead_of=question.rule)
+
+    def _refuse_when_closing(self) -> None:
+        if self.closing:
+            raise ApiError(503, "the service is shutting down", code="shutting_down", headers={"Retry-After": "5"})
 
     async def _settled(
         self,
@@ -198,6 +205,11 @@ class Service:
             failure = Failure("scoring_failed", str(error))
         except DemurError as error:
             failure = Failure("not_decidable", str(error))
+        except ApiError:
+            raise
+        except Exception as error:  # whatever a scorer or an extractor fails with, there is no vote
+            _logger.error("a pool failed: %s", type(error).__name__, exc_info=error)
+            failure = Failure("not_decidable", f"{type(error).__name__}: {error}")
         waited = time.monotonic() - started if asked is None else asked.spent.seconds
         return _Drawn(asked, failure, waited)
 

@@ -1,0 +1,54 @@
+"""Asking a service over HTTP, for tests, and a service with a log."""
+
+from __future__ import annotations
+
+import requests
+
+from demur.backends import OpenAI
+from demur.pipeline.from_policy import pipeline_of_policy
+from demur.server.app import make_app
+from demur.server.log import DecisionLog
+from demur.server.served import Models, Served
+from demur.server.service import Service
+from demur.server.settings import ServiceSettings
+
+CHAT = "/v1/chat/completions"
+
+
+def chat(text="What is 4 + 1?", model="sums", **beside):
+    """The body of a request."""
+    return {"model": model, "messages": [{"role": "user", "content": text}], **beside}
+
+
+def post(address, body, route=CHAT, **options):
+    return requests.post(f"{address}{route}", json=body, timeout=30, **options)
+
+
+def decided(address, text="What is 4 + 1?", **beside):
+    """The object `demur` of a reply."""
+    answer = post(address, chat(text, **beside))
+    assert answer.status_code == 200, answer.text
+    return answer.json()["demur"]
+
+
+def told(answer):
+    """Status and error of a reply, which must have OpenAI's shape."""
+    error = answer.json()["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    assert error["message"]
+    assert "\n" not in error["message"]
+    return answer.status_code, error
+
+
+def logged_service(url, policy, store, *, backend=None, **settings):
+    """A service that keeps its decisions in a store."""
+    how = ServiceSettings(**settings)
+    row = store.policies.register("sums", policy.document(), policy.fingerprint, 1)
+    backend = backend or OpenAI(url, "adder")
+    served = Served("sums", policy, pipeline_of_policy(policy, backend).answerer(policy), row.version, row.policy)
+    log = DecisionLog(store, texts=how.texts)
+    return Service(Models({"sums": served}), how, log=log, audit_secret=b"k")
+
+
+def logged_app(url, policy, store, **settings):
+    return make_app(logged_service(url, policy, store, **settings), store)
