@@ -221,6 +221,7 @@ class _Serving:
             made[name].answerer(one).check_pipeline()
         store = None if self.store is None else ServiceStore(self.store, create=True, patience=_STORE_SECONDS)
         to_stderr()
+        asked_again: dict[str, Any] = {}
         beside: dict[str, Any] = {"observers": [RequestLines()], "audit_secret": secrets.token_bytes(32)}
         if store is None:
             served = {name: Served(name, one, made[name].answerer(one)) for name, one in loaded.items()}
@@ -229,7 +230,9 @@ class _Serving:
         else:
             versions = Versions(store, made, key=None if self.key_file is None else demur.read_key(self.key_file))
             for name, one in loaded.items():
-                versions.enter(name, one, time.time_ns() // 1_000_000)
+                row = versions.enter(name, one, time.time_ns() // 1_000_000)
+                if name in self.canaries:
+                    asked_again[f"{name}:v{row.version}"] = _questions(self.canaries[name], one)
             models = versions.models(self.aliases)
             log = DecisionLog(store, texts=told.texts, second_share=told.second_opinions)
             service = Service(models, told, log=log, **beside)
@@ -237,10 +240,8 @@ class _Serving:
         for name, active in models.active.items():
             if told.waves is not None and (note := active.answerer.savings_note()):
                 mention(f"{name}: {note}")
-        asked_again = {
-            models.active[name].full_name: _questions(run, models.active[name].policy)
-            for name, run in self.canaries.items()
-        }
+        for name in asked_again.keys() - {active.full_name for active in models.active.values()}:
+            mention(f"canaries of {name} are not asked: another version answers, which their run says nothing of")
         app = make_app(service, store, require_keys=self.require_keys, chores=chores, canaries=asked_again)
         return app, service, store
 
