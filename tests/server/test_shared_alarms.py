@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+import demur as dm
 from demur.monitoring import DriftMonitor
 from demur.server.served import Served
 from demur.server.watched import WatchedPolicy
@@ -120,3 +121,21 @@ def test_a_state_that_demur_never_wrote_is_refused(store, served):
     store.monitors.replace(served.number, "drift", {"turn": -1}, 0)
     with pytest.raises(Exception, match="the monitor drift of sums:v1 in the store cannot be read"):
         WatchedPolicy(store, served).look(1, 0, 7)
+
+
+def test_what_cannot_be_watched_is_said_and_still_counted(store):
+    answers = [["a"] * 4 + ["b"]] * 100
+    votes = dm.vote(answers, groups=["x"] * 50 + ["y"] * 50)
+    policy = dm.calibrate(votes, [True] * 99 + [False], guarantee=[dm.Grouped(dm.Marginal(0.2)), dm.Marginal(0.2)])
+    row = store.policies.register("grouped", policy.document(), policy.fingerprint, 1)
+    watched = WatchedPolicy(store, Served("grouped", policy, None, row.version, row.policy))
+    assert [note.partition(":")[0] for note in watched.notes] == [
+        "Errors at alpha 0.2 (grouped_marginal) are counted, no more"
+    ]
+    deltas = {watching.rule.guarantee.name: watching.delta for watching in watched.errors}
+    assert deltas == {"grouped_marginal": None, "marginal": 0.03}
+    facts = {"policy": row.policy, "outcome": "abstained", "alpha": "0.2", "guarantee": "grouped_marginal"}
+    store.decisions.add([audited("r", 1, (0.8,), **facts)])
+    watched.look(1000, 0, 7)
+    counted = {watching.rule.guarantee.name: watching.read()[1].counts["abstained"] for watching in watched.errors}
+    assert counted == {"grouped_marginal": 1, "marginal": 0}

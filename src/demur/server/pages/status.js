@@ -20,7 +20,8 @@ function policy(facts) {
   const parts = [
     made("h2", facts.active ? facts.policy : `${facts.policy} (no longer active)`, "data"),
     verdict(facts),
-    made("div", [...facts.periods.map(period), ...facts.points.map(point)], "cards"),
+    made("div", facts.periods.map(period), "cards"),
+    made("div", facts.points.map(point), "cards"),
     made("div", [watched(facts), versions(facts), events(facts)], "cards"),
   ];
   return made("section", parts, "policy");
@@ -76,9 +77,11 @@ function point(facts) {
     "audited questions": String(facts.audited),
     "labels awaited": String(facts.awaited),
     "accuracy, predicted": percent(facts.predicted_accuracy),
-    "accuracy, audited": withLimits(facts.accuracy, facts.accuracy_limits),
-    "answered wrongly, at most as promised": percent(facts.alpha),
-    "answered wrongly, audited": withLimits(facts.error, facts.error_limits),
+    "accuracy, audited": percent(facts.accuracy),
+    "its limits": between(facts.accuracy_limits),
+    "answered wrongly, promised": `≤ ${percent(facts.alpha)}`,
+    "answered wrongly, audited": percent(facts.error),
+    "limits of that": between(facts.error_limits),
   };
   const since = facts.began ? [made("p", `Counted since ${time(facts.began)}.`, "small")] : [];
   const words = [...facts.sentences, ...(facts.monitor ? [facts.monitor] : [])];
@@ -104,7 +107,7 @@ function watched(facts) {
 }
 
 function versions(facts) {
-  const rows = facts.versions.map((one) => [`version ${one.version}`, `${one.state}, ${time(one.at)}`]);
+  const rows = facts.versions.map((one) => [`version ${one.version}`, `${one.state}, ${new Date(one.at).toLocaleDateString()}`]);
   return card("Versions", [list(Object.fromEntries(rows))]);
 }
 
@@ -136,8 +139,8 @@ function made(kind, content = [], classes = "") {
   return element;
 }
 
-function withLimits(rate, limits) {
-  return rate === null ? "–" : `${percent(rate)} (${percent(limits[0])} – ${percent(limits[1])})`;
+function between(limits) {
+  return limits === null ? "–" : `${percent(limits[0])} to ${percent(limits[1])}`;
 }
 
 function percent(rate) {
