@@ -107,7 +107,10 @@ function watched(facts) {
 }
 
 function versions(facts) {
-  const rows = facts.versions.map((one) => [`version ${one.version}`, `${one.state}, ${new Date(one.at).toLocaleDateString()}`]);
+  const rows = facts.versions.map((one) => [
+    `version ${one.version}`,
+    `${one.state}, ${new Date(one.at).toLocaleDateString()}`,
+  ]);
   return card("Versions", [list(Object.fromEntries(rows))]);
 }
 
