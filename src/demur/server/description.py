@@ -38,7 +38,8 @@ def _responses(gives: type[BaseModel] | None, failures: dict[int, str], *, strea
         return told
     content: dict[str, Any] = {"application/json": {"schema": _schema(gives)}}
     if streams:
-        content["text/event-stream"] = {"schema": {"type": "string"}}
+        event = {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]}
+        content["text/event-stream"] = {"schema": event}
     return {"200": {"description": gives.__doc__ or "As asked.", "content": content}, **told}
 
 

@@ -1,0 +1,189 @@
+"""Requests that want to do harm: bodies that are no requests, and texts that want to be more than texts."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import logging
+
+import pytest
+import requests
+
+from asked_over_http import CHAT, chat, decided, logged_app, post, told
+from demur.server import logs
+from demur.server.app import make_app
+from demur.store.service import ServiceStore
+from loopback import choice, reply
+from serving import listening, service_of
+
+EVIL = 'x\n{"event": "forged"}\r\n\x1b[31m<script>alert(1)</script>\u2028\u202e\'; DROP TABLE demur_decisions; --'
+OK = b'{"model": "sums", "messages": [{"role": "user", "content": "What is 4 + 1?"}]'
+
+
+@pytest.mark.parametrize(
+    ("raw", "status", "reason"),
+    [
+        (b"", 400, "not JSON"),
+        (b"[]", 400, "must be a JSON object"),
+        (b"null", 400, "must be a JSON object"),
+        (OK, 400, "not JSON"),
+        (OK + b', "model": "sums"}', 400, "'model' stands twice"),
+        (OK + b', "temperature": NaN}', 400, "NaN is not JSON"),
+        (OK + b', "temperature": -Infinity}', 400, "Infinity is not JSON"),
+        (OK + b', "seed": ' + b"9" * 5000 + b"}", 400, "too many digits"),
+        (OK + b', "x": ' + b"[" * 50_000 + b"]" * 50_000 + b"}", 400, "nested too deeply"),
+        (OK + b', "x": ' + b'{"a":' * 200 + b"1" + b"}" * 200 + b"}", 400, "nested too deeply"),
+        (OK + b', "x": "\\ud800"}', 400, "surrogate"),
+        (OK + b', "\\udfff": 1}', 400, "surrogate"),
+        (b'{"model": "\xff\xfe"}', 400, "not UTF-8"),
+        (OK.decode().encode("utf-16"), 400, "not UTF-8"),
+        (b'{"model": "' + b"x" * 1_100_000 + b'"}', 413, "1,000,000 bytes"),
+        (b'{"model": "sums", "messages": []}', 400, "messages"),
+        (b'{"model": 5, "messages": [{}]}', 400, "model"),
+        (b'{"model": "sums", "messages": [[]]}', 400, "messages.0"),
+        (b'{"model": "sums", "messages": [{"role": "user", "content": "a\\u0000b"}]}', 400, "which is no text"),
+        (OK + b', "stream": "yes"}', 400, "stream"),
+        (OK + b', "stream": true, "stream_options": 5}', 400, "stream_options"),
+    ],
+)
+def test_a_body_that_is_no_request_is_refused_in_one_line(address, upstream, raw, status, reason):
+    answer = requests.post(f"{address}{CHAT}", data=raw, headers={"Content-Type": "application/json"}, timeout=30)
+    got, error = told(answer)
+    assert got == status
+    assert reason in error["message"]
+    assert len(error["message"]) < 400
+    assert upstream.requests == []
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
+def test_only_json_is_taken(address, kind):
+    answer = requests.post(f"{address}{CHAT}", data=OK + b"}", headers={"Content-Type": kind}, timeout=30)
+    assert told(answer)[0] == 415
+
+
+def test_a_body_that_says_it_is_small_and_is_not_is_cut_off(address):
+    """Chunks, which say nothing of their sum beforehand."""
+    parts = (b" " * 100_000 for _ in range(50))
+    answer = requests.post(f"{address}{CHAT}", data=parts, headers={"Content-Type": "application/json"}, timeout=30)
+    assert told(answer)[0] == 413
+
+
+@pytest.mark.parametrize(
+    "route",
+    [
+        "/v1/models/../../../../etc/passwd",
+        "/v1/models/%2e%2e%2f%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+        "/..%2f..%2fetc/passwd",
+        "/%00",
+        "/v1/models/%0d%0aSet-Cookie:%20x=1",
+        "/v1/models/%ff%fe",
+        "//etc/passwd",
+        "/pages/..%2f..%2fapp.py",
+        "/static/../app.py",
+        "/" + "a" * 5000,
+    ],
+)
+def test_no_path_leads_out(address, route):
+    host = address.removeprefix("http://")
+    connection = http.client.HTTPConnection(host, timeout=10)
+    connection.request("GET", route)  # as it stands: requests would tidy it up
+    answer = connection.getresponse()
+    body = answer.read()
+    assert answer.status == 404
+    assert answer.getheader("set-cookie") is None
+    assert b"root:" not in body
+    assert len(json.loads(body)["error"]["message"]) < 400
+    connection.close()
+
+
+@pytest.fixture
+def lines():
+    """What the service logs, line by line."""
+    written, before = io.StringIO(), (logs.logger.handlers, logs.logger.propagate, logs.logger.level)
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(logs._Lines())
+    logs.logger.handlers, logs.logger.propagate = [handler], False
+    logs.logger.setLevel(logging.INFO)
+    yield lambda: written.getvalue().splitlines()
+    logs.logger.handlers, logs.logger.propagate = before[:2]
+    logs.logger.setLevel(before[2])
+
+
+def evil_words(number, body, request):
+    said = [f"{EVIL} \\boxed{{{EVIL[:30]}{j}}}" for j in range(body.get("n", 1))]
+    return reply(*(choice(text, [-0.1]) for text in said))
+
+
+def test_one_event_is_one_line_whatever_is_in_it(upstream, sums_policy, tmp_path, lines):
+    upstream.behave = evil_words
+    with ServiceStore(tmp_path / "service.db", create=True) as store:
+        app = logged_app(upstream.url, sums_policy, store)
+        service = app.state.service
+        service.observers = (*service.observers, logs.RequestLines(texts=True))
+        with listening(app) as address:
+            made = decided(address, f"What is 3 + 1? {EVIL}", user=EVIL)
+            post(address, chat(model=EVIL))
+            said = {"request_id": made["request_id"], "answer": EVIL, "note": EVIL}
+            assert post(address, said, "/v1/feedback").status_code == 200
+            kept = store.decisions.get(made["request_id"])
+        assert EVIL in kept.question
+        assert store.feedback.history(kept.request)[0].answer == EVIL
+    events = [json.loads(line) for line in lines()]
+    assert [event["event"] for event in events] == ["decided"]
+    assert all(character.isprintable() for line in lines() for character in line)
+
+
+def test_questions_are_not_in_the_log_lines_unless_asked_for(upstream, sums_policy, lines):
+    service = service_of(upstream.url, sums_policy)
+    service.observers = (logs.RequestLines(),)
+    with listening(make_app(service)) as address:
+        decided(address, "What is 4444 + 1?")
+        upstream.behave = evil_words
+        decided(address, "What is 3333 + 1?")
+    assert len(lines()) == 2
+    assert not [line for line in lines() if "4444" in line or "3333" in line or "forged" in line]
+
+
+def test_headers_choose_nothing(address, upstream):
+    """No header names a server, a key or an id."""
+    sent = {
+        "X-ITS-Endpoint": "http://127.0.0.1:9/v1",
+        "X-Forwarded-Host": "example.org",
+        "OpenAI-Organization": "x",
+        "X-Request-Id": "mine",
+        "Authorization": "Bearer sk-someone-elses-key-that-must-not-go-on",
+        "Idempotency-Key": "k" * 50,
+    }
+    answer = post(address, chat(base_url="http://127.0.0.1:9/v1", api_key="x"), headers=sent)
+    assert answer.json()["demur"]["decision"] == "answered"
+    assert {"api_key", "base_url"} <= set(answer.json()["demur"]["ignored"])
+    assert answer.headers["x-demur-request-id"] != "mine"
+    assert not [seen for seen in upstream.headers if "sk-someone" in str(seen)]
+
+
+def test_replies_tell_browsers_what_not_to_do(address):
+    for answer in (post(address, chat()), requests.get(f"{address}/no", timeout=10), post(address, {})):
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["cache-control"] == "no-store"
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert answer.headers["content-type"] == "application/json"
+        assert "server" not in answer.headers or "uvicorn" in answer.headers["server"]
+
+
+def test_a_thousand_unknown_fields_cost_no_more_than_their_bytes(address):
+    made = decided(address, **{f"field_{k}": k for k in range(1000)})
+    assert len(made["ignored"]) == 1000
+
+
+def test_what_serves_reads_no_file_that_a_request_names(address, tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("do not tell")
+    for value in (str(secret), f"file://{secret}", f"@{secret}"):
+        for body in (
+            chat(model=value),
+            chat(response_format={"type": "json_schema", "json_schema": {"schema": {"$ref": value}}}),
+        ):
+            answer = post(address, body)
+            assert answer.status_code in (400, 404)
+            assert "do not tell" not in answer.text

