@@ -12,7 +12,7 @@ from demur.server.reported import KIND as REPORTED
 from demur.server.served import Served
 from demur.server.watched import WatchedPolicy, time_of
 from demur.server.watches import ErrorWatching, Watch
-from demur.store.service import ServiceStore, Tally
+from demur.store.service import ServiceStore
 
 _HOUR = 3_600_000
 PERIODS = {"24 hours": 24 * _HOUR, "7 days": 7 * 24 * _HOUR}
@@ -48,7 +48,7 @@ def _policy(alarms: Alarms, served: Served, now: int, versions: list[dict[str, A
         "diagnosis": diagnosis.sentence,
         "alarms": [{"kind": alarm.kind, "since": _time(alarm.since), "words": alarm.words} for alarm in on],
         "notes": watched.notes,
-        "periods": [_period(store, watched.policy, name, now - long, now) for name, long in PERIODS.items()],
+        "periods": [_period(store, watched, name, now - long, now) for name, long in PERIODS.items()],
         "points": [_point(watching, watched, now, alarms) for watching in watched.errors],
         "audits": {"placed": store.audits.last_turn(watched.policy), "waiting": waiting, "again": again},
         "drift": None if watched.drift is None else _sentence(watched.watch(watched.drift)),
@@ -63,16 +63,12 @@ def _policy(alarms: Alarms, served: Served, now: int, versions: list[dict[str, A
     }
 
 
-def _period(store: ServiceStore, policy: int, name: str, since: int, now: int) -> dict[str, Any]:
-    tally = store.decisions.tally(policy=policy, since=max(0, since), until=now + _HOUR)
-    saved = max(0, _possible(tally) - tally.drawn)
+def _period(store: ServiceStore, watched: WatchedPolicy, name: str, since: int, now: int) -> dict[str, Any]:
+    tally = store.decisions.tally(policy=watched.policy, since=max(0, since), until=now + _HOUR)
+    spared = tally.failed * watched.served.policy.n_paths  # what failed has no paths, and saved none
+    saved = max(0, tally.n_paths - tally.drawn - spared)
     counts = {"answered": tally.answered, "abstained": tally.abstained, "failed": tally.failed}
     return {"name": name, "requests": sum(counts.values()), **counts, "drawn": tally.drawn, "saved": saved}
-
-
-def _possible(tally: Tally) -> int:
-    """The paths of whole pools."""
-    return tally.n_paths if tally.drawn else 0
 
 
 def _point(watching: ErrorWatching, watched: WatchedPolicy, now: int, alarms: Alarms) -> dict[str, Any]:
@@ -84,6 +80,7 @@ def _point(watching: ErrorWatching, watched: WatchedPolicy, now: int, alarms: Al
         "alpha": rule.alpha,
         "guarantee": rule.guarantee.name,
         "promise": rule.promise,
+        "among_answers": rule.among_answers,
         "began": _time(watch.began) if watch.began else None,
         "audited": rates.audited,
         "answered": rates.answered,

@@ -79,7 +79,7 @@ function point(facts) {
     "accuracy, predicted": percent(facts.predicted_accuracy),
     "accuracy, audited": percent(facts.accuracy),
     "its limits": between(facts.accuracy_limits),
-    "answered wrongly, promised": `≤ ${percent(facts.alpha)}`,
+    [facts.among_answers ? "wrong among answers, promised" : "answered wrongly, promised"]: `≤ ${percent(facts.alpha)}`,
     "answered wrongly, audited": percent(facts.error),
     "limits of that": between(facts.error_limits),
   };
