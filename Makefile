@@ -62,10 +62,10 @@ lint: setup ## Style, types and layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	@if command -v node >/dev/null; then $(MAKE) --no-print-directory lint-page; \
-	  else echo "Left out: lint-page, the style of the report's page, for there is no node here."; fi
+	  else echo "Left out: lint-page, the style of the pages, for there is no node here."; fi
 
 # Each file by itself; then all of them joined, as they are in the page, for names that are unused or undeclared there.
-lint-page: $(BIOME) ## Style of the report's page (needs node, installs biome)
+lint-page: $(BIOME) ## Style of the pages (needs node, installs biome)
 	$(BIOME) check --error-on-warnings
 	@joined=$$(mktemp -d) && trap 'rm -r "$$joined"' EXIT && cat src/demur/reports/*.js > "$$joined/script.js" && \
 	  cd "$$joined" && $(CURDIR)/$(BIOME) lint --error-on-warnings \

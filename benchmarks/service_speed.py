@@ -1,15 +1,16 @@
 """The service against proxies that vote: its-hub's, a bare one of forty lines, and (recorded, not run) optillm.
 
 All ask the same loopback model for m paths in one request and give one answer; one driver sends the same requests to
-each in turn, one at a time for the added latency and many at once for the throughput, in alternating rounds.
+each in turn, one at a time for the added latency and many at once for the throughput, in alternating rounds. Ratios are
+taken round by round. The processor time of each server is told beside them: it moves least where a machine is shared.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,9 @@ import venv
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import aiohttp
@@ -30,11 +33,19 @@ from demur.backends.protocol import Settings
 from demur.pipeline.pipeline import Pipeline
 from demur.records import Problem
 
-PATHS, ALONE, TOGETHER, CONCURRENCY, ROUNDS = 16, 150, 600, 32, 5
+PATHS, ALONE, TOGETHER, CONCURRENCY, ROUNDS = 16, 60, 300, 32, 12
 HERE = Path(__file__).resolve().parent
 PEERS = HERE.parent / ".bench-peers"
 OPTILLM = {"version": "0.4.0", "latency_ms": 36.0, "requests_per_second": 26.0}
 """A recorded run of its majority voting (k = 16, the same loopback model and driver); its environment has 7 GB."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server in a process of its own."""
+
+    url: str
+    pid: int
 
 
 def free_port() -> int:
@@ -44,7 +55,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def process(command: list[str], url: str, **environment: str) -> Iterator[str]:
+def process(command: list[str], url: str, **environment: str) -> Iterator[Server]:
     """A server in a process of its own, up and answering on `url`."""
     offline = {"HOME": str(PEERS), "PATH": os.environ["PATH"], "LITELLM_LOCAL_MODEL_COST_MAP": "True", **environment}
     with tempfile.TemporaryFile() as said:
@@ -60,37 +71,37 @@ def process(command: list[str], url: str, **environment: str) -> Iterator[str]:
                         said.seek(0)
                         raise RuntimeError(said.read().decode()[-2000:]) from None
                     time.sleep(0.1)
-            yield url
+            yield Server(url, server.pid)
         finally:
             server.terminate()
             server.wait()
 
 
 @contextmanager
-def bare(upstream: str) -> Iterator[str]:
+def bare(upstream: str) -> Iterator[Server]:
     with tempfile.TemporaryDirectory() as folder:
         port_file = Path(folder) / "port"
         server = subprocess.Popen([sys.executable, HERE / "bare_proxy.py", port_file, upstream, str(PATHS)])
         try:
             while not port_file.exists() or not port_file.read_text():
                 time.sleep(0.05)
-            yield f"http://127.0.0.1:{port_file.read_text()}"
+            yield Server(f"http://127.0.0.1:{port_file.read_text()}", server.pid)
         finally:
             server.terminate()
             server.wait()
 
 
 @contextmanager
-def its_hub(upstream: str) -> Iterator[str]:
+def its_hub(upstream: str) -> Iterator[Server]:
     python = PEERS / "its-iaas" / "bin" / "python"
     if not python.exists():
         venv.create(python.parent.parent, with_pip=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", "its-hub[iaas]==1.2.0"], check=True)
     port = free_port()
     command = [str(python.parent / "its-iaas"), "--port", str(port), "--host", "127.0.0.1"]
-    with process(command, f"http://127.0.0.1:{port}", OPENAI_API_KEY="x") as url:
-        asyncio.run(_configure(url, upstream))
-        yield url
+    with process(command, f"http://127.0.0.1:{port}", OPENAI_API_KEY="x") as server:
+        asyncio.run(_configure(server.url, upstream))
+        yield server
 
 
 async def _configure(url: str, upstream: str) -> None:
@@ -102,12 +113,12 @@ async def _configure(url: str, upstream: str) -> None:
 
 
 @contextmanager
-def ours(upstream: str, policy: Path, *, log: bool, folder: Path) -> Iterator[str]:
+def ours(upstream: str, policy: Path, *, log: bool, folder: Path) -> Iterator[Server]:
     port = free_port()
     command = [sys.executable, "-m", "demur", "serve", "--policy", f"m={policy}", "--base-url", upstream, "--port",
                str(port), *(["--store", str(folder / "service.db")] if log else ["--no-log"])]  # fmt: skip
-    with process(command, f"http://127.0.0.1:{port}") as url:
-        yield url
+    with process(command, f"http://127.0.0.1:{port}") as server:
+        yield server
 
 
 def made_policy(upstream: str, folder: Path) -> Path:
@@ -118,43 +129,59 @@ def made_policy(upstream: str, folder: Path) -> Path:
     return folder / "policy.json"
 
 
-async def drive(url: str, requests: int, at_once: int, first: int) -> tuple[float, float]:
-    """Median milliseconds of a request, and requests per second."""
-    took: list[float] = []
-    gate = asyncio.Semaphore(at_once)
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-
-        async def ask(number: int) -> None:
-            question = f"What is {number} + 1?"
-            body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": question}], "budget": PATHS}
-            async with gate:
-                started = time.perf_counter()
-                async with session.post(f"{url}/v1/chat/completions", json=body) as response:
-                    document = await response.json()
-                took.append(time.perf_counter() - started)
-                assert response.status == 200, document
-                assert document["choices"][0]["message"]["content"], document
-
-        start = time.perf_counter()
-        await asyncio.gather(*(ask(first + k) for k in range(requests)))
-        return statistics.median(took) * 1000, requests / (time.perf_counter() - start)
+def cpu_seconds(pid: int) -> float:
+    """What a process has used so far, its threads included."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def upstream_alone(url: str) -> float:
-    """Median milliseconds of the model itself."""
-    took = []
+async def ask(session: aiohttp.ClientSession, url: str, number: int) -> float:
+    """Seconds that one question takes; each is asked once, so that nothing is shared or remembered."""
+    question = f"What is {number} + 1?"
+    body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": question}], "budget": PATHS}
+    body |= {"n": PATHS} if url.endswith("/v1") else {}
+    started = time.perf_counter()
+    async with session.post(f"{url.removesuffix('/v1')}/v1/chat/completions", json=body) as response:
+        document = await response.json()
+    assert response.status == 200, document
+    assert document["choices"][0]["message"]["content"], document
+    return time.perf_counter() - started
+
+
+async def one_by_one(urls: dict[str, str], numbers: Iterator[int]) -> dict[str, float]:
+    """Median milliseconds of a request to each, asked in turn, so that a busy moment of the machine meets all."""
+    took: dict[str, list[float]] = defaultdict(list)
     async with aiohttp.ClientSession() as session:
         for _ in range(ALONE):
-            started = time.perf_counter()
-            body = {"model": "m", "messages": [{"role": "user", "content": "x"}], "n": PATHS}
-            async with session.post(f"{url}/chat/completions", json=body) as response:
-                await response.read()
-            took.append(time.perf_counter() - started)
-    return statistics.median(took) * 1000
+            for name, url in urls.items():
+                took[name].append(await ask(session, url, next(numbers)))
+    return {name: median(times) * 1000 for name, times in took.items()}
+
+
+async def together(url: str, requests: int, numbers: Iterator[int]) -> float:
+    """Requests per second, many at once."""
+    gate = asyncio.Semaphore(CONCURRENCY)
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+
+        async def in_turn() -> None:
+            async with gate:
+                await ask(session, url, next(numbers))
+
+        start = time.perf_counter()
+        await asyncio.gather(*(in_turn() for _ in range(requests)))
+        return requests / (time.perf_counter() - start)
+
+
+def median_ratio(above: list[float], below: list[float]) -> float:
+    """Of numbers that were measured in the same rounds."""
+    return median(a / b for a, b in zip(above, below, strict=True))
 
 
 def main() -> None:
     peers = "--without-peers" not in sys.argv
+    added: dict[str, list[float]] = defaultdict(list)
+    rate: dict[str, list[float]] = defaultdict(list)
+    cpu: dict[str, list[float]] = defaultdict(list)
     with ExitStack() as open_, tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         model = open_.enter_context(serving(0))
@@ -166,33 +193,40 @@ def main() -> None:
         }
         if peers:
             services["its-hub"] = open_.enter_context(its_hub(model))
-        latency: dict[str, list[float]] = defaultdict(list)
-        rate: dict[str, list[float]] = defaultdict(list)
-        first = 1000
-        for url in services.values():  # everybody warm
-            asyncio.run(drive(url, 64, 8, first := first + 64))
+        urls = {name: server.url for name, server in services.items()}
+        numbers = itertools.count(1000)
+        for url in urls.values():  # everybody warm
+            asyncio.run(together(url, 100, numbers))
         for _ in range(ROUNDS):
-            itself = asyncio.run(upstream_alone(model))
-            for name, url in services.items():
-                took, _ = asyncio.run(drive(url, ALONE, 1, first := first + ALONE))
-                latency[name].append(took - itself)
-                rate[name].append(asyncio.run(drive(url, TOGETHER, CONCURRENCY, first := first + TOGETHER))[1])
-    added = {name: statistics.median(found) for name, found in latency.items()}
-    per_second = {name: statistics.median(found) for name, found in rate.items()}
+            alone = asyncio.run(one_by_one({"model": model, **urls}, numbers))
+            for name, server in services.items():
+                added[name].append(alone[name] - alone["model"])
+                before = cpu_seconds(server.pid)
+                rate[name].append(asyncio.run(together(server.url, TOGETHER, numbers)))
+                cpu[name].append((cpu_seconds(server.pid) - before) / TOGETHER * 1000)
+    latency = {name: median_ratio(added[name], added["bare"]) for name in added}
+    slower = {name: median_ratio(rate["bare"], rate[name]) for name in rate}
+    work = {name: median_ratio(cpu[name], cpu["bare"]) for name in cpu}
     claims = [
-        at_most(2.5, "added latency, log off / a bare proxy", added["demur"] / added["bare"]),
-        at_most(2.5, "a bare proxy's throughput / ours, log off", per_second["bare"] / per_second["demur"]),
-        at_most(4, "added latency, log on / a bare proxy", added["demur, log on"] / added["bare"]),
-        at_most(4, "a bare proxy's throughput / ours, log on", per_second["bare"] / per_second["demur, log on"]),
-        at_least(10, "optillm's recorded added latency / ours, log off", OPTILLM["latency_ms"] / added["demur"]),
-        at_least(10, "throughput, log off / optillm's recorded", per_second["demur"] / OPTILLM["requests_per_second"]),
+        at_most(2.5, "added latency, log off / a bare proxy's", latency["demur"]),
+        at_most(2.5, "a bare proxy's throughput / ours, log off", slower["demur"]),
+        at_most(4, "added latency, log on / a bare proxy's", latency["demur, log on"]),
+        at_most(4, "a bare proxy's throughput / ours, log on", slower["demur, log on"]),
+        at_least(
+            10, "optillm's recorded added latency / ours, log off", OPTILLM["latency_ms"] / median(added["demur"])
+        ),
+        at_least(
+            10, "throughput, log off / optillm's recorded", median(rate["demur"]) / OPTILLM["requests_per_second"]
+        ),
     ]
     if peers:
         claims += [
-            at_least(4, "its-hub's added latency / ours, log off", added["its-hub"] / added["demur"]),
-            at_least(4, "throughput, log off / its-hub's", per_second["demur"] / per_second["its-hub"]),
-            at_least(1, "its-hub's added latency / ours, log on", added["its-hub"] / added["demur, log on"]),
-            at_least(1, "throughput, log on / its-hub's", per_second["demur, log on"] / per_second["its-hub"]),
+            at_least(4, "its-hub's added latency / ours, log off", median_ratio(added["its-hub"], added["demur"])),
+            at_least(4, "throughput, log off / its-hub's", median_ratio(rate["demur"], rate["its-hub"])),
+            at_least(
+                1, "its-hub's added latency / ours, log on", median_ratio(added["its-hub"], added["demur, log on"])
+            ),
+            at_least(1, "throughput, log on / its-hub's", median_ratio(rate["demur, log on"], rate["its-hub"])),
         ]
     print_report(
         "service",
@@ -200,7 +234,10 @@ def main() -> None:
         packages=["demur", "fastapi", "uvicorn", "aiohttp"],
         setting={"paths": PATHS, "alone": ALONE, "together": TOGETHER, "concurrency": CONCURRENCY, "rounds": ROUNDS},
         peers={"its-hub": "1.2.0", "optillm": OPTILLM},
-        added_milliseconds=dict(latency),
+        load=list(os.getloadavg()),
+        processor_time_to_bare=work,
+        processor_milliseconds=dict(cpu),
+        added_milliseconds=dict(added),
         requests_per_second=dict(rate),
     )
 

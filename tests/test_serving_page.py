@@ -144,3 +144,12 @@ def test_the_flags_of_the_page_are_flags():
     known = {flag for verb in get_command(app).commands.values() for option in verb.params for flag in option.opts}
     text = re.sub(r"```sh.*?```", "", PAGE.read_text(), flags=re.DOTALL)
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) <= known | {"--scale"}
+
+
+def test_what_the_page_types_into_shells_are_commands_of_demur():
+    shell = "".join(block.text for block in blocks(PAGE) if block.language == "sh")
+    typed = re.findall(r"(?:demur/bin/demur|-T demur|^demur) ((?:keys|serve) [^>\n]*)", shell, re.MULTILINE)
+    assert len(typed) == 4
+    for line in typed:
+        verb, *arguments = shlex.split(line)
+        assert get_command(app).commands[verb].make_context(verb, arguments).params["store"]

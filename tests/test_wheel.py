@@ -57,7 +57,7 @@ def test_everything_ships(wheel):
     wanted = {
         p.relative_to(source).as_posix()
         for p in (source / "demur").rglob("*")
-        if p.suffix in (".py", ".html", ".css", ".js", ".typed")
+        if p.suffix in (".py", ".html", ".css", ".js", ".svg", ".typed")
     }
     assert wanted <= set(names)
     assert "demur/py.typed" in names

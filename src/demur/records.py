@@ -114,7 +114,8 @@ def question_digest(question: Any, fields: Mapping[str, Any] | None = None) -> s
     what tables have in place of text.
     """
     text = "" if is_nothing(question) else " ".join(str(question).split())
-    beside = {name: value for name in ASKED_WITH if fields and _says_something(value := fields.get(name))}
+    named = () if not fields else (name for name in ASKED_WITH if name in fields)
+    beside = {name: value for name in named if fields and _says_something(value := fields.get(name))}
     if not text and "messages" not in beside:
         return None
     asked = json.dumps([text, beside], sort_keys=True, default=_plain) if beside else text

@@ -7,7 +7,7 @@ import pytest
 
 import demur as dm
 from demur.errors import InvalidValue, PoolFileError
-from demur.pools.fields import FieldChoice, named_sampling, read_table
+from demur.pools.fields import FieldChoice, named_sampling, read_row, read_table
 from demur.pools.labels import read_labels, refuse_labels_as_score
 from demur.pools.scores import read_column, read_scores
 from demur.records import Path, Pool, Problem
@@ -202,3 +202,15 @@ def test_labels_never_change_a_vote():
         votes.append(dm.vote(table.answers, table.scores))
     np.testing.assert_array_equal(votes[0].answer, votes[1].answer)
     np.testing.assert_array_equal(votes[0].confidence, votes[1].confidence)
+
+
+def test_one_pool_read_alone_is_the_row_of_a_table():
+    pools = [
+        pool("a", *(Path(answer, scores={"s": 0.5}) for answer in (" 1/2", "0.5", None, "?", 3, 0.25, ""))),
+        pool("b", *(Path(answer, scores={"s": 1.0}) for answer in ("x", "X ", True)), extra={"task": "qa"}),
+    ]
+    for fields in (FieldChoice(), FieldChoice(score="s", missing=("?",)), FieldChoice(relation="plain")):
+        for one in pools:
+            table, row = read_table([one], fields), read_row(one, fields)
+            scores = None if table.scores is None else table.scores[0]
+            assert (row.answers, row.written, row.scores) == (table.answers[0], table.written[0], scores)

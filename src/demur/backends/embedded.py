@@ -95,7 +95,8 @@ class Embedded:
         if prompt.text is None:
             asked = {"messages": [dict(message) for message in prompt.messages], "logprobs": True, "top_logprobs": 1}
         started = time.monotonic()
-        return read_choices(self.answer(body | asked), wanted, time.monotonic() - started)
+        answer = {**self.answer(body | asked), "model": self.path.name}  # not the folder that the weights lie in
+        return read_choices(answer, wanted, time.monotonic() - started)
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
         """The runtime's answer to a chat or to a text to go on from, as it came."""

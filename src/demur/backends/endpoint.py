@@ -16,6 +16,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -244,9 +245,7 @@ class Endpoint:
         return self._secrets.out_of(" ".join(text[:10_000].split()))[:300] or "nothing"
 
     def _address(self, route: str, *, at_root: bool = False) -> str:
-        parts = urlsplit(self.base_url)
-        under = parts.path.rstrip("/")
-        return urlunsplit(parts._replace(path=(under.removesuffix("/v1") if at_root else under) + route))
+        return _joined(self.base_url, route, at_root=at_root)
 
     def _open(self) -> Any:
         loop = asyncio.get_running_loop()
@@ -312,6 +311,13 @@ class _Overdue(_Later):
 
 class Refused(Exception):
     """The server does not take the request as it is; it may take it put another way."""
+
+
+@lru_cache(maxsize=256)
+def _joined(base_url: str, route: str, *, at_root: bool) -> str:
+    parts = urlsplit(base_url)
+    under = parts.path.rstrip("/")
+    return urlunsplit(parts._replace(path=(under.removesuffix("/v1") if at_root else under) + route))
 
 
 async def _body(response: Any) -> bytes:

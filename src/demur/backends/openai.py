@@ -75,10 +75,11 @@ class OpenAI(UsesEndpoint):
         failure: BackendError | None = None
         while remaining and failure is None:
             portions = consecutive(remaining, min(most, self._size.next(len(remaining))))
-            tasks = [asyncio.ensure_future(self._portion(prompt, settings, portion)) for portion in portions]
+            asked = [self._portion(prompt, settings, portion) for portion in portions]
+            tasks = [asyncio.ensure_future(portion) for portion in asked] if len(asked) > 1 else []
             got: set[int] = set()
             try:
-                for arriving in asyncio.as_completed(tasks):
+                for arriving in asyncio.as_completed(tasks) if tasks else asked:
                     try:
                         completions, refused = await arriving
                     except EndpointRefused:
@@ -98,7 +99,8 @@ class OpenAI(UsesEndpoint):
             finally:
                 for task in tasks:
                     task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+                if tasks:
+                    await asyncio.gather(*tasks, return_exceptions=True)
             remaining = [want for want in remaining if want.path not in got]
         if failure is not None:
             raise failure

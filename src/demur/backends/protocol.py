@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from demur.answers.extraction import was_cut
 from demur.prompts import Prompt
@@ -27,8 +27,7 @@ class Settings:
     logprobs: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(NamedTuple):
     """A path that is still missing: its index in the pool, and the seed it is drawn with."""
 
     path: int
@@ -45,8 +44,7 @@ class Receipt:
     system_fingerprint: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(NamedTuple):
     """One path as a model gave it."""
 
     path: int

@@ -17,6 +17,7 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -132,7 +133,7 @@ class Rule:
         """False where n is too small for the promise, for pools of any size, so that the policy abstains always."""
         return self.law.answers and (self.sizes is None or len(self.sizes) > 0)
 
-    @property
+    @cached_property
     def promise(self) -> str:
         labels = f"{self.n - self.unlabelled} of the {self.n} were labelled, and the others count as wrong."
         parts = (self.guarantee.promise(self.n, self.unit), self.wrong, labels if self.unlabelled else "")

@@ -18,6 +18,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 from demur.calibration.guarantee import CLUSTER, QUESTION, RankGuarantee, Rule, exact_alpha, new_one, shown, stored
@@ -40,7 +41,7 @@ class JudgedRule(Rule):
     checked: int = 0
     """How many of the n votes people checked, or were to check."""
 
-    @property
+    @cached_property
     def promise(self) -> str:
         unlabelled = f"{self.unlabelled} of the {self.n} have no label, and count as wrong." if self.unlabelled else ""
         told = (

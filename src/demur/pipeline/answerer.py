@@ -28,7 +28,7 @@ from demur.pipeline.waves import Watched, Waves, draw
 from demur.policy.curtail import Curtailment, never_early, savings_note
 from demur.policy.groups import groups_asked
 from demur.policy.policy import Policy
-from demur.pools.fields import FieldChoice, read_table
+from demur.pools.fields import FieldChoice, read_row
 from demur.pools.path_fields import numbers_of, origins_of
 from demur.pools.scores import is_number, read_column
 from demur.prompts.conversations import with_transcript
@@ -186,7 +186,7 @@ class Answerer:
         drawn = await draw(self.pipeline.backend, fitted.settings, fitted, watched, wanted, by)
         if watched.early is not None and curtailment is not None:
             decision = curtailment.decision(watched.early, watched.keys, watched.scores)
-            written = read_table([watched.pool], replace(self._fields, score=None)).written[0]
+            written = read_row(watched.pool, replace(self._fields, score=None)).written
             won = _places(decision, watched.keys)
             asked = Asked(decision.written_as(written), watched.pool, won, early=watched.early, unused=drawn.unused)
         else:
@@ -246,13 +246,12 @@ class Answerer:
 
     def decide(self, pool: Pool, *, alpha: Level | None = None, guarantee: str | None = None) -> Asked:
         """Vote on a pool that was sampled and scored, and answer or abstain."""
-        table, recipe = read_table([pool], self._fields), self.policy.recipe
+        read, recipe = read_row(pool, self._fields), self.policy.recipe
         tie_break = None if recipe.column is None else read_column([pool], recipe.column.name)[0]
-        scores = None if table.scores is None else table.scores[0]
         self._refuse_other_relation(pool.problem)
         decision = self.policy.decide_keys(
-            table.answers[0],
-            scores,
+            read.answers,
+            read.scores,
             alpha=alpha,
             guarantee=guarantee,
             tie_break=tie_break,
@@ -261,7 +260,7 @@ class Answerer:
             id=pool.problem.id,
             question=pool.problem,
         )
-        return Asked(decision.written_as(table.written[0]), pool, _places(decision, table.answers[0]))
+        return Asked(decision.written_as(read.written), pool, _places(decision, read.answers))
 
     def ask(
         self,
@@ -289,7 +288,7 @@ class Answerer:
     def _refuse_other_relation(self, problem: Problem) -> None:
         """Raise where answers to this problem are compared another way than in calibration."""
         calibrated = self.policy.upstream.answers["relation"]
-        if (compared := self._fields.describe([problem])["relation"]) != calibrated:
+        if (compared := self._fields.told_relation([problem])) != calibrated:
             raise PipelineMismatch([f"answers.relation is {calibrated!r} in the policy, {compared!r} here"])
 
     def _refuse_another(self, fitted: Fitted) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from demur.answers.asked import Asked
 from demur.answers.extraction import Extraction
@@ -38,7 +38,7 @@ class Fitted:
     def _relation(self) -> Relation:
         return task_named(self.task).relation
 
-    @property
+    @cached_property
     def settings(self) -> Settings:
         """The template's stop words are part of how paths are drawn."""
         settings = self.pipeline.settings
@@ -75,8 +75,10 @@ class Fitted:
     def path(self, problem: Problem, completion: Completion) -> Path:
         """A path as it was drawn, with its answer."""
         extracted = self.read(problem, completion)
-        facts = {name: getattr(completion, name) for name in PATH_FACTS}
-        known = {name: value for name, value in facts.items() if value is not None}
+        known: dict[str, Any] = {"extraction": extracted.method}
+        for name in PATH_FACTS:
+            if (value := getattr(completion, name)) is not None:
+                known[name] = value
         if extracted.span is not None:
             known["found_at"] = list(extracted.span)
-        return Path(extracted.answer, completion.text, extra={"extraction": extracted.method, **known})
+        return Path(extracted.answer, completion.text, extra=known)

@@ -25,7 +25,7 @@ from demur.policy.groups import groups_asked
 from demur.policy.weighing import weight_asked
 from demur.records import Decision, Early, Problem, question_digest
 from demur.voting.gate import Gated
-from demur.voting.key import NO_JITTER, Column, Component, Jitter, Share, sources_of
+from demur.voting.key import Column, Component, Jitter, Share, sources_of
 from demur.voting.learned import Learned
 from demur.voting.normalisers import PoolZ
 from demur.voting.one_pool import keys_in, vote_one
@@ -189,7 +189,7 @@ def _answers_all(rule: Rule) -> bool:
 def _known(part: Component, source: str | None, column: float | None) -> tuple[float, float]:
     """Between which numbers a tie-break will lie: exactly, where it depends on the question alone."""
     if isinstance(part, Jitter):
-        drawn = NO_JITTER if source is None else part.draw(source)
+        drawn = part.draw(source)
         return drawn, drawn
     if isinstance(part, Column) and column is not None:
         if isinstance(column, bool) or not math.isfinite(column):

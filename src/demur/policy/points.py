@@ -13,6 +13,17 @@ if TYPE_CHECKING:
 
 def point_of(policy: Policy, alpha: Level | None, guarantee: str | None) -> Rule:
     """See `Policy.point`."""
+    if not isinstance(alpha, float | None):
+        return _found(policy, alpha, guarantee)
+    rule = policy.points_asked.get((alpha, guarantee))
+    if rule is None:
+        rule = _found(policy, alpha, guarantee)
+        if any(rule is known for known in policy.points):  # others are as many as the alphas that are asked for
+            policy.points_asked[alpha, guarantee] = rule
+    return rule
+
+
+def _found(policy: Policy, alpha: Level | None, guarantee: str | None) -> Rule:
     wanted = None if alpha is None else float(exact_alpha(alpha))
     fitting = (rule for rule in policy.points if wanted in (None, rule.alpha))
     left = [rule for rule in fitting if guarantee in (None, rule.guarantee.name)]

@@ -133,6 +133,11 @@ class Policy(PolicyParts):
         return bounds_of(self, alphas)
 
     @cached_property
+    def points_asked(self) -> dict[tuple[float | None, str | None], Rule]:
+        """Which of its rules an alpha and a guarantee's name stood for so far."""
+        return {}
+
+    @cached_property
     def late_points(self) -> dict[Guarantee, Rule]:
         """Rules of alphas that were asked for late, and are promised all the same."""
         return {}

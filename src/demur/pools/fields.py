@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -113,16 +113,19 @@ class FieldChoice:
 
     def describe(self, problems: Iterable[Problem]) -> dict[str, Any]:
         """Its part of the stage `answers` of a description, for these problems; `of` reads it back."""
-        if self.relation is None:
-            used = {self.relation_of(problem).spec for problem in problems}
-            relation = by_task(self.among if used <= set(self.among) else used)
-        else:
-            relation = relation_named(self.relation).spec
+        relation = self.told_relation(problems)
         known = {"field": self.answer_field, "missing": sorted(self.missing), "relation": relation}
         said = {"read_as": self.task, "labels": list(self.labels), "markers": list(self.markers)}
         said |= {} if self.group_field == GROUP else {"group_field": self.group_field}
         said |= {} if self.weights is None else {"weights": describe_weights(self.weights)}
         return known | {name: value for name, value in said.items() if value}
+
+    def told_relation(self, problems: Iterable[Problem]) -> str:
+        """How answers to these problems are compared, as a description has it."""
+        if self.relation is not None:
+            return relation_named(self.relation).spec
+        used = {self.relation_of(problem).spec for problem in problems}
+        return by_task(self.among if used <= set(self.among) else used)
 
     def describe_score(self) -> dict[str, Any]:
         """Its part of the stage `score`."""
@@ -192,6 +195,35 @@ class PoolTable:
         return replace(self, **kept, unscored=tuple(at for at, row in enumerate(rows) if row in left_out))
 
 
+@dataclass(frozen=True)
+class PoolRow:
+    """What a table has of one pool, as far as its vote needs it."""
+
+    answers: list[str | None]
+    written: dict[str, str]
+    scores: list[float] | None
+
+
+def read_row(pool: Pool, fields: FieldChoice) -> PoolRow:
+    """What `read_table` reads of one pool, without the columns that only many have use for."""
+    surfaces = _read_surfaces([pool], fields)[0]
+    _refuse_unmet_pointers(fields, (surface for surface in surfaces if surface is not None))
+    answers, written = _keys_in(pool.problem, surfaces, fields, {spelling.strip() for spelling in fields.missing})
+    scores = None
+    if fields.score is not None:
+        scores = scores_or_dropped([pool], fields.score, fields.unscored, in_use=fields.in_use)[0][0]
+    return PoolRow(answers, written, scores)
+
+
+def _keys_in(
+    problem: Problem, surfaces: Sequence[str | None], fields: FieldChoice, missing: Collection[str]
+) -> tuple[list[str | None], dict[str, str]]:
+    """The keys of one pool's answers, and how the answer behind each is written."""
+    key, times = fields.key_of(problem), Counter(surfaces)
+    key_of = {text: None if text is None or text in missing else key(text) for text in times}
+    return [key_of[surface] for surface in surfaces], _spellings(key_of, times)
+
+
 def read_table(pools: Sequence[Pool], fields: FieldChoice) -> PoolTable:
     """Answers as keys and one score per path."""
     if isinstance(pools, FramePools):
@@ -204,11 +236,10 @@ def read_table(pools: Sequence[Pool], fields: FieldChoice) -> PoolTable:
     _refuse_unmet_pointers(fields, counts)
     keys, written, relations = [], [], Counter[str]()
     for pool, row in zip(pools, surfaces, strict=True):
-        key, times = fields.key_of(pool.problem), Counter(row)
         relations[fields.relation_of(pool.problem).spec] += 1
-        key_of = {text: None if text is None or text in named else key(text) for text in times}
-        keys.append([key_of[surface] for surface in row])
-        written.append(_spellings(key_of, times))
+        key, spelt = _keys_in(pool.problem, row, fields, named)
+        keys.append(key)
+        written.append(spelt)
     scores, unscored = None, list[int]()
     if fields.score is not None:
         scores, unscored = scores_or_dropped(pools, fields.score, fields.unscored, in_use=fields.in_use)
@@ -310,6 +341,9 @@ def _surfaces_of(pool: Pool, choice: FieldChoice) -> list[str | None]:
     row: list[str | None] = []
     for position, path in enumerate(pool.paths):
         raw = path.answer if name == "answer" else field_of(path, [name])
+        if type(raw) is str:
+            row.append(raw.strip() or None)
+            continue
         if isinstance(raw, (dict, list)) or (isinstance(raw, float) and math.isinf(raw)):
             _refuse_structured(raw, relation, f"problem {pool.problem.id!r}, path {position}")
         row.append(None if raw is ABSENT else (as_written(raw) or "").strip() or None)

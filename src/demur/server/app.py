@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from demur.errors import DemurError
 from demur.server import (
@@ -31,6 +32,7 @@ from demur.server.access import Access
 from demur.server.admission import Admission
 from demur.server.alarms import Alarms
 from demur.server.canary_questions import CanaryQuestions
+from demur.server.direct import Direct
 from demur.server.errors import ApiError, as_api_error
 from demur.server.failures import Failures
 from demur.server.security_headers import SECURITY, SecurityHeaders
@@ -95,9 +97,11 @@ def make_app(
     app.add_exception_handler(ApiError, _tell)
     app.add_exception_handler(HTTPException, _tell_http)
     app.add_exception_handler(RequestValidationError, _tell_invalid)
+    app.add_exception_handler(ClientDisconnect, _tell_nobody)
     app.add_exception_handler(DemurError, _tell_own)
     app.add_exception_handler(Exception, _tell_unexpected)
 
+    app.add_middleware(Direct, path=chat.PATH, function=chat.complete)
     app.add_middleware(SecurityHeaders)
     return app
 
@@ -120,6 +124,11 @@ async def _tell_invalid(request: Request, error: Exception) -> Response:
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"][1:])[:200]
     return await _tell(request, ApiError(400, f"{place}: {first['msg']}", param=place or None, code="invalid_value"))
+
+
+async def _tell_nobody(request: Request, _: Exception) -> Response:
+    """Whoever sent half a request and left: nobody hears this, and it is no failure of the service."""
+    return await _tell(request, ApiError(400, "the request ended before it was whole", code="not_whole"))
 
 
 async def _tell_own(request: Request, error: Exception) -> Response:

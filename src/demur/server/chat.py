@@ -26,11 +26,12 @@ from demur.server.reply_forms import CompletionReply
 from demur.server.service import Service
 
 router = APIRouter()
+PATH = "/v1/chat/completions"
 _GONE = 499
 """The status of a request whose caller went away, which nobody sees."""
 
 
-@router.post("/v1/chat/completions", openapi_extra=described(ChatRequest, CompletionReply, streams=True))
+@router.post(PATH, openapi_extra=described(ChatRequest, CompletionReply, streams=True))
 async def complete(request: Request) -> Response:
     """Answer or abstain."""
     caller = await allowed(request, "ask")

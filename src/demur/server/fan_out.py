@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 from demur.server.errors import busy
 
@@ -22,18 +20,17 @@ class FanOut:
     def waiting(self) -> int:
         return len(self._turns)
 
-    @asynccontextmanager
-    async def paths(self, n: int) -> AsyncIterator[None]:
+    def paths(self, n: int) -> _Taken:
         """Within, so many paths are under way; a request for more than the cap is alone."""
-        n = min(n, self.most)
-        await self._take(n)
-        try:
-            yield
-        finally:
-            self.underway -= n
-            self._let_in()
+        return _Taken(self, min(n, self.most))
 
-    async def _take(self, n: int) -> None:
+    def give_back(self, n: int) -> None:
+        """So many paths are done."""
+        self.underway -= n
+        self._let_in()
+
+    async def take(self, n: int) -> None:
+        """Wait until there is room for so many paths; raises where too many wait already."""
         if not self._turns and self.underway + n <= self.most:
             self.underway += n
             return
@@ -57,3 +54,16 @@ class FanOut:
             if not turn.cancelled():
                 self.underway += n
                 turn.set_result(None)
+
+
+class _Taken:
+    """Room for so many paths, from when it is there to the end of a block."""
+
+    def __init__(self, fan_out: FanOut, n: int) -> None:
+        self.fan_out, self.n = fan_out, n
+
+    async def __aenter__(self) -> None:
+        await self.fan_out.take(self.n)
+
+    async def __aexit__(self, *_: object) -> None:
+        self.fan_out.give_back(self.n)

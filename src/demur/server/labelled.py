@@ -1,9 +1,9 @@
 """What people found, as files: problems with the labels they got, for `demur import` and `demur calibrate`.
 
 `audits` are all requests of one policy's version that were marked for audit on arrival and have a whole pool, judged or
-not: a random part of the traffic, which is what a calibration needs. Those without a label count as wrong there
-(`--partly-labelled`). `judged` are all that people judged, whatever brought them there: to look at and to learn from,
-and no fair sample of anything.
+not: a random part of the traffic, which is what a calibration needs. Those without a label count as wrong there, once
+it is told that labels are missing. `judged` are all that people judged, whatever brought them there: to look at and to
+learn from, and no fair sample of anything.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from demur.descriptions import Description
@@ -71,12 +71,17 @@ class Judged:
 
 
 def judged(store: ServiceStore, wanted: ReviewFilter, *, with_paths: bool) -> Iterator[Judged]:
-    """Items of the queue and what was said of them, the oldest first of those done, then of those that wait."""
-    for state in ("done", "open"):
+    """Items of the queue and what was said of them, those that wait first, each once and the oldest first.
+
+    What waits is looked through again behind what is done: an item may be judged, or a verdict taken back, meanwhile.
+    """
+    seen: set[str] = set()
+    for state in ("open", "done", "open"):
         last: ReviewItem | None = None
-        this = ReviewFilter(state, audited=wanted.audited, policy=wanted.policy, since=wanted.since, until=wanted.until)
+        this = replace(wanted, state=state)
         while page := store.reviews.queue(this, after=last, limit=_PAGE):
-            names = [item.request for item in page]
+            names = [item.request for item in page if item.request not in seen]
+            seen.update(names)
             made = store.decisions.several(names, with_paths=with_paths)
             said = store.feedback.latest(names)
             for item in page:
@@ -95,7 +100,7 @@ def pool_lines(rows: Iterable[Judged], policy: PolicyRow) -> Iterator[str]:
 
 
 def label_lines(rows: Sequence[Judged], policy: PolicyRow) -> Iterator[str]:
-    """The verdicts as a file of labels for the same pools: `demur calibrate POOLS --label-file LABELS`."""
+    """The verdicts as a file of labels for the same pools, as `demur label` writes them."""
     served, whole = Policy.of_document(policy.document), [row for row in rows if row.whole]
     known = _provenance(served)
     voted = served.vote(PoolSource([_pool(row, served) for row in whole], known.description, known.scorers))

@@ -13,6 +13,7 @@ from demur.server.outcomes import Outcome
 
 logger = logging.getLogger("demur.server")
 _LONGEST = 4_000
+_WRITTEN = json.JSONEncoder(ensure_ascii=True, default=str)
 
 
 class _Lines(logging.Formatter):
@@ -24,7 +25,7 @@ class _Lines(logging.Formatter):
         line |= getattr(record, "facts", {})
         if record.exc_info and record.exc_info[0] is not None:
             line["trace"] = redacted(self.formatException(record.exc_info))[-_LONGEST:]
-        return json.dumps(line, ensure_ascii=True, default=str)
+        return _WRITTEN.encode(line)
 
 
 def to_stderr() -> None:

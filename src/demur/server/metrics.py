@@ -23,6 +23,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
+        self._children: dict[tuple[Any, tuple[str, ...]], Any] = {}
         by_policy = ["policy"]
         self.requests = Counter("demur_requests", "Requests decided.", ["policy", "decision"], registry=registry)
         self.failures = Counter("demur_failures", "Requests without a vote, by cause.", ["cause"], registry=registry)
@@ -54,20 +55,27 @@ class Metrics:
 
     def saw(self, outcome: Outcome) -> None:
         """Count one decision."""
-        policy, asked = outcome.question.served.full_name, outcome.asked
-        self.requests.labels(policy, "failed" if outcome.failure is not None else outcome.decision).inc()
+        policy, asked, of = outcome.question.served.full_name, outcome.asked, self._labelled
+        of(self.requests, policy, "failed" if outcome.failure is not None else outcome.decision).inc()
         if outcome.failure is not None:
-            self.failures.labels(outcome.failure.kind).inc()
+            of(self.failures, outcome.failure.kind).inc()
         if outcome.audited:
-            self.audits.labels(policy).inc()
+            of(self.audits, policy).inc()
         if asked is not None and not outcome.shared:
             drawn = asked.n_drawn
-            self.paths.labels(policy).inc(drawn)
-            self.saved.labels(policy).inc(max(0, outcome.n_paths - drawn))
-            self.tokens.labels(policy, "prompt").inc(asked.spent.prompt_tokens)
-            self.tokens.labels(policy, "completion").inc(asked.spent.completion_tokens)
-        self.seconds.labels(policy).observe(outcome.seconds)
+            of(self.paths, policy).inc(drawn)
+            of(self.saved, policy).inc(max(0, outcome.n_paths - drawn))
+            of(self.tokens, policy, "prompt").inc(asked.spent.prompt_tokens)
+            of(self.tokens, policy, "completion").inc(asked.spent.completion_tokens)
+        of(self.seconds, policy).observe(outcome.seconds)
         self.overhead.observe(max(0.0, outcome.seconds - outcome.waited))
+
+    def _labelled(self, metric: Any, *labels: str) -> Any:
+        """A metric under its labels, of which there are few: looked up by the library once each."""
+        known = self._children.get((metric, labels))
+        if known is None:
+            known = self._children[metric, labels] = metric.labels(*labels)
+        return known
 
     def exposed(self) -> bytes:
         """All of it in Prometheus' own format; of all workers, where there are several."""

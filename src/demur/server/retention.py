@@ -12,8 +12,6 @@ from demur.store.service import ServiceStore
 
 _logger = logging.getLogger("demur.server")
 _DAY = 24 * 3600 * 1000
-_REPEATS_DAYS, _SPENDING_DAYS = 7, 62
-"""How long a repeated idempotency key is known, and what a key spent; no window of a budget is longer."""
 _EVERY = 3600.0
 _LONGEST = 36_500.0
 _TURN = (0, "retention")
@@ -39,15 +37,13 @@ class Retention:
             )
 
     def forget(self, store: ServiceStore, at: int) -> dict[str, int]:
-        """Drop what is too old at a moment; how many decisions, and of how many the texts."""
+        """Drop what is too old at a moment, logins that are over too; how many decisions, and of how many the texts."""
         dropped = {"decisions": 0, "texts": 0}
         if self.keep_days is not None:
             dropped["decisions"] = store.retention.forget(_before(at, self.keep_days))
         if self.keep_text_days is not None:
             dropped["texts"] = store.retention.forget_texts(_before(at, self.keep_text_days))
         store.logins.forget(at)
-        store.spending.forget(_before(at, _SPENDING_DAYS))
-        store.repeats.forget(_before(at, _REPEATS_DAYS))
         return dropped
 
     def forget_in_turn(self, store: ServiceStore, at: int, every: float = _EVERY) -> dict[str, int] | None:

@@ -42,6 +42,8 @@ async def queue(
 
     def read() -> dict[str, Any]:
         last = None if after is None else store.reviews.get(after)
+        if after is not None and last is None:
+            _gone(after)
         items = store.reviews.queue(wanted, order=order, after=last, limit=limit + 1)
         page, counts, agreed = items[:limit], store.reviews.counts(wanted), store.reviews.agreement()
         made = store.decisions.several([item.request for item in page])

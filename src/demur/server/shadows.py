@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
-from demur.errors import DemurError
 from demur.pipeline.answerer import Asked
 from demur.server.asking import Question
 from demur.server.served import Models
+
+_logger = logging.getLogger("demur.server")
 
 
 def beside(models: Models, question: Question, asked: Asked | None) -> dict[str, Any] | None:
@@ -22,8 +24,9 @@ def beside(models: Models, question: Question, asked: Asked | None) -> dict[str,
     told: dict[str, Any] = {"policy": shadow.full_name, "version": shadow.version}
     try:
         made = shadow.answerer.decide(asked.pool, alpha=question.alpha, guarantee=question.guarantee).decision
-    except DemurError as error:
-        return {**told, "decision": None, "why": str(error)[:300]}
+    except Exception as error:  # whatever a shadow fails at, the request is answered
+        _logger.warning("%s cannot decide beside the version that answers: %s", shadow.full_name, type(error).__name__)
+        return {**told, "decision": None, "why": type(error).__name__}
     return {
         **told,
         "decision": "abstained" if made.abstained else "answered",

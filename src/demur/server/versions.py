@@ -10,14 +10,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 
 from demur.errors import DemurError, StoreError
 from demur.pipeline.pipeline import Pipeline
 from demur.policy.policy import Policy
 from demur.policy.signature import Key
-from demur.policy.signed_documents import is_of, policy_of
+from demur.policy.signed_documents import document_of, is_of, policy_of
 from demur.server.served import Models, Served
 from demur.server.service import Service
 from demur.store.service import PolicyRow, ServiceStore
@@ -35,6 +34,8 @@ class Versions:
         self._built: dict[int, Served] = {}
         self._unusable: set[int] = set()
         self._trusted: set[int] = set()
+        self.refused: list[str] = []
+        """Why some version that should answer does not, in words."""
         self._seen: tuple[tuple[int, str], ...] | None = None
 
     def enter(self, name: str, policy: Policy, at: int) -> PolicyRow:
@@ -44,27 +45,36 @@ class Versions:
         """
         document = policy.document()
         there = (row for row in self.store.policies.all() if row.name == name and is_of(row.document, document))
-        row = next(there, None) or self.store.policies.register(name, document, policy.fingerprint, at)
+        signed = document_of(policy, self.key)
+        row = next(there, None) or self.store.policies.register(name, signed, policy.fingerprint, at)
         self._trusted.add(row.policy)
         return row
 
-    def models(self, aliases: Mapping[str, str]) -> Models:
-        """What is to be served now; raises where a version that answers cannot be."""
+    def models(self, aliases: Mapping[str, str], before: Mapping[str, Served] | None = None) -> Models:
+        """What is to be served now. A version that should answer and cannot be served raises, or where there is one
+        `before` it, that goes on."""
         self._seen = self.store.policies.states()
-        active: dict[str, Served] = {}
+        active = dict(before or {})
         shadows: dict[str, Served] = {}
         earlier: list[Served] = []
+        self.refused = []
         for row in self.store.policies.all():
             if row.name not in self.pipelines:
                 continue
             if row.state == "active":
-                active[row.name] = self._served(row)
+                try:
+                    active[row.name] = self._served(row)
+                except DemurError as error:
+                    if row.name not in active:
+                        raise
+                    self.refused.append(f"version {row.version} of {row.name} is not served: {error}")
             elif (served := self._if_usable(row)) is not None:
                 if row.state == "shadow":
                     shadows[row.name] = served
                 else:
                     earlier.append(served)
-        return Models(active, tuple(earlier), aliases, shadows)
+        others = tuple(served for served in earlier if active.get(served.name) is not served)
+        return Models(active, others, aliases, shadows)
 
     def _served(self, row: PolicyRow) -> Served:
         if row.policy not in self._built:
@@ -103,21 +113,17 @@ class Versions:
     async def _swap(self, service: Service) -> None:
         before = service.models
         try:
-            after = await asyncio.to_thread(self.models, before.aliases)
+            service.models = await asyncio.to_thread(self.models, before.aliases, before.active)
         except StoreError:
             self._seen = None
             raise
-        except DemurError as error:
-            words = f"a version is not served, and the one before it answers on: {error}"
-            _logger.error("%s", words)
-            now = time.time_ns() // 1_000_000
-            note = partial(self.store.events.note, now, "version_not_served", words, once=repr(self._seen))
-            await asyncio.to_thread(note)
-            return
-        for name, served in before.active.items():
-            if name not in after.active:  # nothing of this name is active: whoever answers goes on
-                after = replace(after, active={**after.active, name: served})
-        service.models = after
-        for name, served in after.active.items():
+        except DemurError as error:  # an alias names what a version does not have
+            self.refused.append(f"what answers stays as it is: {error}")
+        for name, served in service.models.active.items():
             if served is not before.active.get(name):
                 _logger.info("%s answers as %s from now on", name, served.full_name)
+        for words in self.refused:
+            _logger.error("%s", words)
+            now = time.time_ns() // 1_000_000
+            note = partial(self.store.events.note, now, "version_not_served", words, once=f"{self._seen}{words}")
+            await asyncio.to_thread(note)

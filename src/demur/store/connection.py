@@ -204,7 +204,7 @@ def _refuse_other_files(path: Path, *, create: bool) -> None:
 @contextmanager
 def writing(engine: Engine, place: str, *, alone: bool = False) -> Iterator[Connection]:
     """One transaction that writes; `alone`, no other such transaction runs beside it."""
-    with translated(place), engine.execution_options(writes=True).begin() as connection:
+    with translated(place), engine.connect() as connection, connection.execution_options(writes=True).begin():
         if alone and engine.dialect.name == "postgresql":
             connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
         yield connection

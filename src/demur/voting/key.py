@@ -233,10 +233,12 @@ class Jitter(Component):
         self.spec = f"jitter@2:{self.seed}"
 
     def of(self, counted: Counted) -> Floats:
-        return np.array([NO_JITTER if source is None else self.draw(source) for source in counted.sources])
+        return np.array([self.draw(source) for source in counted.sources])
 
-    def draw(self, source: str) -> float:
-        """The number of one source: see `sources_of`."""
+    def draw(self, source: str | None) -> float:
+        """The number of one problem; see `sources_of`."""
+        if source is None:
+            return NO_JITTER
         digest = hashlib.blake2b(f"{self.seed}:{source}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return (int.from_bytes(digest) >> 11) / 2**53
 

@@ -18,7 +18,7 @@ from demur.voting._exact_sums import grid, on_grid
 from demur.voting._tally import CONFIDENCE_DECIMALS, TIE_WIDTH
 from demur.voting.codes import CodedAnswers
 from demur.voting.guards import refuse_booleans
-from demur.voting.key import Beside, Share, keys_of, sources_of
+from demur.voting.key import Beside, Jitter, Share, keys_of, sources_of
 from demur.voting.recipe import DROP, Recipe, Unscored
 from demur.voting.weights import Uniform
 
@@ -59,12 +59,13 @@ def vote_one(
     total = sum(whole)
     winner = _winner(keys, whole, tally, support, total)
     confidence = share_of(max(tally.values(), default=0.0), total)
-    key: tuple[float, ...] = (confidence,)
-    if len(recipe.key) > 1 or not isinstance(recipe.key[0], Share):
+    sources = sources_of(1, [question], [id])
+    if all(type(part) in (Share, Jitter) for part in recipe.key):
+        key = tuple(part.draw(sources[0]) if isinstance(part, Jitter) else confidence for part in recipe.key)
+    else:
         codes = {key: code for code, key in enumerate(tally)}
         table = CodedAnswers(np.array([[-1 if key is None else codes[key] for key in keys]]), None, None)
         won = np.array([-1 if winner is None else codes[winner]])
-        sources = sources_of(1, [question], [id])
         known = (table, won, np.array([confidence]), row, sources)
         counted = beside.counted(*known, recipe.needs, recipe.origin)
         key = tuple(keys_of(recipe.key, counted)[0].tolist())
@@ -132,6 +133,8 @@ def _winner(
 
 
 def _key(answer: Any, *, coded: bool) -> Any:
+    if type(answer) is str and not coded:
+        return answer
     if isinstance(answer, np.generic):
         answer = answer.item()
     if answer is None or answer != answer:

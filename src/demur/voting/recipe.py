@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,23 +42,23 @@ class Recipe:
         """What breaks ties of the first component."""
         return self.key[1:]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """What each number of a key is."""
         return tuple(part.name for part in self.key)
 
-    @property
+    @cached_property
     def jitter(self) -> Jitter | None:
         """The last component, where it is a draw."""
         last = self.key[-1]
         return last if isinstance(last, Jitter) else None
 
-    @property
+    @cached_property
     def column(self) -> Column | None:
         """The number that pools have to bring along, where one breaks ties."""
         return next((part for part in self.key if isinstance(part, Column)), None)
 
-    @property
+    @cached_property
     def needs(self) -> tuple[str, ...]:
         """Names of the numbers of paths that the key looks at, besides the scores of the vote."""
         return tuple(dict.fromkeys(name for part in self.key for name in part.needs))
@@ -67,7 +68,7 @@ class Recipe:
         """Those of them that are scores: lengths are read off texts."""
         return tuple(name for name in self.needs if name != LENGTH)
 
-    @property
+    @cached_property
     def origin(self) -> str | None:
         """The field of paths that says where they come from, where the key looks at that."""
         return next((part.origin for part in self.key if part.origin is not None), None)

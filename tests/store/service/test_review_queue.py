@@ -36,12 +36,14 @@ def test_pages_hold_what_a_plain_search_finds_in_both_orders(store):
     store.decisions.add([decision(item.request) for item in items], items)
     for _ in range(30):
         choices = {"reason": ["audit", "both"], "policy": [1, 2], "second": [True, False], "since": range(9)}
+        choices["audited"] = [True, False]
         wanted = {name: rng.choice(values) for name, values in choices.items() if rng.random() < 0.4}
         order = rng.choice(["oldest", "contested"])
         kept = [
             item for item in items
-            if all(getattr(item, name) == value for name, value in wanted.items() if name != "since")
+            if all(getattr(item, name) == value for name, value in wanted.items() if name not in ("since", "audited"))
             and item.at >= wanted.get("since", 0)
+            and wanted.get("audited") in (None, item.reason != "abstained")
         ]  # fmt: skip
         by_time, by_contest = (lambda item: (item.at, item.request)), (lambda item: (item.contested, item.request))
         kept.sort(key=by_time if order == "oldest" else by_contest, reverse=order == "contested")
@@ -133,6 +135,27 @@ def test_a_clock_that_was_set_back_holds_no_item_for_ever(store):
         years = family.lease_clock(connection) + 10**11
         connection.execute(text("UPDATE demur_reviews SET lease_until = :late"), {"late": years})
     assert store.reviews.claim("you").request == mine.request
+
+
+def test_items_that_are_skipped_are_left_for_others(store):
+    fill(store, 3)
+    mine = store.reviews.claim("me", skipping=["r000", "r001", "unknown", "\x00"])
+    assert (mine.request, store.reviews.claim("me", skipping=["r000", "r001"])) == ("r002", None)
+    assert store.reviews.claim("you").request == "r000"
+
+
+def test_audits_are_found_by_their_own_index_however_few_they_are(store):
+    if store.place.startswith("postgresql"):
+        pytest.skip("PostgreSQL chooses by what it counted of a table")
+    with store.reviews.reading() as connection:
+        plan = connection.execute(
+            text(
+                "explain query plan select * from demur_reviews where state = 'open' and reason != 'abstained' "
+                "order by at, request limit 20"
+            )
+        ).all()
+    assert "demur_reviews_of_audits" in str(plan)
+    assert "TEMP B-TREE" not in str(plan)
 
 
 def test_only_the_item_asked_for_is_given(store):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from demur.answers.asked import NOTHING_SAID, Asked
 from demur.answers.extraction.part import Found, Part, final_part
@@ -25,8 +25,7 @@ _REFUSAL = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Extraction:
+class Extraction(NamedTuple):
     """An answer as written, the rule that found it, and where; no answer where the path has none."""
 
     answer: str | None

@@ -56,7 +56,7 @@ class Found(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Part:
     """What is read of a text: all that follows its last reasoning block."""
 
@@ -126,9 +126,10 @@ def final_part(text: str, asked: Asked) -> Part:
     """What follows the last reasoning block; the whole text where there is none, nothing where it never closes."""
     offset = max(0, len(text) - TAIL)
     text = text[offset:]
-    ending = _ENDING.search(text, max(0, len(text) - 200))
-    if ending is not None:
-        text = text[: ending.start()]
+    if text[-1:] == ">" or text[-1:].isspace():
+        ending = _ENDING.search(text, max(0, len(text) - 200))
+        if ending is not None:
+            text = text[: ending.start()]
     if "<|" in text:
         turn = _TURN.search(text)
         if turn is not None and text[: turn.start()].strip():

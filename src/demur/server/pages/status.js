@@ -1,0 +1,165 @@
+import { call, may } from "/pages/access.js";
+
+const EVERY = 10_000;
+const place = (name) => document.getElementById(name);
+let clears = false;
+
+async function show() {
+  const facts = await call("/status/api");
+  const effect = { warn: "is told", abstain: "stops answers", strictest: "has the strictest alpha decide" };
+  place("told").textContent =
+    `${time(facts.now)} · ${percent(facts.audit_share)} of requests are audited · an alarm ${effect[facts.on_alarm]}`;
+  if (document.activeElement?.closest?.(".clear")) {
+    return; // somebody is writing there
+  }
+  place("policies").replaceChildren(...facts.policies.map(policy));
+  place("trouble").textContent = "";
+}
+
+function policy(facts) {
+  const parts = [
+    made("h2", facts.active ? facts.policy : `${facts.policy} (no longer active)`, "data"),
+    verdict(facts),
+    made("div", [...facts.periods.map(period), ...facts.points.map(point)], "cards"),
+    made("div", [watched(facts), versions(facts), events(facts)], "cards"),
+  ];
+  return made("section", parts, "policy");
+}
+
+function verdict(facts) {
+  const parts = [made("p", facts.diagnosis, "data")];
+  if (facts.alarms.length) {
+    parts.push(
+      made(
+        "ul",
+        facts.alarms.map((alarm) => made("li", `${time(alarm.since)}: ${alarm.words}`, "data")),
+      ),
+    );
+    if (clears) {
+      parts.push(clearing(facts.policy));
+    }
+  }
+  return made("div", parts, facts.in_doubt ? "verdict doubt" : "verdict");
+}
+
+function clearing(name) {
+  const note = made("input");
+  note.maxLength = 2000;
+  note.placeholder = "Why it is no longer in doubt";
+  note.setAttribute("aria-label", `Why ${name} is no longer in doubt`);
+  const form = made("form", [note, made("button", "Clear")], "clear");
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      await call("/status/api/clear", { policy: name, note: note.value.trim() || null });
+      note.blur();
+      form.remove();
+      await show();
+    } catch (error) {
+      tell(error);
+    }
+  });
+  return form;
+}
+
+function period(facts) {
+  const share = (count) => `${count} (${facts.requests ? percent(count / facts.requests) : "–"})`;
+  const rows = { requests: String(facts.requests), answered: share(facts.answered), abstained: share(facts.abstained) };
+  rows.failed = share(facts.failed);
+  rows["paths drawn"] = String(facts.drawn);
+  rows["paths saved"] = String(facts.saved);
+  return card(`Last ${facts.name}`, [list(rows)]);
+}
+
+function point(facts) {
+  const rows = {
+    "audited questions": String(facts.audited),
+    "labels awaited": String(facts.awaited),
+    "accuracy, predicted": percent(facts.predicted_accuracy),
+    "accuracy, audited": withLimits(facts.accuracy, facts.accuracy_limits),
+    "answered wrongly, at most as promised": percent(facts.alpha),
+    "answered wrongly, audited": withLimits(facts.error, facts.error_limits),
+  };
+  const since = facts.began ? [made("p", `Counted since ${time(facts.began)}.`, "small")] : [];
+  const words = [...facts.sentences, ...(facts.monitor ? [facts.monitor] : [])];
+  const title = `Audits at alpha ${facts.alpha} (${facts.guarantee})`;
+  return card(title, [list(rows), ...since, ...words.map((text) => made("p", text, "small data"))]);
+}
+
+function watched(facts) {
+  const { placed, waiting, again } = facts.audits;
+  const words = [
+    `${placed} audits have their turn, ${waiting} wait for it, ${again} asked a question that was audited before.`,
+    facts.drift,
+    facts.canaries
+      ? `${facts.canaries.asked} canaries were asked, ${facts.canaries.left} are left. ${facts.compared}`
+      : "No canaries are asked under this version.",
+    ...facts.notes,
+    ...Object.entries(facts.reported).map(([what, names]) => `Reported ${what.replace("_", " ")}: ${names.join(", ")}`),
+  ];
+  return card(
+    "What is watched",
+    words.filter(Boolean).map((text) => made("p", text, "small data")),
+  );
+}
+
+function versions(facts) {
+  const rows = facts.versions.map((one) => [`version ${one.version}`, `${one.state}, ${time(one.at)}`]);
+  return card("Versions", [list(Object.fromEntries(rows))]);
+}
+
+function events(facts) {
+  const lines = facts.events.map((event) => made("li", `${time(event.at)}: ${event.words}`, "small data"));
+  return card("Events", lines.length ? [made("ul", lines, "events")] : [made("p", "None so far.", "small")]);
+}
+
+function card(title, parts) {
+  return made("section", [made("h3", title, "data"), ...parts], "card");
+}
+
+function list(rows) {
+  return made(
+    "dl",
+    Object.entries(rows).flatMap(([name, value]) => [made("dt", name, "small"), made("dd", value)]),
+  );
+}
+
+/** An element with a text or with elements in it; whatever is written there is text. */
+function made(kind, content = [], classes = "") {
+  const element = document.createElement(kind);
+  if (typeof content === "string") {
+    element.textContent = content;
+  } else {
+    element.append(...content);
+  }
+  element.className = classes;
+  return element;
+}
+
+function withLimits(rate, limits) {
+  return rate === null ? "–" : `${percent(rate)} (${percent(limits[0])} – ${percent(limits[1])})`;
+}
+
+function percent(rate) {
+  return rate === null ? "–" : `${(100 * rate).toFixed(1)}%`;
+}
+
+function time(text) {
+  return new Date(text).toLocaleString();
+}
+
+function tell(error) {
+  place("trouble").textContent = error.message;
+}
+
+async function keepShowing() {
+  try {
+    clears = await may("admin");
+    await show();
+  } catch (error) {
+    tell(error);
+  }
+  setTimeout(keepShowing, EVERY);
+}
+
+keepShowing();
