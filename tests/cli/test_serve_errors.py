@@ -92,4 +92,3 @@ def test_a_store_of_a_newer_version_or_none_at_all(serve, tmp_path):
     refused(serve("--policy", "sums.json", "--store", "service.db"), "has schema 99, and this demur reads up to")
     (tmp_path / "text.db").write_text("no database")
     refused(serve("--policy", "sums.json", "--store", "text.db"), "text.db")
-    refused(serve("--policy", "sums.json", "--store", "nowhere/service.db"), "nowhere")
