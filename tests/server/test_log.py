@@ -74,3 +74,16 @@ def test_feedback_is_idempotent_and_kept_as_history(upstream, sums_policy, store
     assert unknown.status_code == 404
     assert unknown.json()["error"]["code"] == "request_not_found"
     assert [said.verdict for said in store.feedback.history(request)] == ["right", "wrong"]
+
+
+def test_a_verdict_and_a_true_answer_must_not_contradict_each_other(upstream, sums_policy, store):
+    with listening(logged(upstream.url, sums_policy, store)) as address:
+        request = ask(address, "What is 4 + 1?")["demur"]["request_id"]
+
+        def say(**body):
+            return requests.post(f"{address}/v1/feedback", json={"request_id": request, **body})
+
+        assert say(verdict="right", answer="6").json()["error"]["code"] == "contradiction"
+        assert say(verdict="wrong", answer="5.0").json()["error"]["code"] == "contradiction"
+        assert say(verdict="right", answer="5.0").status_code == 200
+    assert [said.verdict for said in store.feedback.history(request)] == ["right"]

@@ -130,9 +130,11 @@ def test_a_verdict_closes_the_item_and_tells_the_vote(audits, store):
 
 def test_the_true_answer_says_whether_the_vote_is_right(abstentions, store):
     person = Person(abstentions)
-    first, second = person.claim(), person.claim()
+    first, second, third = person.claim(), person.claim(), person.claim()
     assert person.judge(first, answer="2").json()["verdict"] == "wrong"
     assert person.judge(second, answer=second["vote"]["winner"]).json()["verdict"] == "right"
+    other_words = f"{third['vote']['winner']}.0"  # the same number, as the policy compares answers
+    assert person.judge(third, answer=other_words).json()["verdict"] == "right"
 
 
 def test_what_contradicts_itself_or_says_nothing_is_refused(abstentions):

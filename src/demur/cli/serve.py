@@ -155,7 +155,7 @@ def run(
         from demur.server.live import check_live
     except ImportError as error:
         raise MissingExtra(f"the service needs packages that are not here ({error.name})", "serve") from None
-    _, service, kept = serving.made()  # says what is wrong before anything listens
+    app, service, kept = serving.made()  # says what is wrong before anything listens
     asks_for_keys = _asks_for_keys(kept, host, require_keys=require_keys)
     for note in event_loop.run(check_live(service.models)):
         mention(note)
@@ -172,11 +172,11 @@ def run(
             if kept is not None and served.policy.document() != load_policy(files[name], key_file).document():
                 output.say(f"{name} answers as version {served.version} of the store, not as the file that was given")
         output.say(_WITH_KEYS if asks_for_keys else _WITHOUT_KEYS)
+    if workers == 1:
+        serving.serve(app, service, kept, listening)
+        return
     if kept is not None:
         kept.close()
-    if workers == 1:
-        serving.work(listening)
-        return
     with tempfile.TemporaryDirectory(prefix="demur-metrics-") as folder:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         running.serve_by_workers(serving.work, listening, workers)
@@ -246,10 +246,13 @@ class _Serving:
         return app, service, store
 
     def work(self, listening: socket.socket) -> None:
+        """Serve on a socket, in a process of its own."""
+        self.serve(*self.made(), listening)
+
+    def serve(self, app: Any, service: Any, store: Any, listening: socket.socket) -> None:
         """Serve on a socket, in this process."""
         from demur.server.running import serve_here
 
-        app, service, store = self.made()
         try:
             serve_here(app, service, listening, self.grace)
         finally:

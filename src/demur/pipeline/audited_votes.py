@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from demur.errors import DemurError, InvalidValue
+from demur.errors import InvalidValue
+from demur.pipeline.spoken_labels import SpokenLabels, winner_of
 from demur.policy.policy import Policy
-from demur.pools.fields import FieldChoice, read_table
 from demur.pools.label_rule import LabelRule
-from demur.pools.labels import Labels, read_labels
+from demur.pools.labels import Labels
 from demur.pools.voted_pools import VotedPools, as_part_of_labels
-from demur.records import Groups, Path, Pool, Problem, groups_of
+from demur.records import Groups, groups_of
 from demur.store.service import Decision, Feedback
 from demur.voting.kept_votes import kept_votes
 
@@ -26,9 +26,6 @@ WHY_AUDITS = (
     "Only audits calibrate: requests that were marked by chance when they arrived. Reviews of abstentions and "
     "complaints are about requests that were chosen by how the vote came out, and would bend the threshold."
 )
-_NOT_KEPT = "?"
-"""The winner of a vote whose texts were not kept."""
-
 Words = Mapping[str, Sequence[Feedback]]
 
 
@@ -79,14 +76,14 @@ def audited_votes(audits: Iterable[Decision], words: Words, policy: Policy, *, b
     every = [made for made in audits if made.audit]
     whole = [made for made in every if made.vote_key is not None]
     usable = _not_fitted(whole, policy)
-    reader = _Reader(policy)
-    said = [reader.label(made, words.get(made.request, ())) for made in usable]
+    spoken = SpokenLabels(policy)
+    said = [spoken.label(made, words.get(made.request, ())) for made in usable]
     votes = kept_votes(
         policy.recipe,
         policy.upstream,
         keys=[made.vote_key or () for made in usable],
         confidence=[made.confidence or 0.0 for made in usable],
-        winners=[_winner(made) for made in usable],
+        winners=[winner_of(made) for made in usable],
         n_paths=[made.drawn for made in usable],
         ids=[made.request for made in usable],
         questions=[_digest(made) for made in usable],
@@ -94,12 +91,12 @@ def audited_votes(audits: Iterable[Decision], words: Words, policy: Policy, *, b
     )
     correct, known = as_part_of_labels(np.array([label.right for label in said], dtype=object), len(usable))
     winners = votes.winners.tolist()
-    spoken = [
+    told = [
         {winner: bool(right)} if there and winner is not None else {}
         for winner, right, there in zip(winners, correct, known, strict=True)
     ]
     voted = VotedPools(votes, correct, votes.questions, known=known)
-    by_people = Labels(right=spoken, gold=None, rule=LabelRule(people=True))
+    by_people = Labels(right=told, gold=None, rule=LabelRule(people=True))
     return AuditedVotes(
         replace(voted, labels=by_people),
         len(every),
@@ -107,61 +104,6 @@ def audited_votes(audits: Iterable[Decision], words: Words, policy: Policy, *, b
         len(whole) - len(usable),
         sum(label.lost for label in said),
     )
-
-
-@dataclass(frozen=True)
-class _Label:
-    right: bool | None
-    lost: bool = False
-    """A true answer was given, and cannot be compared with the vote."""
-
-
-class _Reader:
-    """Whether votes are right, by what people said of them and by the policy's own rule for true answers."""
-
-    def __init__(self, policy: Policy) -> None:
-        self.fields = replace(FieldChoice.of(policy.description), score=None)
-        rule = policy.labels
-        plain = rule.label_field is not None or rule.people
-        self.rule = LabelRule() if plain else replace(rule, judge=None, verdicts=None)
-        self.task = policy.upstream.answers.get("task")
-
-    def label(self, made: Decision, words: Sequence[Feedback]) -> _Label:
-        """By the last word that says something; `unsure` says nothing."""
-        if _winner(made) is None:
-            return _Label(False)
-        labels = [self._said(made, word) for word in reversed(words)]
-        lost = any(label.lost for label in labels)
-        return next((label for label in labels if label.right is not None), _Label(None, lost))
-
-    def _said(self, made: Decision, word: Feedback) -> _Label:
-        """By one word; a verdict and a true answer that contradict each other make no vote right."""
-        if word.verdict == "wrong":
-            return _Label(False)
-        same = None if word.answer is None else self._agrees(made, word.answer)
-        if same is not None:
-            return _Label(same)
-        return _Label(True if word.verdict == "right" else None, lost=word.answer is not None)
-
-    def _agrees(self, made: Decision, true: str) -> bool | None:
-        """Whether the vote's winner is the true answer; None where that cannot be told."""
-        if made.winner is None:
-            return None
-        asked = {name: value for name, value in (made.asked or {}).items() if name != "groups"}
-        known = {**asked, **({} if self.task is None else {"task": self.task})}
-        pool = Pool(Problem(made.request, made.question, (true,), extra=known), (Path(made.winner),))
-        try:
-            table = read_table([pool], self.fields)
-            return read_labels([pool], table, self.rule).is_right(0, table.answers[0][0])
-        except DemurError:  # what was given is no answer by this relation
-            return None
-
-
-def _winner(made: Decision) -> str | None:
-    """What won the vote; a stand-in where it was not kept, None where there was nothing to vote for."""
-    if made.winner is not None:
-        return made.winner
-    return _NOT_KEPT if made.document.get("votes") else None
 
 
 def _digest(made: Decision) -> str | None:

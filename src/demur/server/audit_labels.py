@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from demur.errors import DemurError
 from demur.monitoring import AuditedQuestion
-from demur.pools.fields import FieldChoice
-from demur.records import Problem
 from demur.server.served import Served
 from demur.store.service import Decision, Feedback
 
 _DAY = 24 * 3_600_000
-_WRONG = {"right": False, "wrong": True}
 
 
 def audited_question(
@@ -32,19 +28,5 @@ def audited_question(
 
 def is_wrong(served: Served, decision: Decision, word: Feedback) -> bool | None:
     """Whether somebody's word makes an answer wrong; None where it does not say."""
-    if word.verdict in _WRONG:
-        return _WRONG[word.verdict]
-    if word.answer is None or decision.answer is None:
-        return None
-    problem = Problem("question", decision.question, extra=_extra(served, decision))
-    try:
-        key_of = FieldChoice.of(served.policy.description).key_of(problem)
-        return key_of(word.answer) != key_of(decision.answer)
-    except DemurError:  # its options are no longer kept, say
-        return None
-
-
-def _extra(served: Served, decision: Decision) -> dict[str, object]:
-    asked = {name: value for name, value in (decision.asked or {}).items() if name != "groups"}
-    task = served.policy.upstream.answers.get("task")
-    return {**({} if task is None else {"task": task}), **asked}
+    right = served.spoken.of_word(decision, word).right
+    return None if right is None else not right

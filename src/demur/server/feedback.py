@@ -14,7 +14,9 @@ from demur.server.description import described
 from demur.server.errors import ApiError
 from demur.server.forms import FeedbackRequest
 from demur.server.reply_forms import FeedbackReply
+from demur.server.served import Served
 from demur.server.service import Service
+from demur.store.service import Decision
 
 router = APIRouter()
 
@@ -33,6 +35,7 @@ async def give(request: Request) -> dict[str, Any]:
     decision = await asyncio.to_thread(store.decisions.get, body.request_id)
     if decision is None or not (decision.caller == caller.id or caller.may("review")):
         raise ApiError(404, f"there is no request {body.request_id!r}", param="request_id", code="request_not_found")
+    _refuse_contradiction(body, decision, service.models.numbered(decision.policy))
     said = await asyncio.to_thread(
         store.feedback.give,
         body.request_id,
@@ -43,3 +46,16 @@ async def give(request: Request) -> dict[str, Any]:
         note=body.note,
     )
     return {"request_id": said.request, "verdict": said.verdict, "answer": said.answer, "said_before": said.turn}
+
+
+def _refuse_contradiction(body: FeedbackRequest, decision: Decision, served: Served | None) -> None:
+    """Raise where the verdict says one thing of the vote, and the true answer another."""
+    if body.answer is None or body.verdict not in ("right", "wrong") or served is None:
+        return
+    agrees = served.spoken.agrees(decision, body.answer)
+    if agrees is not None and agrees != (body.verdict == "right"):
+        told = "the vote's own" if agrees else "another than the vote's"
+        raise ApiError(
+            400, f"the verdict is {body.verdict!r}, and the true answer is {told}: give one of the two",
+            param="answer", code="contradiction",
+        )  # fmt: skip

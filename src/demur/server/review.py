@@ -15,6 +15,7 @@ from demur.server.bodies import Form, read_body
 from demur.server.description import described
 from demur.server.errors import ApiError
 from demur.server.review_forms import ClaimRequest, LeaseRequest, UndoRequest, VerdictRequest, Wanted
+from demur.server.served import Served
 from demur.store.service import Decision, ReviewFilter, ReviewItem, ServiceStore
 
 LEASE_SECONDS = 600
@@ -128,7 +129,8 @@ async def verdict(request: Request) -> dict[str, Any]:
     if decision is None:
         _gone(body.request)
     item = await _held(store, caller, body)
-    said = {"verdict": _verdict(body, decision), "answer": body.answer, "note": body.note}
+    served = request.app.state.service.models.numbered(decision.policy)
+    said = {"verdict": _verdict(body, decision, served), "answer": body.answer, "note": body.note}
     at = time.time_ns() // 1_000_000
     if not await asyncio.to_thread(store.reviews.settle, body.request, body.token, at, **said):
         _lost(body.request)
@@ -160,17 +162,21 @@ async def undo(request: Request) -> dict[str, Any]:
     return {"request": item.request, "state": item.state}
 
 
-def _verdict(body: VerdictRequest, decision: Decision) -> str:
+def _verdict(body: VerdictRequest, decision: Decision, served: Served | None) -> str:
     """Whether the vote is right, as a person says or as their true answer does; raises where the two contradict."""
     if body.verdict is None and body.answer is None:
         raise ApiError(400, "give a verdict (right, wrong, unsure) or the true answer", param="verdict")
     is_winner = body.answer is not None and body.answer == decision.winner
+    if body.answer is not None and not is_winner and served is not None:  # it may be written another way
+        is_winner = bool(served.spoken.agrees(decision, body.answer))
     if body.verdict is None:
         return "right" if is_winner else "wrong"
     if body.verdict == "right" and decision.winner is None:
         raise ApiError(400, "there was no vote here that could be right; give the true answer", param="verdict")
     if body.verdict == "wrong" and is_winner:
         raise ApiError(400, "the true answer is the vote's own, so the vote is right", param="answer")
+    if body.verdict == "right" and body.answer is not None and not is_winner:
+        raise ApiError(400, "the true answer is another than the vote's, so the vote is wrong", param="answer")
     return body.verdict
 
 

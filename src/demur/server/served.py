@@ -19,6 +19,7 @@ from demur.answers.relations import relation_of_spec
 from demur.calibration import Rule
 from demur.errors import InvalidValue
 from demur.pipeline.answerer import Answerer
+from demur.pipeline.spoken_labels import SpokenLabels
 from demur.policy.policy import Policy
 from demur.prompts import Template, template_of
 from demur.records import Problem
@@ -55,6 +56,11 @@ class Served:
         if structure is None or structure.settings.schema is None:
             return None
         return json.loads(structure.settings.written)["schema"]
+
+    @cached_property
+    def spoken(self) -> SpokenLabels:
+        """What people say of its decisions, read as labels."""
+        return SpokenLabels(self.policy)
 
     def problem(self, question: str, beside: Mapping[str, Any], groups: Iterable[str] = ()) -> Problem:
         """A question as the pipeline takes it."""
@@ -105,6 +111,10 @@ class Models:
         for alias, target in self.aliases.items():
             found[alias] = self.find(target, None, None)
         return found
+
+    def numbered(self, number: int) -> Served | None:
+        """The version that a store knows by a number; None where it is not served here."""
+        return next((served for served in self.all if served.number == number), None)
 
     def find(self, model: str, alpha: float | None, guarantee: str | None) -> tuple[Served, Rule]:
         """The policy and the operating point that a model id, and what stands beside it, name."""
