@@ -6,31 +6,10 @@ import pytest
 
 from browser.chromium import find
 from demur.server import page_files
-from demur.store.service import ServiceStore
 from guarded import guarded_app
-from loopback import Loopback
-from serving import PROBLEMS, adder, adding_pipeline, listening
+from serving import listening
 
 pytestmark = pytest.mark.skipif(find() is None, reason="no Chromium was found; run: make browser")
-
-
-@pytest.fixture(scope="module")
-def model():
-    server = Loopback(behave=adder).start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def policy(model, tmp_path_factory):
-    run = adding_pipeline(model.url).run(PROBLEMS, tmp_path_factory.mktemp("sums") / "run.db")
-    return run.calibrate(alpha=0.3)
-
-
-@pytest.fixture
-def store(tmp_path):
-    with ServiceStore(tmp_path / "service.db", create=True) as opened:
-        yield opened
 
 
 @pytest.fixture

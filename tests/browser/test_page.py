@@ -36,18 +36,6 @@ from reports.test_report_sets import made as with_sets
 pytestmark = pytest.mark.skipif(find() is None, reason="no Chromium was found; run: make browser")
 
 
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(
-            executable_path=find(), args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        )
-        yield running
-        running.close()
-
-
 @pytest.fixture
 def show(browser, tmp_path):
     """Open a report; the test fails on any error in the page or request to a network."""

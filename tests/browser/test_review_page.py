@@ -9,46 +9,14 @@ from pathlib import Path
 import pytest
 
 from browser.chromium import find
-from demur.store.service import ReviewFilter, ServiceStore
-from loopback import Loopback
+from demur.store.service import ReviewFilter
 from reviewing import ask, nasty, reviewed_app
-from serving import PROBLEMS, adder, adding_pipeline, listening
+from serving import listening
 
 pytestmark = pytest.mark.skipif(find() is None, reason="no Chromium was found; run: make browser")
 PHONE = {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True}
 PICTURES = os.environ.get("DEMUR_PICTURES")
 """A folder that keeps pictures of the page, where somebody wants to look at them."""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(
-            executable_path=find(), args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        )
-        yield running
-        running.close()
-
-
-@pytest.fixture(scope="module")
-def model():
-    server = Loopback(behave=adder).start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def policy(model, tmp_path_factory):
-    run = adding_pipeline(model.url).run(PROBLEMS, tmp_path_factory.mktemp("sums") / "run.db")
-    return run.calibrate(alpha=[0.1, 0.3])
-
-
-@pytest.fixture
-def store(tmp_path):
-    with ServiceStore(tmp_path / "service.db", create=True) as opened:
-        yield opened
 
 
 @pytest.fixture

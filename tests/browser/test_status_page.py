@@ -9,50 +9,17 @@ from pathlib import Path
 import pytest
 
 from browser.chromium import find
-from demur.store.service import ServiceStore
-from loopback import Loopback
-from serving import PROBLEMS, adder, adding_pipeline, listening
+from serving import listening
 from watching import ask_all, judge, look, watched_app
 
 pytestmark = pytest.mark.skipif(find() is None, reason="no Chromium was found; run: make browser")
 NASTY = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
 
 
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(
-            executable_path=find(), args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-        )
-        yield running
-        running.close()
-
-
-@pytest.fixture(scope="module")
-def upstream():
-    running = Loopback(behave=adder).start()
-    yield running
-    running.stop()
-
-
-@pytest.fixture(scope="module")
-def policy(upstream, tmp_path_factory):
-    run = adding_pipeline(upstream.url).run(PROBLEMS, tmp_path_factory.mktemp("status") / "run.db")
-    return run.calibrate(alpha=[0.1, 0.3])
-
-
 @pytest.fixture
-def store(tmp_path):
-    with ServiceStore(tmp_path / "service.db", create=True) as opened:
-        yield opened
-
-
-@pytest.fixture
-def in_doubt(upstream, policy, store):
+def in_doubt(model, policy, store):
     """The address of a service whose questions have changed, and whose answers have labels."""
-    app = watched_app(upstream.url, policy, store)
+    app = watched_app(model.url, policy, store)
     app.state.access.ring.fresh = 0.2
     with listening(app) as address:
         judge(store, ask_all(address, range(1001, 1101, 2)), "right")
