@@ -184,7 +184,7 @@ def test_prometheus_scrapes_every_replica_with_a_key():
 
 
 def test_alerts_are_about_figures_that_there_are():
-    from demur.server.metrics import Metrics
+    from demur.server.api.metrics import Metrics
 
     exposed = {
         name

@@ -15,8 +15,9 @@ from pages import blocks
 from typer.main import get_command
 
 from demur.cli import app
-from demur.server import asking, outcomes, replies
-from demur.server.metrics import Metrics
+from demur.server import outcomes
+from demur.server.api import asking, replies
+from demur.server.api.metrics import Metrics
 from loopback import Loopback
 from test_tutorials import DOCS, command, one_step
 

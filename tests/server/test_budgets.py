@@ -14,10 +14,11 @@ import requests
 import uvicorn
 
 from demur.event_loop import run
-from demur.server import connections, running
-from demur.server.budgets import Budgets
+from demur.server import running
+from demur.server.access import connections
+from demur.server.access.budgets import Budgets
+from demur.server.access.limits import Limits
 from demur.server.errors import ApiError
-from demur.server.limits import Limits
 from demur.store.service import ServiceStore
 from guarded import CHAT, bearer, guarded_app, question
 from loopback import error

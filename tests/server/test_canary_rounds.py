@@ -11,7 +11,7 @@ from aiohttp import web
 
 from demur.errors import InvalidValue, PipelineMismatch
 from demur.pipeline.sources import read_pools
-from demur.server.canary_questions import CanaryQuestions
+from demur.server.alarms.canary_questions import CanaryQuestions
 from demur.store.service import ServiceStore
 from loopback import Loopback, choice, error, reply
 from serving import PROBLEMS, adder, adding_pipeline, listening

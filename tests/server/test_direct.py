@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import requests
 
-from demur.server.direct import Direct
+from demur.server.api.direct import Direct
 from serving import listening, made_app
 
 ASKED = '"messages": [{"role": "user", "content": "What is 4 + 1?"}]'

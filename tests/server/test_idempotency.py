@@ -13,8 +13,8 @@ import pytest
 import requests
 from sqlalchemy import text
 
-from demur.server.admission import Once
-from demur.server.forms import ChatRequest
+from demur.server.access.admission import Once
+from demur.server.api.forms import ChatRequest
 from demur.store.service import ServiceStore
 from guarded import CHAT, bearer, guarded_app, question
 from serving import adder, listening, made_app

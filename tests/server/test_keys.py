@@ -145,7 +145,7 @@ def test_no_key_is_asked_of_the_store_for_every_request(secret, upstream, sums_p
 
 def test_keys_that_cannot_be_read_let_nobody_in(secret, upstream, sums_policy, store, monkeypatch):
     app = guarded_app(upstream.url, sums_policy, store)
-    monkeypatch.setattr("demur.server.key_ring._LONGEST_READ", 0.2)
+    monkeypatch.setattr("demur.server.access.key_ring._LONGEST_READ", 0.2)
     monkeypatch.setattr(store.keys, "by_digest", lambda: time.sleep(1) or {})
     with listening(app) as address:
         assert ask(address, bearer(secret)).status_code == 503

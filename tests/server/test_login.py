@@ -8,7 +8,7 @@ import pytest
 import requests
 
 from demur.server import page_files
-from demur.server.failures import Failures
+from demur.server.access.failures import Failures
 from demur.store.service import ServiceStore
 from guarded import CHAT, guarded_app, question
 from serving import listening

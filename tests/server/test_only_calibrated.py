@@ -15,7 +15,7 @@ from demur.errors import InvalidValue
 from demur.pipeline.pipeline import Pipeline
 from demur.prompts.templates import CONVERSATION, MATHEMATICS
 from demur.records import Problem
-from demur.server.asking import IGNORED
+from demur.server.api.asking import IGNORED
 from demur.server.served import Models
 from demur.server.settings import ServiceSettings
 from loopback import choice, reply

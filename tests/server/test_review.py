@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 import requests
 
-from demur.server import review
+from demur.server.reviews import review
 from demur.store.service import ServiceStore
 from reviewing import Person, ask, nasty, reviewed_app
 from service_rows import at_once, decision

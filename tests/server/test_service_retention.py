@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from demur.errors import InvalidValue
-from demur.server.retention import Retention
+from demur.server.versions.retention import Retention
 from demur.store.service import ServiceStore
 from service_rows import decision
 

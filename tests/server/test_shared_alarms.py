@@ -9,8 +9,8 @@ import pytest
 
 import demur as dm
 from demur.monitoring import DriftMonitor
+from demur.server.alarms.watched import WatchedPolicy
 from demur.server.served import Served
-from demur.server.watched import WatchedPolicy
 from demur.store.service import ServiceStore
 from service_rows import at_once
 from watching import audited

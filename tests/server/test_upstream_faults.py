@@ -249,8 +249,8 @@ def test_the_service_abstains_and_ends_when_it_is_told_to(upstream, sums_policy)
     service = service_of(upstream.url, sums_policy)
 
     async def work():
-        from demur.server.asking import question_of
-        from demur.server.forms import ChatRequest
+        from demur.server.api.asking import question_of
+        from demur.server.api.forms import ChatRequest
 
         question = question_of(ChatRequest(**chat()), service.models)
         asking = asyncio.create_task(service.answer(question, "req_" + "0" * 32))

@@ -18,7 +18,7 @@ from demur.server.app import make_app
 from demur.server.log import DecisionLog
 from demur.server.service import Service
 from demur.server.settings import ServiceSettings
-from demur.server.versions import Versions
+from demur.server.versions.versions import Versions
 from demur.store.service import ServiceStore
 from serving import adding_pipeline, listening
 

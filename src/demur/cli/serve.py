@@ -205,11 +205,11 @@ class _Serving:
         from demur.server.app import make_app
         from demur.server.log import DecisionLog
         from demur.server.logs import RequestLines, to_stderr
-        from demur.server.retention import Retention
         from demur.server.served import Models, Served
         from demur.server.service import Service
         from demur.server.settings import ServiceSettings
-        from demur.server.versions import Versions
+        from demur.server.versions.retention import Retention
+        from demur.server.versions.versions import Versions
         from demur.store.service import ServiceStore
 
         told, retention = ServiceSettings(**self.told), Retention(**self.keep)
@@ -262,7 +262,7 @@ class _Serving:
 
 def _asks_for_keys(store: ServiceStore | None, host: str, *, require_keys: bool) -> bool:
     """Whether keys are asked for; raises where none are and other machines could reach the service."""
-    from demur.server.origins import is_loopback
+    from demur.server.access.origins import is_loopback
     from demur.store.connection import pasted
 
     if store is None and require_keys:
@@ -305,7 +305,7 @@ def _runs(given: list[str], files: dict[str, Path], *, no_log: bool) -> dict[str
 
 
 def _questions(run: str, policy: demur.Policy) -> Any:
-    from demur.server.canary_questions import CanaryQuestions
+    from demur.server.alarms.canary_questions import CanaryQuestions
 
     return CanaryQuestions.of(demur.read_pools(run, partial=True, say=output.mention), policy)
 

@@ -15,27 +15,19 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from demur.errors import DemurError
-from demur.server import (
-    chat,
-    decide,
-    feedback,
-    health,
-    logins,
-    metrics,
-    models,
-    page_files,
-    review,
-    review_export,
-    status,
-)
-from demur.server.access import Access
-from demur.server.admission import Admission
-from demur.server.alarms import Alarms
-from demur.server.canary_questions import CanaryQuestions
-from demur.server.direct import Direct
+from demur.server import page_files
+from demur.server.access import logins
+from demur.server.access.access import Access
+from demur.server.access.admission import Admission
+from demur.server.access.failures import Failures
+from demur.server.access.security_headers import SECURITY, SecurityHeaders
+from demur.server.alarms import status
+from demur.server.alarms.alarms import Alarms
+from demur.server.alarms.canary_questions import CanaryQuestions
+from demur.server.api import chat, decide, feedback, health, metrics, models
+from demur.server.api.direct import Direct
 from demur.server.errors import ApiError, as_api_error
-from demur.server.failures import Failures
-from demur.server.security_headers import SECURITY, SecurityHeaders
+from demur.server.reviews import review, review_export
 from demur.server.service import Service
 from demur.store.service import ServiceStore
 from demur.version import __version__

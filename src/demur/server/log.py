@@ -9,7 +9,7 @@ from typing import Any
 
 from demur.backends.redaction import redacted
 from demur.errors import StoreError
-from demur.server import replies
+from demur.server.api import replies
 from demur.server.outcomes import Outcome
 from demur.store.service import Decision, DecisionPath, NewReview, ServiceStore
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from demur.pipeline.answerer import Asked
 from demur.policy.explanations import compared_early, comparison
-from demur.server.asking import Question
+from demur.server.api.asking import Question
 
 IN_DOUBT = "promise_in_doubt"
 CAUSES = {

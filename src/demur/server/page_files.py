@@ -10,9 +10,9 @@ from pathlib import Path
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from demur.server.access import allowed
+from demur.server.access.access import allowed
+from demur.server.access.security_headers import OF_PAGES
 from demur.server.errors import ApiError
-from demur.server.security_headers import OF_PAGES
 
 _FOLDER = Path(__file__).with_name("pages")
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}

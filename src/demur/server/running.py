@@ -16,7 +16,7 @@ from typing import Any
 import uvicorn
 
 from demur.errors import InvalidValue
-from demur.server.connections import PunctualConnection
+from demur.server.access.connections import PunctualConnection
 from demur.server.service import Service
 
 _HEADERS_SECONDS = 20

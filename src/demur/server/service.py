@@ -17,15 +17,15 @@ from typing import Any, Protocol
 from demur.errors import BackendError, DemurError, LogprobsMissing, ScoringError
 from demur.pipeline.answerer import Asked
 from demur.records import Pool
-from demur.server import shadows
-from demur.server.asking import Question
+from demur.server.api.asking import Question
+from demur.server.api.replies import best_path
 from demur.server.errors import ApiError
 from demur.server.fan_out import FanOut
 from demur.server.outcomes import Doubt, Failure, Outcome
-from demur.server.replies import best_path
 from demur.server.served import Models
 from demur.server.settings import ServiceSettings
 from demur.server.sharing import Sharing
+from demur.server.versions import shadows
 
 _logger = logging.getLogger("demur.server")
 _FULL = 2**64

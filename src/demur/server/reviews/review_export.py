@@ -10,9 +10,9 @@ from typing import Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from demur.server.access import allowed
+from demur.server.access.access import allowed
 from demur.server.errors import ApiError
-from demur.server.labelled import csv_lines, judged, label_lines, pool_lines
+from demur.server.reviews.labelled import csv_lines, judged, label_lines, pool_lines
 from demur.store.service import ReviewFilter, ServiceStore
 
 _KINDS = {"pools": ("application/jsonl", "jsonl"), "labels": ("application/jsonl", "jsonl"), "csv": ("text/csv", "csv")}

@@ -7,9 +7,7 @@ from datetime import UTC, datetime
 
 from demur.errors import InvalidValue
 from demur.monitoring import CanaryMonitor, Diagnosis, diagnose
-from demur.server.outcomes import Doubt
-from demur.server.served import Served
-from demur.server.watches import (
+from demur.server.alarms.watches import (
     CANARIES,
     DRIFT,
     ERROR_DELTA,
@@ -22,6 +20,8 @@ from demur.server.watches import (
     Watching,
     error_monitor,
 )
+from demur.server.outcomes import Doubt
+from demur.server.served import Served
 from demur.store.service import ServiceStore
 
 KINDS = (DRIFT, CANARIES, ERRORS)

@@ -7,11 +7,11 @@ from typing import Any
 
 from demur.monitoring import AuditedQuestion, audited_rates
 from demur.monitoring.confidence import Limits
-from demur.server.alarms import Alarms
-from demur.server.reported import KIND as REPORTED
+from demur.server.alarms.alarms import Alarms
+from demur.server.alarms.reported import KIND as REPORTED
+from demur.server.alarms.watched import WatchedPolicy, time_of
+from demur.server.alarms.watches import ErrorWatching, Watch
 from demur.server.served import Served
-from demur.server.watched import WatchedPolicy, time_of
-from demur.server.watches import ErrorWatching, Watch
 from demur.store.service import ServiceStore
 
 _HOUR = 3_600_000

@@ -8,16 +8,16 @@ from fastapi.responses import JSONResponse, Response
 from demur.backends.protocol import Completion
 from demur.errors import DemurError
 from demur.records import Path, Pool, Problem
-from demur.server import replies
-from demur.server.access import allowed
-from demur.server.asking import Question, problem_of
-from demur.server.bodies import read_body
-from demur.server.description import described
+from demur.server.access.access import allowed
+from demur.server.access.limits import refuse_long
+from demur.server.api import replies
+from demur.server.api.asking import Question, problem_of
+from demur.server.api.bodies import read_body
+from demur.server.api.description import described
+from demur.server.api.forms import DecideRequest, Extension, SampledPath
+from demur.server.api.reply_forms import DecisionReply
+from demur.server.api.request_ids import new_id
 from demur.server.errors import ApiError, refused
-from demur.server.forms import DecideRequest, Extension, SampledPath
-from demur.server.limits import refuse_long
-from demur.server.reply_forms import DecisionReply
-from demur.server.request_ids import new_id
 from demur.server.served import Served
 from demur.server.service import Service
 

@@ -15,7 +15,7 @@ from demur.calibration import Rule
 from demur.errors import StoreError
 from demur.monitoring import AuditedQuestion, CanaryMonitor, DriftMonitor, ErrorMonitor
 from demur.monitoring.monitor import BettingMonitor
-from demur.server.audit_labels import audited_question
+from demur.server.alarms.audit_labels import audited_question
 from demur.server.outcomes import IN_DOUBT
 from demur.server.served import Served
 from demur.store.service import Audit, Decision, Feedback, ServiceStore

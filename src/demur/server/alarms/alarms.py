@@ -16,14 +16,14 @@ from collections.abc import Mapping
 
 from demur.backends.redaction import redacted
 from demur.errors import DemurError
-from demur.server.canary_questions import CanaryQuestions
-from demur.server.canary_rounds import CanaryRounds
-from demur.server.metrics import Metrics
+from demur.server.alarms.canary_questions import CanaryQuestions
+from demur.server.alarms.canary_rounds import CanaryRounds
+from demur.server.alarms.reported import ReportedNames
+from demur.server.alarms.watched import KINDS, Alarm, WatchedPolicy, doubt_of
+from demur.server.api.metrics import Metrics
 from demur.server.outcomes import Doubt
-from demur.server.reported import ReportedNames
 from demur.server.served import Served
 from demur.server.service import Service
-from demur.server.watched import KINDS, Alarm, WatchedPolicy, doubt_of
 from demur.store.service import ServiceStore
 
 ALARM, CLEARED = "alarm", "cleared"

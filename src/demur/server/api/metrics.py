@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 
-from demur.server.access import allowed
+from demur.server.access.access import allowed
 from demur.server.outcomes import Outcome
 
 router = APIRouter()

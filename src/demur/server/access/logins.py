@@ -10,13 +10,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictStr
 
-from demur.server import origins
-from demur.server.access import Access, check_csrf
-from demur.server.bodies import read_body
-from demur.server.cookies import drop_cookie, set_cookie, token_in
-from demur.server.description import described
+from demur.server.access import origins
+from demur.server.access.access import Access, check_csrf
+from demur.server.access.cookies import drop_cookie, set_cookie, token_in
+from demur.server.access.failures import Failures
+from demur.server.api.bodies import read_body
+from demur.server.api.description import described
 from demur.server.errors import ApiError, busy
-from demur.server.failures import Failures
 from demur.store.service import ApiKey, Login
 
 HOURS = 12

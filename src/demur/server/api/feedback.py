@@ -8,12 +8,12 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from demur.server.access import allowed
-from demur.server.bodies import read_body
-from demur.server.description import described
+from demur.server.access.access import allowed
+from demur.server.api.bodies import read_body
+from demur.server.api.description import described
+from demur.server.api.forms import FeedbackRequest
+from demur.server.api.reply_forms import FeedbackReply
 from demur.server.errors import ApiError
-from demur.server.forms import FeedbackRequest
-from demur.server.reply_forms import FeedbackReply
 from demur.server.served import Served
 from demur.server.service import Service
 from demur.store.service import Decision

@@ -6,10 +6,10 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from demur.server.access import allowed
-from demur.server.description import described_reading
+from demur.server.access.access import allowed
+from demur.server.api.description import described_reading
+from demur.server.api.reply_forms import ModelReply, ModelsReply
 from demur.server.errors import ApiError
-from demur.server.reply_forms import ModelReply, ModelsReply
 from demur.server.service import Service
 
 router = APIRouter()

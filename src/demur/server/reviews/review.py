@@ -9,12 +9,12 @@ from typing import Any, Literal, NoReturn
 from fastapi import APIRouter, Query, Request
 
 from demur.errors import StoreError
-from demur.server import review_items
-from demur.server.access import Caller, allowed
-from demur.server.bodies import Form, read_body
-from demur.server.description import described
+from demur.server.access.access import Caller, allowed
+from demur.server.api.bodies import Form, read_body
+from demur.server.api.description import described
 from demur.server.errors import ApiError
-from demur.server.review_forms import ClaimRequest, LeaseRequest, UndoRequest, VerdictRequest, Wanted
+from demur.server.reviews import review_items
+from demur.server.reviews.review_forms import ClaimRequest, LeaseRequest, UndoRequest, VerdictRequest, Wanted
 from demur.server.served import Served
 from demur.store.service import Decision, ReviewFilter, ReviewItem, ServiceStore
 

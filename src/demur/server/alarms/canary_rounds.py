@@ -20,12 +20,12 @@ from typing import Any
 from demur.backends.redaction import redacted
 from demur.errors import DemurError
 from demur.pools.fields import FieldChoice, read_table
-from demur.server.canary_questions import CanaryQuestions
+from demur.server.alarms.canary_questions import CanaryQuestions
+from demur.server.alarms.watches import CanaryWatching
+from demur.server.api.metrics import Metrics
 from demur.server.errors import ApiError
-from demur.server.metrics import Metrics
 from demur.server.served import Served
 from demur.server.service import Service
-from demur.server.watches import CanaryWatching
 from demur.store.service import Canary, ServiceStore
 
 PACE = "canary pace"

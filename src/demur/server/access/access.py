@@ -15,11 +15,11 @@ from typing import NoReturn
 
 from fastapi import Request
 
-from demur.server import origins
-from demur.server.cookies import token_in
+from demur.server.access import origins
+from demur.server.access.cookies import token_in
+from demur.server.access.key_ring import KeyRing
+from demur.server.access.limits import UNLIMITED, Limits
 from demur.server.errors import ApiError
-from demur.server.key_ring import KeyRing
-from demur.server.limits import UNLIMITED, Limits
 from demur.store.service import ApiKey, Login, ServiceStore
 from demur.store.service.keys import ROLES
 

@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from demur.server.access.limits import Limits
 from demur.server.errors import ApiError, busy
-from demur.server.limits import Limits
 from demur.store.service import ServiceStore, Spent
 
 _MILLISECONDS = {"minute": 60_000, "day": 86_400_000}

@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 from demur.pipeline.answerer import Asked
-from demur.server.asking import Question
+from demur.server.api.asking import Question
 from demur.server.served import Models
 
 _logger = logging.getLogger("demur.server")

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from demur.errors import StoreError
-from demur.server import replies
-from demur.server.access import Caller
-from demur.server.asking import Question
-from demur.server.budgets import Budgets
+from demur.server.access.access import Caller
+from demur.server.access.budgets import Budgets
+from demur.server.access.limits import AtOnce
+from demur.server.api import replies
+from demur.server.api.asking import Question
+from demur.server.api.replies import Reply
+from demur.server.api.request_ids import new_id
 from demur.server.errors import ApiError
-from demur.server.limits import AtOnce
 from demur.server.outcomes import Outcome
-from demur.server.replies import Reply
-from demur.server.request_ids import new_id
 from demur.server.service import Service
 from demur.store.service import ServiceStore
 

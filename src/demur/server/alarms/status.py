@@ -8,12 +8,12 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictStr
 
-from demur.server.access import allowed
-from demur.server.alarms import Alarms, milliseconds
-from demur.server.bodies import read_body
-from demur.server.description import described
+from demur.server.access.access import allowed
+from demur.server.alarms.alarms import Alarms, milliseconds
+from demur.server.alarms.status_facts import status_facts
+from demur.server.api.bodies import read_body
+from demur.server.api.description import described
 from demur.server.errors import ApiError
-from demur.server.status_facts import status_facts
 
 _MOST_BYTES = 8_192
 router = APIRouter()

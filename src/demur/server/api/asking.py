@@ -14,8 +14,8 @@ from demur.calibration import Rule
 from demur.errors import DemurError, InvalidValue
 from demur.prompts.conversations import Conversation, conversation_of
 from demur.records import Problem
+from demur.server.api.forms import ChatRequest, Extension
 from demur.server.errors import refused
-from demur.server.forms import ChatRequest, Extension
 from demur.server.served import Models, Served
 from demur.tasks import MC, task_named
 

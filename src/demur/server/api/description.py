@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from demur.server.reply_forms import ErrorReply
+from demur.server.api.reply_forms import ErrorReply
 
 _ALWAYS = {401: "No key, or none that is known.", 403: "The key may not do this.", 503: "Not now: try again later."}
 _OF_BODIES = {

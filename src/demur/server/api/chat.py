@@ -12,17 +12,17 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from demur.backends import tracing
 from demur.errors import DemurError
-from demur.server import replies
-from demur.server.access import allowed
-from demur.server.admission import Admission, Once
-from demur.server.asking import question_of
-from demur.server.bodies import read_body
-from demur.server.description import described
+from demur.server.access.access import allowed
+from demur.server.access.admission import Admission, Once
+from demur.server.access.limits import refuse_long
+from demur.server.api import replies
+from demur.server.api.asking import question_of
+from demur.server.api.bodies import read_body
+from demur.server.api.description import described
+from demur.server.api.forms import ChatRequest
+from demur.server.api.replies import Reply
+from demur.server.api.reply_forms import CompletionReply
 from demur.server.errors import ApiError, as_api_error
-from demur.server.forms import ChatRequest
-from demur.server.limits import refuse_long
-from demur.server.replies import Reply
-from demur.server.reply_forms import CompletionReply
 from demur.server.service import Service
 
 router = APIRouter()

@@ -1,0 +1,1 @@
+"""The HTTP interface: what clients send, what they get, and the routes between."""
