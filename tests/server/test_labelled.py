@@ -120,7 +120,7 @@ def test_no_cell_of_the_table_is_a_formula(upstream, sums_policy, store, text):
     store.decisions.add(*[[part] for part in nasty("r", text, options=[text])])
     with listening(reviewed_app(upstream.url, sums_policy, store)) as address:
         person = Person(address)
-        person.judge(person.claim(), verdict="wrong", answer=f"{text} ")
+        person.judge(person.claim(), verdict="wrong", answer=f"{text} or another")
         reply = person.get("labelled", what="judged", form="csv")
     assert reply.headers["content-type"].startswith("text/csv")
     (row,) = csv.DictReader(io.StringIO(reply.content.decode(), newline=""))
