@@ -18,13 +18,15 @@ from demur.server.app import make_app
 from demur.server.served import Models, Served
 from demur.server.service import Service
 from demur.server.settings import ServiceSettings
-from loopback import choice, reply
+from loopback import choice, error, reply
 
 PROBLEMS = [Problem(f"q{k}", f"What is {k} + 1?", (str(k + 1),), extra={"task": "math"}) for k in range(60)]
 
 
 def adder(number, body, request):
     """Right on even numbers; scattered on odd ones."""
+    if "messages" not in body:  # another route, such as the list of models
+        return error(404)
     found = re.search(r"What is (\d+)", body["messages"][-1]["content"])
     if found is None:  # no sum, such as the one token that is asked for at start
         return reply(choice("2"))

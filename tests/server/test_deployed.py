@@ -42,13 +42,13 @@ def deployed(upstream, sums_policy, postgres_url, tmp_path):
     line = process.stdout.readline()
     assert line, (tmp_path / "lines").read_text()
     url = re.sub(r"0\.0\.0\.0", "127.0.0.1", json.loads(line)["address"]).removesuffix("/v1")
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
+    until, ready = time.monotonic() + 60, False
+    while not ready and time.monotonic() < until:
         try:
-            if requests.get(f"{url}/readyz", timeout=5).ok:
-                break
+            ready = requests.get(f"{url}/readyz", timeout=5).ok
         except requests.ConnectionError:
             time.sleep(0.1)
+    assert ready, (tmp_path / "lines").read_text()
     yield process, url
     if process.poll() is None:
         process.terminate()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
 
 import pytest
 import requests
@@ -291,31 +290,3 @@ def test_a_conversation_options_and_passages_are_shown_for_what_they_are(upstrea
     assert shown["options"] == [{"letter": "A", "text": "red"}, {"letter": "B", "text": "blue"}]
     assert [part["text"] for part in shown["beside"]] == ["first", "second"]
     assert (shown["question"], shown["groups"]) == ("<script>", ["hard"])
-
-
-def test_opening_the_queue_takes_as_long_with_a_hundred_thousand_items(upstream, sums_policy, tmp_path):
-    """The quickest of many openings in turn: what a busy machine adds is not the queue's."""
-    queries = ({}, {"order": "contested"}, {"reason": "audit"})
-    with ExitStack() as stack:
-        people = {}
-        for number in (100, 100_000):
-            store = stack.enter_context(ServiceStore(tmp_path / f"{number}.db", create=True))
-            for start in range(0, number, 5_000):
-                names = {at: f"r{at:06}" for at in range(start, min(number, start + 5_000))}
-                reasons = {at: "audit" if at % 20 == 0 else "abstained" for at in names}
-                store.decisions.add(
-                    [decision(name, at, question="What?") for at, name in names.items()],
-                    [waiting(name, at, reason=reasons[at]) for at, name in names.items()],
-                )
-            address = stack.enter_context(listening(reviewed_app(upstream.url, sums_policy, store)))
-            people[number] = Person(address)
-        quickest = {}
-        for turn in range(30 * len(queries)):
-            query = queries[turn % len(queries)]
-            for number, person in people.items():
-                begun = time.perf_counter()
-                assert len(person.get("queue", **query).json()["items"]) > 0
-                took = time.perf_counter() - begun
-                quickest[number, str(query)] = min(took, quickest.get((number, str(query)), took))
-    for query in map(str, queries):
-        assert quickest[100_000, query] <= 3 * quickest[100, query], quickest

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from sqlalchemy import Connection, Engine, select
+from sqlalchemy.schema import CreateIndex
 
 from demur.errors import StoreError
 from demur.store._tables import SCHEMA_VERSION, meta, metadata
 from demur.store.connection import reading, shown, writing
-from demur.store.service._tables import OF_SERVICE
+from demur.store.service._tables import AUDITS_FIRST, OF_SERVICE
 
 _SCHEMA = meta.c.name == "schema"
 
@@ -23,6 +24,7 @@ def upgrade(engine: Engine, place: str, *, create: bool) -> None:
         if _is_current(connection):
             return  # another process was quicker
         metadata.create_all(connection, tables=OF_SERVICE)
+        connection.execute(CreateIndex(AUDITS_FIRST, if_not_exists=True))
         connection.execute(meta.update().where(_SCHEMA).values(value=str(SCHEMA_VERSION)))
 
 
