@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -107,14 +109,20 @@ def try_out(python: Path, package: Path) -> None:
         run(inside, "-m", "mypy", "--strict", "consumer.py", folder=folder)
 
 
+def tried(python: Path, package: Path) -> float:
+    """How many seconds it took to try a package."""
+    started = time.monotonic()
+    try_out(python, package)
+    return time.monotonic() - started
+
+
 def main() -> None:
     try:
         packages, found = build(version()), pythons()
         for (major, minor), python in found.items():
-            for package in packages:
-                started = time.monotonic()
-                try_out(python, package)
-                print(f"Python {major}.{minor}: {package.name} works ({time.monotonic() - started:.0f} s)", flush=True)
+            with ThreadPoolExecutor(len(packages)) as at_once:
+                for package, seconds in zip(packages, at_once.map(partial(tried, python), packages), strict=True):
+                    print(f"Python {major}.{minor}: {package.name} works ({seconds:.0f} s)", flush=True)
     except Failed as failure:
         sys.exit(f"no release: {failure}")
     for package in packages:
