@@ -122,5 +122,5 @@ class Alarms:
                 await asyncio.to_thread(self.look)
             except DemurError as error:  # the store is away, say: what was in doubt stays so
                 _logger.error("alarms could not be looked for: %s", redacted(str(error)))
-            except Exception as error:
+            except Exception as error:  # whatever it is, this goes on looking
                 _logger.error("alarms could not be looked for: %s", type(error).__name__, exc_info=error)

@@ -66,7 +66,7 @@ class CanaryRounds:
                     await self.ask_next(served, time.time_ns() // 1_000_000)
                 except (DemurError, ApiError, TimeoutError) as error:
                     _logger.warning("a canary of %s failed: %s", served.full_name, redacted(str(error)))
-                except Exception as error:
+                except Exception as error:  # whatever it is, the next one is asked
                     _logger.error("canaries: %s", type(error).__name__, exc_info=error)
 
     async def ask_next(self, served: Served, now: int) -> bool:

@@ -7,6 +7,7 @@ nothing, for what it would add is in the state already.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +19,7 @@ from demur.monitoring.monitor import BettingMonitor
 from demur.server.alarms.audit_labels import audited_question
 from demur.server.outcomes import IN_DOUBT
 from demur.server.served import Served
-from demur.store.service import Audit, Decision, Feedback, ServiceStore
+from demur.store.service import Decision, Feedback, ServiceStore
 
 DRIFT, CANARIES, ERRORS = "drift", "canaries", "errors"
 DRIFT_DELTA, CANARY_DELTA, ERROR_DELTA = 0.01, 0.01, 0.03
@@ -49,7 +50,7 @@ class Watch:
         return {**known, "monitor": None if self.monitor is None else self.monitor.document()}
 
 
-class Watching:
+class Watching(ABC):
     """One monitor of one policy, kept in the store under its kind."""
 
     def __init__(self, store: ServiceStore, served: Served, kind: str, made: type[BettingMonitor] | None) -> None:
@@ -57,9 +58,9 @@ class Watching:
         self.store, self.served, self.policy, self.kind, self._made = store, served, served.number, kind, made
         self._known: tuple[int, Watch] | None = None
 
+    @abstractmethod
     def fresh(self) -> BettingMonitor | None:
         """A monitor that has seen nothing."""
-        raise NotImplementedError
 
     def read(self) -> tuple[int, Watch]:
         """The state as it is stored, and its version; one that is not there yet begins with what comes."""
@@ -104,6 +105,19 @@ class Watching:
         return Watch(monitor, int(turn or 0), since, int(began or 0), counts)
 
 
+@dataclass(frozen=True)
+class Spoken:
+    """What people said of decisions until now."""
+
+    words: dict[str, tuple[Feedback, ...]]
+    now: int
+    label_days: float
+
+    def of(self, served: Served, decision: Decision) -> AuditedQuestion:
+        """What is known of one that was audited."""
+        return audited_question(served, decision, self.words.get(decision.request, ()), self.now, self.label_days)
+
+
 class AuditWatching(Watching):
     """A monitor that takes audits in their turns."""
 
@@ -116,10 +130,10 @@ class AuditWatching(Watching):
             audits = self.store.audits.after(self.policy, watch.turn)
             requests = [audit.request for audit in audits]
             decisions = self.store.decisions.several(requests)
-            words = self._words(decisions)
+            spoken = Spoken(self._words(decisions), now, label_days)
             before = watch.turn
             for audit in audits:
-                if not self.take(watch, audit, decisions.get(audit.request), words, now, label_days):
+                if not self.take(watch, decisions.get(audit.request), spoken):
                     break
                 watch.turn = audit.turn
                 watch.note_alarm(now)
@@ -128,17 +142,9 @@ class AuditWatching(Watching):
 
         return self.change(changed) and more
 
-    def take(
-        self,
-        watch: Watch,
-        audit: Audit,
-        decision: Decision | None,
-        words: dict[str, tuple[Feedback, ...]],
-        now: int,
-        label_days: float,
-    ) -> bool:
+    @abstractmethod
+    def take(self, watch: Watch, decision: Decision | None, spoken: Spoken) -> bool:
         """Take one audit; False where it must be waited for."""
-        raise NotImplementedError
 
     def _words(self, decisions: dict[str, Decision]) -> dict[str, tuple[Feedback, ...]]:
         return {}
@@ -154,7 +160,7 @@ class DriftWatching(AuditWatching):
     def fresh(self) -> DriftMonitor:
         return DriftMonitor(self.served.policy, delta=DRIFT_DELTA)
 
-    def take(self, watch: Watch, audit: Audit, decision: Decision | None, *_: Any) -> bool:
+    def take(self, watch: Watch, decision: Decision | None, spoken: Spoken) -> bool:
         if decision is not None and decision.vote_key is not None:  # what failed has no key
             assert isinstance(watch.monitor, DriftMonitor)
             watch.monitor.update([list(decision.vote_key)], [decision.drawn])
@@ -176,22 +182,14 @@ class ErrorWatching(AuditWatching):
         """The audits that have a turn and were not taken yet, the first of them for lack of a label."""
         audits = self.store.audits.after(self.policy, watch.turn, 10_000)
         decisions = self.store.decisions.several([audit.request for audit in audits])
-        words = self._words(decisions)
+        spoken = Spoken(self._words(decisions), now, label_days)
         mine = (made for audit in audits if (made := decisions.get(audit.request)) and self._is_mine(made))
-        return [audited_question(self.served, made, words.get(made.request, ()), now, label_days) for made in mine]
+        return [spoken.of(self.served, made) for made in mine]
 
-    def take(
-        self,
-        watch: Watch,
-        audit: Audit,
-        decision: Decision | None,
-        words: dict[str, tuple[Feedback, ...]],
-        now: int,
-        label_days: float,
-    ) -> bool:
+    def take(self, watch: Watch, decision: Decision | None, spoken: Spoken) -> bool:
         if decision is None or not self._is_mine(decision):
             return True  # asked at another point, or forgotten
-        known = audited_question(self.served, decision, words.get(audit.request, ()), now, label_days)
+        known = spoken.of(self.served, decision)
         if known.awaited and not known.given_up:
             return False
         wrong = bool(known.answered and known.wrong)
