@@ -13,6 +13,12 @@ from demur.server.service import Service
 from demur.server.settings import ServiceSettings
 
 CHAT = "/v1/chat/completions"
+IGNORED = (
+    "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "stop", "presence_penalty",
+    "frequency_penalty", "logit_bias", "user", "metadata", "store", "service_tier", "reasoning_effort", "verbosity",
+    "prediction", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "parallel_tool_calls",
+)  # fmt: skip
+"""Fields of the API that change nothing: paths are drawn as the policy was calibrated."""
 
 
 def chat(text="What is 4 + 1?", model="sums", **beside):

@@ -14,6 +14,7 @@ import pytest
 from pages import blocks
 from typer.main import get_command
 
+from asked_over_http import IGNORED
 from demur.cli import app
 from demur.server import outcomes
 from demur.server.api import asking, replies
@@ -128,7 +129,7 @@ def test_the_page_names_every_cause_and_every_refusal():
     refused = rows("## 5. What is refused and what is ignored")
     for name in asking._REFUSED:
         assert f"`{name}`" in refused, name
-    assert not set(re.findall(r"`(\w+)`", refused.split("Everything else")[0])) & set(asking.IGNORED)
+    assert not set(re.findall(r"`(\w+)`", refused.split("Everything else")[0])) & set(IGNORED)
 
 
 def test_the_page_names_what_a_reply_holds():

@@ -8,14 +8,13 @@ import re
 import openai
 import pytest
 
-from asked_over_http import chat, decided, post, told
+from asked_over_http import IGNORED, chat, decided, post, told
 from demur.backends import OpenAI
 from demur.backends.protocol import Settings
 from demur.errors import InvalidValue
 from demur.pipeline.pipeline import Pipeline
 from demur.prompts.templates import CONVERSATION, MATHEMATICS
 from demur.records import Problem
-from demur.server.api.asking import IGNORED
 from demur.server.served import Models
 from demur.server.settings import ServiceSettings
 from loopback import choice, reply

@@ -19,12 +19,6 @@ from demur.server.errors import refused
 from demur.server.served import Models, Served
 from demur.tasks import MC, task_named
 
-IGNORED = (
-    "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "stop", "presence_penalty",
-    "frequency_penalty", "logit_bias", "user", "metadata", "store", "service_tier", "reasoning_effort", "verbosity",
-    "prediction", "prompt_cache_key", "prompt_cache_retention", "safety_identifier", "parallel_tool_calls",
-)  # fmt: skip
-"""Fields of the API that change nothing here: paths are drawn as the policy was calibrated."""
 _REFUSED = {
     "tools": "the policy was not calibrated on requests with tools",
     "functions": "the policy was not calibrated on requests with functions",
