@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BIOME := node_modules/.bin/biome
+# One more than there are processors: many tests wait, for servers that are slow and processes that are killed.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -40,7 +42,7 @@ model: setup ## Fetch the embedded model's weights, once
 	@$(BIN)/demur models
 
 test: setup lint model ## Lint, type-check, check the layers and run the tests
-	$(BIN)/python -m pytest -n auto --ignore=tests/hf $(TESTS)
+	$(BIN)/python -m pytest -n $(WORKERS) --ignore=tests/hf $(TESTS)
 	@$(BIN)/python tests/browser/chromium.py
 	@echo "Left out: tests/hf, the tests that need torch and transformers. Run them with: make test-hf"
 

@@ -211,3 +211,8 @@ def test_the_library_speaks_no_flags():
 
 PIP_ARGUMENTS = {"--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", "--dest", "uv pip --python "}
 """Arguments of another program, not words to anybody."""
+
+
+def test_nothing_draws_from_the_generator_that_a_program_may_have_seeded():
+    drawn = re.compile(r"(?<![\w.])(?:np\.)?random\.(?!Random\b|default_rng\b|Generator\b|SeedSequence\b|PCG64)\w+\(")
+    assert {path.name: found for path in MODULES if (found := drawn.findall(path.read_text()))} == {}

@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import requests
 from aiohttp import web
 
+from demur.backends import OpenAI
+from demur.pipeline.from_policy import pipeline_of_policy
 from demur.server.app import make_app
 from demur.server.log import DecisionLog
 from demur.server.served import Models, Served
@@ -15,7 +17,6 @@ from demur.server.service import Service
 from demur.server.settings import ServiceSettings
 from loopback import choice
 from service_rows import decision
-from serving import adding_pipeline
 
 SELDOM = 3600.0
 """Seconds between looks that nobody asked for."""
@@ -25,7 +26,8 @@ def watched_app(url, policy, store, *, canaries=None, **settings):
     """An application whose alarms are looked for by `look`."""
     told = ServiceSettings(**{"audit_share": 1.0, "watch_seconds": SELDOM, **settings})
     row = store.policies.register("sums", policy.document(), policy.fingerprint, 1)
-    served = Served("sums", policy, adding_pipeline(url, policy.n_paths).answerer(policy), row.version, row.policy)
+    answerer = pipeline_of_policy(policy, OpenAI(url, "adder")).answerer(policy)
+    served = Served("sums", policy, answerer, row.version, row.policy)
     service = Service(Models({"sums": served}), told, log=DecisionLog(store, texts=told.texts), audit_secret=b"k")
     again = None if canaries is None else {served.full_name: canaries}
     return make_app(service, store, canaries=again)

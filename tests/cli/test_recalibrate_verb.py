@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from audited import decided_at_once, is_right, policy_on, pools_of
@@ -36,6 +38,21 @@ def test_without_a_word_the_store_stays_as_it_is(demur, service, monkeypatch):
     assert max(map(len, table.splitlines())) <= 80
     assert [row.version for row in service.policies.all()] == [1]
     assert Policy.load("new.json").n == 200
+
+
+def test_failed_audits_and_mixed_models_are_warned_of(demur, service):
+    quiet = demur("recalibrate", "--policy-name", "sums", "--json").json
+    old = Policy.of_document(service.policies.all()[0].document)
+    more = decided_at_once(old, pools_of(50, 3, prefix="s"), reported_model="adder-2")
+    failed = [replace(one, outcome="failed", vote_key=None) for one in more[:40]]
+    service.decisions.add([*failed, replace(more[40], reported_model="adder-1"), *more[41:]])
+    told = demur("recalibrate", "--policy-name", "sums", "--json").json
+    assert quiet["warnings"] == []
+    assert told["warnings"] == [
+        "audits of 2 reported models are taken together: adder-1, adder-2",
+        "40 of 250 audits failed and are left out: where waves answer such requests before the path that fails, up to "
+        "16.0% more than alpha may be answered wrongly",
+    ]
 
 
 def test_a_shadow_then_a_swap_then_back(demur, service):

@@ -7,6 +7,8 @@ import sqlite3
 
 import pytest
 
+from demur.backends import OpenAI
+from demur.pipeline.pipeline import Pipeline
 from demur.store.service import ServiceStore
 from serving import PROBLEMS, adder, adding_pipeline
 
@@ -43,6 +45,12 @@ def test_no_policy_or_two_of_one_name(serve):
     refused(serve("--policy", "none.json"), "none.json")
 
 
+def test_a_step_of_the_threshold_that_means_nothing_or_has_no_audits(serve):
+    policy = ("--policy", "sums.json")
+    refused(serve(*policy, "--online-step", 1.5), "online_step must lie strictly between 0 and 1, got 1.5")
+    refused(serve(*policy, "--online-step", 0.01, "--no-log"), "needs the log that they are in; leave --no-log out")
+
+
 def test_another_model_than_the_calibrated_one(serve):
     ran = serve("--policy", "sums.json", model="other")
     assert ran.code not in (0, 130)
@@ -58,6 +66,7 @@ def test_a_policy_that_does_not_say_how_its_paths_were_made(serve, demur, tmp_pa
     (tmp_path / "pools.jsonl").write_text("\n".join(pools))
     assert demur("calibrate", "pools.jsonl", "--alpha", 0.6, "-o", "plain.json").code == 0
     refused(serve("--policy", "plain.json"), "does not say how its paths were sampled")
+    refused(demur("serve", "--policy", "plain.json"), "does not say how its paths were sampled; calibrate on a run")
 
 
 def test_aliases_of_nothing_and_alphas_that_were_not_calibrated(serve):
@@ -81,6 +90,47 @@ def test_a_port_that_is_taken(demur, server, policy_file):
             "serve", "--policy", policy_file, "--base-url", server.url, "--model", "adder", "--port", port, "--no-log"
         )
         refused(ran, f"nothing can listen on 127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--policy", "a b=sums.json"),
+        ("--policy", "sums.json", "--alias", "x=other"),
+        ("--policy", "sums.json", "--host", "0.0.0.0"),
+        ("--policy", "sums.json", "--host", "127.0.0.300"),
+        ("--policy", "sums.json", "--canaries", "none.db"),
+    ],
+)
+def test_what_does_not_start_leaves_the_store_as_it_was(serve, tmp_path, wrong):
+    """Else other servers on this store would go over to a version that was refused."""
+    ServiceStore(tmp_path / "service.db", create=True).close()
+    refused(serve(*wrong))
+    with ServiceStore(tmp_path / "service.db") as store:
+        assert store.policies.all() == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--grace", "nan"), "--grace takes 0 to 3600 seconds, got nan"),
+        (("--grace", "-1"), "--grace takes 0 to 3600 seconds, got -1"),
+        (("--request-seconds", "0"), "give another --request-seconds"),
+        (("--canary-rate", "0"), "give another --canary-rate"),
+        (("--fan-out", "0"), "give more --fan-out"),
+        (("--keep-days", "0"), "leave --keep-days out to forget nothing"),
+        (("--at", "other.model=x"), "--at other.model=x names 'other', and there are sums"),
+        (("--at", "sums.colour=x"), "--at sums.colour=x: there is no setting 'colour' here, but base_url, model"),
+    ],
+)
+def test_values_out_of_range_are_told_by_their_flags(serve, flags, words):
+    refused(serve("--policy", "sums.json", *flags), words)
+
+
+def test_canaries_of_another_model_name_their_run(serve, server, tmp_path):
+    Pipeline(OpenAI(server.url, "subtractor"), n_paths=5).run(PROBLEMS[:2], tmp_path / "other.db")
+    ran = serve("--policy", "sums.json", "--canaries", "other.db")
+    refused(ran, "the questions of other.db were not put as the policy's: sampling.model is 'adder'", "--canaries the")
 
 
 def test_a_store_of_a_newer_version_or_none_at_all(serve, tmp_path):

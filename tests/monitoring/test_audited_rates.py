@@ -75,6 +75,16 @@ def test_they_are_told_word_for_word():
     )
 
 
+def test_where_labels_are_missing_calibration_predicts_at_least_so_much():
+    second, right = drawn(0)
+    known = [bool(label) if row % 3 else None for row, label in enumerate(right)]
+    policy = policy_of(second, known, alpha=0.5, partly_labelled=True)
+    rates = audited_rates([RIGHT], policy)
+    assert rates.predicted_at_least
+    assert rates.sentences[0].endswith(f"calibration predicted at least {rates.predicted_accuracy:.1%}.")
+    assert not audited_rates([RIGHT], POLICY).predicted_at_least
+
+
 @pytest.mark.parametrize("delta", [0, 1, "0.05", None])
 def test_a_level_lies_between_zero_and_one(delta):
     with pytest.raises(InvalidValue, match="delta must be a number strictly between 0 and 1"):

@@ -15,6 +15,7 @@ import demur as dm
 from demur.errors import InvalidValue
 from demur.monitoring import CanaryMonitor
 from demur.monitoring.canaries import _BETS, _SIGN_BETS
+from demur.monitoring.diagnosis import ENOUGH
 from demur.voting.key import Column
 from demur.voting.problems import Problems
 from monitored import drawn, policy_of, same
@@ -52,6 +53,14 @@ def watched(rng, n=200, change=lambda chances: chances, with_answers=True, polic
         answers = {"old_answers": old, "new_answers": new} if with_answers else {}
         monitor.update(key_of(old), key_of(new), id=str(number), **answers)
     return monitor
+
+
+@pytest.mark.parametrize(("n", "alarm"), [(ENOUGH - 1, False), (ENOUGH, True)])
+def test_keys_that_all_move_one_way_raise_an_alarm_once_there_are_enough(n, alarm):
+    monitor = CanaryMonitor(POLICY)
+    for number in range(n):
+        monitor.update((0.9, 0.5), (0.1, 0.5), id=str(number))
+    assert monitor.alarm == alarm
 
 
 def test_the_mean_of_the_evidence_is_one_over_all_signs():

@@ -13,8 +13,9 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER, LAST = NOON + timedelta(days=1), NOON + timedelta(days=2)
 DOUBT = "The promise is in doubt since 2026-03-01 12:00+00:00. "
 MODEL = "Model or server changed (canary alarm of {})."
-ALONE = "Questions changed (drift alarm of {}): 40 canaries so far show no change of the model."
+ALONE = "Questions changed (drift alarm of {}): 40 canaries of that time show no change of the model."
 UNKNOWN = "Questions changed, or the model did (drift alarm of {}): no canary was asked that would tell."
+FEW = "Questions changed, or the model did (drift alarm of {}): 11 canaries of that time are too few to tell."
 TOO = "Keys of the traffic drifted too (drift alarm of {}), which the changed model alone can explain."
 ERRORS = (
     "Errors above the promise: more audited questions are or were answered wrongly than calibration allows "
@@ -32,6 +33,7 @@ def told(sentence, when):
         ({"canary_since": NOON}, [(MODEL, NOON)], ["model"]),
         ({"drift_since": NOON, "canaries": 40}, [(ALONE, NOON)], ["questions"]),
         ({"drift_since": NOON}, [(UNKNOWN, NOON)], ["model or questions"]),
+        ({"drift_since": NOON, "canaries": 11}, [(FEW, NOON)], ["model or questions"]),
         ({"errors_since": NOON}, [(ERRORS, NOON)], ["errors"]),
         (
             {"canary_since": NOON, "drift_since": LATER, "canaries": 40},

@@ -116,6 +116,7 @@ def test_the_last_word_that_says_something_counts(old):
     assert label({"verdict": "wrong"}, {"verdict": "right"}) is True
     assert label({"verdict": "right"}, {"verdict": "unsure"}) is True
     assert label({"verdict": "unsure"}) is None
+    assert label({"verdict": "unsure", "answer": made.winner}) is None
     assert label({"verdict": "right", "answer": "-7"}) is False  # it contradicts itself, and makes nothing right
     assert label({"verdict": "right", "answer": "no number at all, nor anything"}) in (True, False)
 

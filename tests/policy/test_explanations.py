@@ -187,3 +187,16 @@ def test_a_question_that_is_asked_is_told_what_broke_its_tie(capsys):
         assert ("is not above" in said) == decision.abstained
         told.add(decision.abstained)
     assert told == {True, False}
+
+
+def test_a_question_that_a_gate_closes_is_not_told_that_its_confidence_is_too_low(capsys):
+    words = ["how many pens are left", "how many coins are left", "who has the book", "where is the garden"]
+    questions = [f"{words[row % 4]} {row}?" for row in range(80)]
+    votes = dm.vote([["a"] * 4 if row % 7 else ["b", "b", "b", "c"] for row in range(80)], questions=questions)
+    policy = dm.calibrate(votes, votes.answer == "a", alpha=0.1, outlier_level=0.1)
+    decision = policy.decide_keys(["a"] * 4, question="zqx ∂∫ vkk wxq")
+    show(decision_line(decision, policy.recipe.names))
+    told = capsys.readouterr().out
+    assert decision.key > decision.threshold_key
+    assert "is not above the threshold" not in told
+    assert "this question is unlike the calibration questions" in told

@@ -25,6 +25,19 @@ def upstream(server):
 
 
 @pytest.fixture
+def majority(upstream, tmp_path):
+    """A policy of the majority vote, whose paths can be certain early."""
+    from demur.backends import OpenAI
+    from demur.backends.protocol import Settings
+    from demur.pipeline.pipeline import Pipeline
+
+    pipeline = Pipeline(OpenAI(upstream.url, "adder"), n_paths=8, score=None, settings=Settings(logprobs=False))
+    policy = pipeline.run(PROBLEMS, tmp_path / "run.db").calibrate(alpha=[0.1, 0.3])
+    upstream.requests.clear()
+    return policy
+
+
+@pytest.fixture
 def service(upstream, sums_policy):
     return service_of(upstream.url, sums_policy, aliases={"gpt-4o": "sums@0.3"})
 

@@ -131,16 +131,20 @@ def test_what_an_alarm_does_is_configured(upstream, sums_policy, store, effect):
         assert (after["decision"], after["alpha"], after["in_doubt"]["asked_alpha"]) == ("answered", 0.1, 0.3)
 
 
-def test_what_an_alarm_overruled_is_no_decision_of_the_policy(upstream, sums_policy, store):
+def test_no_audit_counts_in_error_rates_while_an_alarm_forbids_answers(upstream, sums_policy, store):
     app = watched_app(upstream.url, sums_policy, store, on_alarm="abstain")
     with listening(app) as address:
         judge(store, ask_all(address, numbers(1, 60, odd=1.0)), "right")
         look(app)
-        assert ask(address, 10)["cause"] == "promise_in_doubt"
+        overruled, abstained = ask(address, 90_010), ask(address, 90_013)
         look(app)
+    assert overruled["cause"] == "promise_in_doubt"
+    assert overruled["explanation"] == overruled["reason"]  # and not why the policy would have answered
+    assert overruled["in_doubt"]["nothing_is_answered"]
+    assert "cause" not in abstained
     watch = monitors(app).errors[0].read()[1]
-    assert (watch.monitor.n, watch.turn) == (60, 61)
-    assert monitors(app).drift.read()[1].monitor.n == 61
+    assert (watch.monitor.n, watch.turn) == (60, 62)  # abstentions without the answers beside them would be a choice
+    assert monitors(app).drift.read()[1].monitor.n == 62
 
 
 def test_an_administrator_clears_doubts_and_monitors_begin_anew(app, store):
@@ -148,7 +152,7 @@ def test_an_administrator_clears_doubts_and_monitors_begin_anew(app, store):
         drift_alarm(address, app)
         cleared = requests.post(f"{address}/status/api/clear", json={"policy": "sums:v1", "note": "new form"})
         assert cleared.json() == {"policy": "sums:v1", "in_doubt": False}
-        assert "in_doubt" not in ask(address, 10)
+        assert "in_doubt" not in ask(address, 90_010)
         unknown = requests.post(f"{address}/status/api/clear", json={"policy": "sums:v9"})
         assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "policy_not_found")
         look(app)

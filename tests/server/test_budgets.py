@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -273,6 +273,50 @@ def test_a_head_that_dawdles_is_given_up(service, sent, monkeypatch):
                 break
         assert time.monotonic() - started < 5
         assert requests.get(f"{address}/healthz").status_code == 200
+
+
+_TRAILED = (
+    f"POST {CHAT} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    "2\r\n{}\r\n0\r\n"
+).encode()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET /" + b"x" * 200_000,
+        b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"x" * 200_000 + b"\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n" + b"X: y\r\n" * 30_000 + b"\r\n",
+        _TRAILED + b"X: " + b"x" * 1_000_000 + b"\r\n\r\n",
+    ],
+    ids=["address", "header", "headers", "trailer"],
+)
+def test_a_head_that_is_too_long_is_refused(service, sent):
+    config = running.configured(made_app(service), host="127.0.0.1", port=0, grace=1)
+    with running_server(config) as address, connected(address) as babbling:
+        with suppress(OSError):  # it is closed while this is still being sent
+            babbling.sendall(sent)
+        said = b""
+        with suppress(OSError):
+            while got := babbling.recv(65536):
+                said += got
+        assert not said or said.startswith(b"HTTP/1.1 400 ")
+        assert requests.get(f"{address}/healthz").status_code == 200
+
+
+def test_what_follows_a_body_is_no_header(service):
+    config = running.configured(made_app(service), host="127.0.0.1", port=0, grace=1)
+    with running_server(config) as address, connected(address) as sly:
+        head, _, rest = _TRAILED.partition(b"Content-Type: application/json\r\n")
+        sly.sendall(head + rest + b"Content-Type: text/html\r\n\r\n")
+        assert sly.recv(65536).startswith(b"HTTP/1.1 400 ")  # 415 were it one
+
+
+def test_a_body_of_two_lengths_is_refused(service):
+    config = running.configured(made_app(service), host="127.0.0.1", port=0, grace=1)
+    with running_server(config) as address, connected(address) as sly:
+        sly.sendall(_TRAILED.replace(b"Transfer", b"Content-Length: 2\r\nTransfer") + b"\r\n")
+        assert sly.recv(65536).startswith(b"HTTP/1.1 400 ")
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 import requests
@@ -105,10 +106,22 @@ def test_another_reported_name_is_an_event(watched, store, upstream):
             upstream.behave = named(model)
             ask(address, number)
             look(app)
-    [event] = store.events.latest()
+        upstream.behave = named("adder-3")
+        rounds(app, n=1)
+        look(app)
+    of_canary, event = store.events.latest()
+    assert of_canary.words == "The server of sums:v1 reports another model name: 'adder-3', at first 'adder-1'."
     assert event.words == "The server of sums:v1 reports another model name: 'adder-2', at first 'adder-1'."
     assert store.decisions.search()[0].reported_model == "adder-1"
     assert store.decisions.search()[0].system_fingerprint == "fp"
+
+
+def test_problems_that_ask_the_same_are_one_canary(run, sums_policy):
+    twice = [replace(pool, problem=replace(pool.problem, id=f"{pool.problem.id} again")) for pool in run.pools]
+    once = CanaryQuestions.of(run, sums_policy)
+    found = CanaryQuestions.of(replace(run, pools=[*run.pools, *twice]), sums_policy)
+    asked = [found.pools[name].problem.question for name in found.order]
+    assert len(set(asked)) == len(asked) == len(once.order) == len(found.pools) == 60
 
 
 def test_replicas_ask_no_question_twice_and_keep_to_one_rate(watched, store, upstream):

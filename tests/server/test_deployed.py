@@ -46,7 +46,7 @@ def deployed(upstream, sums_policy, postgres_url, tmp_path):
     while not ready and time.monotonic() < until:
         try:
             ready = requests.get(f"{url}/readyz", timeout=5).ok
-        except requests.ConnectionError:
+        except requests.RequestException:
             time.sleep(0.1)
     assert ready, (tmp_path / "lines").read_text()
     yield process, url

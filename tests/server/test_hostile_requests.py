@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import io
 import json
 import logging
+import time
 
 import pytest
 import requests
+from aiohttp import web
 
 from asked_over_http import CHAT, chat, decided, logged_app, post, told
 from demur.server import logs
@@ -60,6 +63,35 @@ def test_a_body_that_is_no_request_is_refused_in_one_line(address, upstream, raw
 def test_only_json_is_taken(address, kind):
     answer = requests.post(f"{address}{CHAT}", data=OK + b"}", headers={"Content-Type": kind}, timeout=30)
     assert told(answer)[0] == 415
+
+
+def test_a_compressed_body_is_told_so(address):
+    packed = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    answer = requests.post(f"{address}{CHAT}", data=gzip.compress(OK + b"}"), headers=packed, timeout=30)
+    assert (answer.status_code, told(answer)[1]["message"]) == (415, "the body must not be compressed, got 'gzip'")
+
+
+def test_groups_count_as_part_of_a_question(address):
+    status, error = told(post(address, chat(demur={"group": ["x" * 200_001]})))
+    assert (status, error["code"]) == (400, "context_length_exceeded")
+
+
+@pytest.mark.parametrize("sent", [{"Host": "["}, {"Host": "[::1"}, {"Origin": "http://["}, {"Host": "example.org"}])
+def test_hosts_and_origins_that_are_none_are_refused(address, sent):
+    answer = post(address, chat(), headers=sent)
+    assert told(answer)[0] == 403
+
+
+def test_no_redirect_repeats_the_host_that_a_request_names(address):
+    for route in ("/review/", "/healthz/", f"{CHAT}/"):
+        answer = requests.get(f"{address}{route}", headers={"Host": "example.org"}, timeout=10, allow_redirects=False)
+        assert (answer.status_code, "location" in answer.headers) == (404, False)
+
+
+def test_probes_may_ask_for_the_head_alone(address):
+    for route in ("/healthz", "/readyz"):
+        answer = requests.head(f"{address}{route}", timeout=10)
+        assert (answer.status_code, answer.content) == (200, b"")
 
 
 def test_a_body_that_says_it_is_small_and_is_not_is_cut_off(address):
@@ -143,6 +175,36 @@ def test_questions_are_not_in_the_log_lines_unless_asked_for(upstream, sums_poli
         decided(address, "What is 3333 + 1?")
     assert len(lines()) == 2
     assert not [line for line in lines() if "4444" in line or "3333" in line or "forged" in line]
+
+
+def test_half_a_character_of_a_model_reaches_caller_reviewer_and_status(upstream, sums_policy, tmp_path):
+    """Models leave half of a surrogate pair now and then, and servers may call themselves anything."""
+
+    def halves(number, body, request):
+        said = [choice(f"\ud83d \\boxed{{\udfff{j}}}", [-0.1]) for j in range(body.get("n", 1))]
+        names = {"model": f"\ud800\0{number}", "system_fingerprint": f"\udfff\0{number}"}
+        return web.json_response({"choices": said, **names})
+
+    upstream.behave = halves
+    with ServiceStore(tmp_path / "service.db", create=True) as store:
+        app = logged_app(upstream.url, sums_policy, store, audit_share=1.0, watch_seconds=0.05)
+        with listening(app) as address:
+            for question in ("What is 1 + 1?", "What is 3 + 1?"):
+                made = decided(address, question)
+                streamed = post(address, chat(f"{question} ", stream=True))
+                assert (streamed.status_code, b"[DONE]" in streamed.content) == (200, True)
+            assert {vote["answer"] for vote in made["votes"]} == {f"\ufffd{j}" for j in range(5)}
+            item = post(address, {}, "/review/api/claim").json()["item"]
+            assert item["paths"][0]["text"].startswith("\ufffd")
+            verdict = {"request": item["request"], "token": item["token"]}
+            winner = store.decisions.get(item["request"]).winner
+            judged = post(address, {**verdict, "answer": winner}, "/review/api/verdict")
+            assert (judged.status_code, judged.json()["verdict"]) == (200, "right")
+            until = time.monotonic() + 10
+            while not store.events.latest(kind="reported") and time.monotonic() < until:
+                time.sleep(0.05)
+            told_of = requests.get(f"{address}/status/api", timeout=10)
+            assert (told_of.status_code, "reports another" in told_of.text) == (200, True)
 
 
 def test_headers_choose_nothing(address, upstream):

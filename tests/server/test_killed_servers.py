@@ -151,7 +151,8 @@ def test_told_to_end_it_lets_requests_finish_or_abstain_and_ends_with_0(upstream
     assert answers[4].json()["demur"]["answer"] == "5"
     ended = answers[999].json()["demur"]
     assert (ended["decision"], ended["cause"]) == ("abstained", "shutting_down")
-    assert [line["event"] for line in lines] == ["decided", "decided"]
+    ending = "ending: 2 questions under way have 2 seconds to finish, and then abstain"
+    assert [line["event"] for line in lines] == [ending, "decided", "decided"]
     with ServiceStore(place) as store:
         assert {store.decisions.get(answers[k].json()["demur"]["request_id"]).outcome for k in answers} == {
             "answered",

@@ -84,15 +84,46 @@ def test_labels_go_through_calibrate_with_their_pools(judged, store, tmp_path):
         assert line["label"] == ("right" if right else "wrong")
 
 
-def test_what_two_people_dispute_has_no_label(judged, store, tmp_path):
+def test_where_two_people_differ_the_last_word_counts_and_is_marked(judged, store, tmp_path):
+    """As in monitors and in `recalibrate`."""
     request = store.reviews.queue(ReviewFilter(state="done"))[0].request
     (word,) = store.feedback.history(request)
-    store.feedback.give(request, "another", 9, verdict={"right": "wrong", "wrong": "right"}[word.verdict])
+    other = {"right": "wrong", "wrong": "right"}[word.verdict]
+    store.feedback.give(request, "another", word.at + 1, verdict=other)
+    record = record_of(judged, tmp_path, request)
+    assert (record["verdict"], record["agree"], "gold" in record) == (other, False, other == "right")
+    labels = saved(judged, tmp_path, policy=1, form="labels").read_text().splitlines()
+    assert [json.loads(line)["label"] for line in labels if request in line] == [other]
+    table = list(csv.DictReader(saved(judged, tmp_path, policy=1, form="csv").read_text().splitlines()))
+    assert [row["agree"] for row in table if row["request"] == request] == ["no"]
+
+
+def record_of(judged, tmp_path, request):
     lines = saved(judged, tmp_path, policy=1).read_text().splitlines()
     (record,) = [one for line in lines if (one := json.loads(line)).get("id") == request]
-    assert record["verdict"] == "disputed"
-    assert "gold" not in record
-    assert request not in saved(judged, tmp_path, policy=1, form="labels").read_text()
+    return record
+
+
+def test_a_true_answer_that_another_contradicts_is_no_second_right_answer(judged, store, tmp_path):
+    """Either of two would count as right: the vote's own, and the one that somebody else has for it."""
+    right, wrong = (
+        next(item.request for item in store.reviews.queue(ReviewFilter(state="done"), limit=100)
+             if store.feedback.history(item.request)[0].verdict == verdict)
+        for verdict in ("right", "wrong")
+    )  # fmt: skip
+    for request in (right, wrong):
+        said = store.feedback.history(request)[0]
+        store.feedback.give(request, "another", said.at + 1, answer="17")  # without a verdict
+        record = record_of(judged, tmp_path, request)
+        assert (record["verdict"], record["gold"]) == ("wrong", "17")
+
+
+def test_who_is_unsure_names_no_right_answer(judged, store, tmp_path):
+    request = store.reviews.queue(ReviewFilter(state="open"))[0].request
+    winner = store.decisions.get(request).winner
+    store.feedback.give(request, "another", 9, verdict="unsure", answer=winner)
+    record = record_of(judged, tmp_path, request)
+    assert (record["verdict"], "gold" in record) == ("unsure", False)
 
 
 def test_judged_ones_are_those_that_people_judged(judged, tmp_path):

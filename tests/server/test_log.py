@@ -70,6 +70,7 @@ def test_feedback_is_idempotent_and_kept_as_history(upstream, sums_policy, store
         assert say(verdict="right").json()["said_before"] == 0
         assert say(verdict="wrong").json()["said_before"] == 1
         assert say().status_code == 400
+        assert say(answer=" ").status_code == 400
         unknown = requests.post(f"{address}/v1/feedback", json={"request_id": "req_none", "verdict": "right"})
     assert unknown.status_code == 404
     assert unknown.json()["error"]["code"] == "request_not_found"

@@ -143,6 +143,17 @@ def test_parse_gives_the_parsed_answer_or_the_refusal(orders):
             client.chat.completions.parse(**chat("Order 8?", "orders"), response_format=Other)
 
 
+def test_a_stream_that_is_parsed_as_it_comes_ends_in_the_answer_or_the_refusal(orders):
+    with openai.OpenAI(base_url=f"{orders}/v1", api_key="unused", max_retries=0) as client:
+        for number, parsed in ((8, Total(total=8)), (7, None)):
+            asking = chat(f"Order {number}?", "orders")
+            with client.chat.completions.stream(**asking, response_format=Total) as events:
+                kinds = {event.type for event in events}
+                message = events.get_final_completion().choices[0].message
+            assert (message.parsed, message.refusal is None) == (parsed, parsed is not None)
+            assert ("refusal.done" in kinds) == (parsed is None)
+
+
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
 
 
@@ -190,5 +201,6 @@ def test_a_trace_is_passed_on_and_what_is_none_is_not(client, upstream):
     client.chat.completions.create(**chat(), extra_headers={"traceparent": trace})
     assert {seen.get("traceparent") for seen in upstream.headers} == {trace}
     upstream.headers.clear()
-    client.chat.completions.create(**chat("What is 6 + 1?"), extra_headers={"traceparent": "00-zz"})
+    for number, none in enumerate(("00-zz", trace.replace("00-", "ff-", 1), trace.replace("a", "0"))):
+        client.chat.completions.create(**chat(f"What is {number} + 1?"), extra_headers={"traceparent": none})
     assert {seen.get("traceparent") for seen in upstream.headers} == {None}

@@ -143,6 +143,9 @@ def test_what_contradicts_itself_or_says_nothing_is_refused(abstentions):
     assert person.judge(item).status_code == 400
     assert person.judge(item, verdict="perhaps").status_code == 400
     assert person.judge(item, verdict="wrong", answer="").status_code == 400
+    assert person.judge(item, verdict="wrong", answer=" ").status_code == 400
+    unread = person.judge(item, answer="\u200b")  # no answer by the policy's rule, so neither right nor wrong by it
+    assert (unread.status_code, unread.json()["error"]["code"]) == (400, "not_comparable")
     assert person.get("queue").json()["counts"]["abstained"] == 3
 
 
@@ -166,6 +169,8 @@ def test_a_verdict_sent_twice_is_kept_once_and_another_is_refused(abstentions, s
     assert len(store.feedback.history(item["request"])) == 1
     other = person.judge(item, verdict="unsure")
     assert (other.status_code, other.json()["error"]["code"]) == (409, "judged_already")
+    another = person.judge(item, verdict="wrong", answer="3")
+    assert (another.status_code, another.json()["error"]["code"]) == (409, "judged_already")
 
 
 def test_a_lease_that_ran_out_goes_to_the_next_person_and_the_first_is_told(abstentions, store, monkeypatch):

@@ -45,7 +45,7 @@ def adds_or_greets(number, body, request):
 def _ready(root):
     try:
         return requests.get(f"{root}/healthz", timeout=5).ok
-    except requests.ConnectionError:
+    except requests.RequestException:
         return False
 
 

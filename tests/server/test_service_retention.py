@@ -55,3 +55,10 @@ def test_days_are_numbers_above_nought(days):
 def test_texts_are_not_kept_longer_than_decisions():
     with pytest.raises(InvalidValue, match="texts cannot be kept"):
         Retention(keep_days=3, keep_text_days=4)
+
+
+def test_decisions_are_kept_until_their_labels_are_given_up():
+    Retention(keep_days=8).refuse_within(7)
+    Retention(keep_text_days=2).refuse_within(7)
+    with pytest.raises(InvalidValue, match="forgotten after 7 days where an audited answer waits 7 days"):
+        Retention(keep_days=7).refuse_within(7)

@@ -9,7 +9,7 @@ import pytest
 
 import demur as dm
 from demur.monitoring import DriftMonitor
-from demur.server.alarms.watched import WatchedPolicy
+from demur.server.alarms.watched import Alarm, WatchedPolicy
 from demur.server.served import Served
 from demur.store.service import ServiceStore
 from service_rows import at_once
@@ -139,3 +139,50 @@ def test_what_cannot_be_watched_is_said_and_still_counted(store):
     watched.look(1000, 0, 7)
     counted = {watching.rule.guarantee.name: watching.read()[1].counts["abstained"] for watching in watched.errors}
     assert counted == {"grouped_marginal": 1, "marginal": 0}
+
+
+def test_a_question_that_calibrated_the_policy_tests_nothing(store, served):
+    seen = sorted(served.policy.seen.questions)[0]
+    made = rows(served, 3)
+    store.decisions.add([*made[:2], audited("again", 1500, (1.0, 0.5), policy=served.number, question_digest=seen)])
+    watched = WatchedPolicy(store, served)
+    watched.look(10_000, 0, 7)  # nobody has judged it, and nobody needs to
+    assert [one.read()[1].turn for one in (watched.drift, *watched.errors)] == [3, 3, 3]
+    assert [one.read()[1].monitor.n for one in (watched.drift, watched.errors[0])] == [2, 2]
+
+
+def test_an_audit_that_was_forgotten_while_it_waited_is_no_error(store, served):
+    """Left out, right answers that nobody judges would be missing beside wrong ones that somebody complains of."""
+    waiting = audited("waiting", 1000, (0.9, 0.5), policy=served.number, outcome="answered")
+    wrong = audited("wrong", 9000, (0.9, 0.5), policy=served.number, outcome="answered")
+    store.decisions.add([waiting, wrong])
+    store.feedback.give("wrong", "ann", 1, verdict="wrong")
+    watched = WatchedPolicy(store, served)
+    watched.look(20_000, 0, 7)
+    assert watched.errors[0].read()[1].monitor.n == 0
+    store.retention.forget(5000)
+    watched.look(20_000, 0, 7)
+    monitor = watched.errors[0].read()[1].monitor
+    assert (monitor.n, monitor.errors) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("days_before", "told"),
+    [(0, "20 canaries of that time show no change"), (6, "20 canaries of that time"), (8, "no canary was asked")],
+)
+def test_canaries_that_were_asked_long_ago_do_not_name_the_questions(store, served, days_before, told):
+    """Each is asked once: when they have run out, a drift alarm may be about the model again."""
+    day, names = 24 * 3_600_000, [f"c{number}" for number in range(20)]
+    for number in range(20):
+        canary = store.canaries.claim_next(served.number, names, (100 - days_before) * day + number)
+        store.canaries.settle(served.number, canary.problem, canary.lease_token, answered=True)
+    watched = WatchedPolicy(store, served)
+    assert told in watched.diagnosis([Alarm("drift", 100 * day, 0, "drift", "")]).sentence
+
+
+def test_that_clusters_of_requests_are_not_known_is_said(store):
+    clusters = [f"c{row // 2}" for row in range(60)]
+    policy = dm.calibrate(dm.vote([["a"]] * 60), [row % 5 > 0 for row in range(60)], alpha=0.3, clusters=clusters)
+    row = store.policies.register("pairs", policy.document(), policy.fingerprint, 1)
+    [note] = WatchedPolicy(store, Served("pairs", policy, None, row.version, row.policy)).notes
+    assert note.startswith("Calibration counted clusters of questions, and requests do not say of which they are")

@@ -12,7 +12,7 @@ import requests
 
 from demur.errors import PipelineMismatch, PolicyFileError, StoreError
 from demur.pipeline.recalibration import recalibration
-from demur.pipeline.shadow_comparison import shadow_comparison
+from demur.pipeline.shadow_comparison import IN_DOUBT, decided_twice, shadow_comparison
 from demur.policy.signed_documents import document_of, policy_of
 from demur.server.app import make_app
 from demur.server.log import DecisionLog
@@ -20,6 +20,7 @@ from demur.server.service import Service
 from demur.server.settings import ServiceSettings
 from demur.server.versions.versions import Versions
 from demur.store.service import ServiceStore
+from service_rows import decision
 from serving import adding_pipeline, listening
 
 KEY = "k" * 40
@@ -130,6 +131,17 @@ def test_a_shadow_decides_beside_the_old_and_the_caller_hears_nothing_of_it(upst
     assert found.newest.requests == 10
     store.policies.retire(found.shadow.policy)
     assert shadow_comparison(store, "sums") is None
+
+
+def test_an_alarm_that_forbids_answers_does_not_make_the_old_version_look_careful():
+    def made(outcome, shadow, cause=None):
+        told = {"shadow": {"version": 2, "decision": shadow, "same_vote": True}, "cause": cause}
+        return decision("r", 1, outcome=outcome, document=told)
+
+    overruled = [made("abstained", new, IN_DOUBT) for new in ("answered", "abstained")]
+    found = decided_twice([*overruled, made("answered", "answered"), made("abstained", "answered")], 2, {"r": False})
+    assert (found.requests, found.both, found.only_old, found.only_new) == (4, 2, 1, 1)
+    assert (found.old_wrong, found.new_wrong) == (3, 3)
 
 
 def test_a_version_that_lacks_an_alias_is_not_served_and_that_is_an_event(upstream, sums_policy, store):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import openai
-import pytest
 
 from demur.pipeline.waves import Waves
 from serving import listening, made_app, service_of
@@ -12,20 +11,6 @@ from serving import listening, made_app, service_of
 def ask(address, question):
     with openai.OpenAI(base_url=f"{address}/v1", api_key="unused", max_retries=0) as client:
         return client.chat.completions.create(model="sums", messages=[{"role": "user", "content": question}])
-
-
-@pytest.fixture
-def majority(upstream, tmp_path):
-    """A policy of the majority vote, whose paths can be certain early."""
-    from demur.backends import OpenAI
-    from demur.backends.protocol import Settings
-    from demur.pipeline.pipeline import Pipeline
-    from serving import PROBLEMS
-
-    pipeline = Pipeline(OpenAI(upstream.url, "adder"), n_paths=8, score=None, settings=Settings(logprobs=False))
-    policy = pipeline.run(PROBLEMS, tmp_path / "run.db").calibrate(alpha=[0.1, 0.3])
-    upstream.requests.clear()
-    return policy
 
 
 def test_waves_decide_as_all_paths_do_and_draw_fewer(upstream, majority):

@@ -7,6 +7,8 @@ import random
 import time
 from collections import deque
 
+CHANCE = random.Random()
+"""Of its own: a program's seeded `random` is not drawn from behind its back."""
 _LONGEST_HOLD = 20.0
 
 
@@ -58,7 +60,7 @@ class Pace:
             self.limit, self._last_cut = max(1.0, self.limit / 2), now
             self._refusals += 1
         hold = retry_after or min(_LONGEST_HOLD, 0.25 * 2**self._refusals)
-        self._not_before = max(self._not_before, now + hold * random.uniform(1.0, 1.1))
+        self._not_before = max(self._not_before, now + hold * CHANCE.uniform(1.0, 1.1))
 
     def _wake(self) -> None:
         while self._waiting and self._busy < int(self.limit):

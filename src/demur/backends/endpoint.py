@@ -11,7 +11,6 @@ import base64
 import json
 import math
 import os
-import random
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from demur.backends import tracing
-from demur.backends._pacing import Pace
+from demur.backends._pacing import CHANCE, Pace
 from demur.backends.addresses import is_web_address, same_address, usable_key, without_login
 from demur.backends.protocol import has_choices
 from demur.backends.redaction import Secrets, secrets_of, shown_address
@@ -132,7 +131,7 @@ class Endpoint:
                         raise BackendError(f"gave up after {tries} tries: {problem}") from None
                     self.retries, self.trouble = self.retries + 1, str(problem)
                     if not problem.too_much:  # else the pace holds everybody off
-                        wait = min(_LONGEST_WAIT, 0.25 * 2**tries) * random.uniform(0.5, 1.0)
+                        wait = min(_LONGEST_WAIT, 0.25 * 2**tries) * CHANCE.uniform(0.5, 1.0)
                         await asyncio.sleep(max(wait, problem.retry_after))
         finally:
             self._in_trouble -= first_failure is not None

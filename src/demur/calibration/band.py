@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import betaincinv, gammaln
 
 from demur.errors import InvalidValue
@@ -63,6 +62,8 @@ def band(n: int, delta: float) -> Band:
     """The band of n calibration votes that errs with probability at most delta."""
     if n > MOST_VOTES:
         raise InvalidValue(f"a promise for every threshold takes up to {MOST_VOTES:,} calibration votes, got {n:,}")
+    from scipy.optimize import brentq  # takes a fifth of a second to load, and few policies need it
+
     looks, spent = _looks(n), delta * (1 - _SLACK)
 
     def excess(log_gamma: float) -> float:

@@ -221,8 +221,10 @@ def show_early(line: dict[str, Any], early: Early) -> None:
     abstained = early.answer is None
     output.say("I would rather not answer." if abstained else output.visible(line["answer"], 200))
     reason = compared_early(early, list(line["key"].values()), line["threshold_key"], list(line["key"]))
-    output.say(f"  after {early.n_paths} of {early.of} paths: {reason} (alpha {line['alpha']:g})")
-    if line["threshold"] >= 1:
+    closed = _is_closed(line)
+    if not closed:
+        output.say(f"  after {early.n_paths} of {early.of} paths: {reason} (alpha {line['alpha']:g})")
+    if closed or line["threshold"] >= 1:
         output.say(f"  {line['explanation']}")
     output.say(f"  {_votes_told(line)}")
 
@@ -238,12 +240,20 @@ def show(line: dict[str, Any]) -> None:
     reason = comparison(first, list(key.values()), bounds, list(key), answered=not abstained, form=".3f")
     if line["threshold"] == 0 and not abstained:
         reason = f"confidence {line['confidence']:.3f}, and the policy always answers"
-    output.say(f"  {reason} (alpha {line['alpha']:g}, p-value {line['p_value']:.3f})")
+    closed = _is_closed(line)
+    if not closed:
+        output.say(f"  {reason} (alpha {line['alpha']:g}, p-value {line['p_value']:.3f})")
     if line.get("answer_set") is not None:
         output.say(f"  answer set: {told_set(line, 30)}")
-    if line["threshold"] >= 1 or line.get("answer_set") is not None:
+    if closed or line["threshold"] >= 1 or line.get("answer_set") is not None:
         output.say(f"  {line['explanation']}")
     output.say(f"  {_votes_told(line)}")
+
+
+def _is_closed(line: dict[str, Any]) -> bool:
+    """Whether a gate abstains, whatever the vote says: then its confidence is not the reason."""
+    key = list(line["key"].values())
+    return line["answer"] is None and (key > list(line["threshold_key"]) or key[0] == 0 < line["confidence"])
 
 
 def _votes_told(line: dict[str, Any]) -> str:

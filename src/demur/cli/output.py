@@ -91,6 +91,8 @@ _FLAGS = {
     "gold_containment=True": "--gold-containment",
     "unscored=drop": "--drop-unscored",
     "unscored=VALUE": "--fill-unscored VALUE",
+    "seconds": "--request-seconds",
+    "canaries_per_day": "--canary-rate",
 }
 """Options whose flags are not their names with dashes."""
 

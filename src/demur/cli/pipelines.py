@@ -25,7 +25,9 @@ def pipeline_of(
     """The pipeline of a policy, on the model that flags and configuration name."""
     from demur.backends import weights
     from demur.pipeline.config import read_config
+    from demur.pipeline.from_policy import refuse_unsampled
 
+    refuse_unsampled(policy)  # before anything is asked for that could not help
     sampling = policy.upstream.sampling
     chosen = read_config(config, trust).override(**given)
     if chosen.model is None and given["plugin"] is None and isinstance(sampling.get("model"), str):

@@ -37,17 +37,19 @@ def one_of(places: Sequence[str], what: str) -> str:
     return places[0]
 
 
-def stage_settings(given: Sequence[str] | None, names: Sequence[str], keys: Sequence[str]) -> dict[str, dict[str, str]]:
-    """`strong.score=judge` as {strong: {score: judge}}, of stages and settings that there are."""
+def stage_settings(
+    given: Sequence[str] | None, names: Sequence[str], keys: Sequence[str], flag: str = "--stage"
+) -> dict[str, dict[str, str]]:
+    """`strong.score=judge` as {strong: {score: judge}}, of stages (or policies, by another flag) that there are."""
     settings: dict[str, dict[str, str]] = {}
     for setting in given or ():
         left, equals, value = setting.partition("=")
         name, dot, key = left.rpartition(".")
         if not (equals and dot and value):
-            raise InvalidValue(f"--stage takes NAME.KEY=VALUE, such as {names[-1]}.{keys[0]}=…; got {setting!r}")
+            raise InvalidValue(f"{flag} takes NAME.KEY=VALUE, such as {names[-1]}.{keys[0]}=…; got {setting!r}")
         if name not in names:
-            raise InvalidValue(f"--stage {setting} names no stage of this cascade; its stages are {', '.join(names)}")
+            raise InvalidValue(f"{flag} {setting} names {name!r}, and there are {', '.join(names)}")
         if key not in keys:
-            raise InvalidValue(f"--stage {setting}: stages have no setting {key!r} here, but {', '.join(keys)}")
+            raise InvalidValue(f"{flag} {setting}: there is no setting {key!r} here, but {', '.join(keys)}")
         settings.setdefault(name, {})[key] = value
     return settings

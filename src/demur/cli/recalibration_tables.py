@@ -73,6 +73,15 @@ def _warnings(made: Recalibration) -> list[str]:
     found = [f"audits before and after an alarm are taken together: {alarm.words}" for alarm in made.window.alarms]
     if gone:
         found.append(f"the new version has no alpha {', '.join(gone)}: requests that name it are refused from then on")
+    if len(made.reported) > 1:
+        names = ", ".join(map(output.visible, made.reported[:3])) + (", …" if len(made.reported) > 3 else "")
+        found.append(f"audits of {len(made.reported)} reported models are taken together: {names}")
+    if failed := made.audits.failed:
+        found.append(
+            f"{failed} of {made.audits.audited} audits failed and are left out: where waves answer such requests "
+            f"before the path that fails, up to {failed / made.audits.audited:.1%} more than alpha may be answered "
+            "wrongly"
+        )
     if made.old.sets:
         found.append("answer sets need the right answer of every audit, so that the new version gives none")
     return found

@@ -35,7 +35,7 @@ from demur.cli.sampling_options import (
     scorer_flags,
     waves_of,
 )
-from demur.errors import InvalidValue, MissingExtra
+from demur.errors import DemurError, InvalidValue, MissingExtra, PipelineMismatch
 
 if TYPE_CHECKING:
     from demur.store.service import ServiceStore
@@ -53,9 +53,12 @@ Examples:
 
 `demur serve --policy policy.json --canaries run.db --on-alarm abstain`
 
+`demur serve --policy policy.json --online-step 0.01`
+
 `demur serve --policy sums=policy.json --alias gpt-4o=sums@0.05 --base-url http://localhost:8000/v1 --port 9000`
 """
 _OF_POLICIES = ("base_url", "model")
+_LONGEST_GRACE = 3600.0
 _STORE_SECONDS = 10.0
 """How long a database that went away is waited for, request by request."""
 _WITH_KEYS = "keys are asked for: `demur keys` makes, lists and revokes them"
@@ -107,6 +110,10 @@ def run(
     label_days: Annotated[
         float, option("--label-days", "DAYS", "So long alarms wait for the label of an audited answer.")
     ] = 7.0,
+    online_step: Annotated[
+        float | None,
+        option("--online-step", "SHARE", "Have errors in audits raise the threshold, by such a share.  [default: no]"),
+    ] = None,
     show: Annotated[str, option("--show", "answer|path", "What an answered request gets as its text.")] = "answer",
     abstain_text: Annotated[Text, option("--abstain-text", "TEXT", "What an abstained request gets instead.")] = None,
     model: Model = None,
@@ -128,15 +135,19 @@ def run(
     how |= {"seed": seed or 0, "score": None, "extract": None}
     told = {"show": show, "waves": waves_of(first_wave, wave), "audit_share": audit_share, "texts": not no_texts}
     told |= {"on_alarm": on_alarm, "canaries_per_day": canary_rate, "label_days": label_days}
+    told["online_step"] = online_step
     told["second_opinions"] = second_opinions
     told |= {} if abstain_text is None else {"abstain_text": abstain_text}
     told |= {} if fan_out is None else {"fan_out": fan_out}
     told |= {} if seconds is None else {"seconds": seconds}
     files = _named(policy or [])
+    if not 0 <= grace <= _LONGEST_GRACE:
+        raise InvalidValue(f"--grace takes 0 to {_LONGEST_GRACE:g} seconds, got {grace:g}")
+    loaded = {name: load_policy(file, key_file) for name, file in files.items()}
     serving = _Serving(
-        files,
+        loaded,
         _pairs(alias or [], "--alias"),
-        stage_settings(at, list(files), _OF_POLICIES),
+        stage_settings(at, list(files), _OF_POLICIES, "--at"),
         key_file,
         None if no_log else store,
         told,
@@ -155,38 +166,40 @@ def run(
         from demur.server.live import check_live
     except ImportError as error:
         raise MissingExtra(f"the service needs packages that are not here ({error.name})", "serve") from None
-    app, service, kept = serving.made()  # says what is wrong before anything listens
-    asks_for_keys = _asks_for_keys(kept, host, require_keys=require_keys)
-    for note in event_loop.run(check_live(service.models)):
+    prepared = serving.prepared()  # what is wrong is said before anything listens, and before the store knows of it
+    asks_for_keys = _asks_for_keys(prepared.store, host, require_keys=require_keys)
+    for note in event_loop.run(check_live(prepared.models)):
         mention(note)
-    listening = running.bound(host, port)
-    address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/v1"
-    versions = {name: served.version for name, served in service.models.active.items()}
-    if json:
-        known = {"address": address, "models": list(service.models.ids()), "store": None if no_log else shown(store)}
-        output.emit(known | {"keys_asked_for": asks_for_keys, "versions": versions})
-        sys.stdout.flush()
-    else:
-        output.say(*(f"model {name}" for name in service.models.ids()), f"listening on {address}")
-        for name, served in service.models.active.items():
-            if kept is not None and served.policy.document() != load_policy(files[name], key_file).document():
-                output.say(f"{name} answers as version {served.version} of the store, not as the file that was given")
-        output.say(_WITH_KEYS if asks_for_keys else _WITHOUT_KEYS)
-    if workers == 1:
-        serving.serve(app, service, kept, listening)
-        return
-    if kept is not None:
-        kept.close()
-    with tempfile.TemporaryDirectory(prefix="demur-metrics-") as folder:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
-        running.serve_by_workers(serving.work, listening, workers)
+    with running.bound(host, port) as listening:  # closed, whatever is found wrong from here on
+        app, service, kept = prepared.made()
+        address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/v1"
+        models = service.models
+        versions = {name: served.version for name, served in models.active.items()}
+        if json:
+            known = {"address": address, "models": list(models.ids()), "store": None if no_log else shown(store)}
+            output.emit(known | {"keys_asked_for": asks_for_keys, "versions": versions})
+            sys.stdout.flush()
+        else:
+            output.say(*(f"model {name}" for name in models.ids()), f"listening on {address}")
+            for name in (name for name, one in loaded.items() if kept and not _same(models.active[name].policy, one)):
+                output.say(f"{name} answers as version {versions[name]} of the store, not as the file that was given")
+            output.say(_WITH_KEYS if asks_for_keys else _WITHOUT_KEYS)
+        if workers == 1:
+            serving.serve(app, service, kept, listening)
+            return
+        if kept is not None:
+            kept.close()
+        with tempfile.TemporaryDirectory(prefix="demur-metrics-") as folder:
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+            running.serve_by_workers(serving.work, listening, workers)
 
 
 @dataclass(frozen=True)
 class _Serving:
     """What was asked for, as a process of its own can be told."""
 
-    files: dict[str, Path]
+    policies: dict[str, demur.Policy]
+    """As their files were at start: a worker that is started again serves what the others do."""
     aliases: dict[str, str]
     own: dict[str, dict[str, str]]
     key_file: Path | None
@@ -200,54 +213,39 @@ class _Serving:
     canaries: dict[str, str]
     """Runs by the names of policies."""
 
-    def made(self) -> tuple[Any, Any, Any]:
-        """The application, its service and its store; each policy compared with the models that are there."""
-        from demur.server.app import make_app
-        from demur.server.log import DecisionLog
-        from demur.server.logs import RequestLines, to_stderr
+    def prepared(self) -> _Prepared:
+        """Each policy compared with the models that are there; whatever is wrong raises, and the store is as it was."""
+        from demur.server.alarms.online import refuse_nothing_to_move
         from demur.server.served import Models, Served
-        from demur.server.service import Service
         from demur.server.settings import ServiceSettings
         from demur.server.versions.retention import Retention
-        from demur.server.versions.versions import Versions
         from demur.store.service import ServiceStore
 
         told, retention = ServiceSettings(**self.told), Retention(**self.keep)
-        loaded = {name: load_policy(file, self.key_file) for name, file in self.files.items()}
-        pipelines.refuse_unused(self.how["settings"], *loaded.values())
-        made = {}
-        for name, one in loaded.items():
+        retention.refuse_within(told.label_days)
+        pipelines.refuse_unused(self.how["settings"], *self.policies.values())
+        made, served = {}, {}
+        for name, one in self.policies.items():
             made[name] = pipelines.pipeline_of(one, {**self.given, **self.own.get(name, {})}, **self.how)
-            made[name].answerer(one).check_pipeline()
+            served[name] = Served(name, one, made[name].answerer(one))
+            served[name].answerer.check_pipeline()
+        known = {alias: model for alias, model in self.aliases.items() if self.store is None or ":" not in model}
+        models = Models(served, aliases=known)  # earlier versions are the store's to know
+        refuse_nothing_to_move(models, told.online_step, logged=self.store is not None)
+        questions = {name: _questions(run, self.policies[name]) for name, run in self.canaries.items()}
         store = None if self.store is None else ServiceStore(self.store, create=True, patience=_STORE_SECONDS)
-        to_stderr()
-        asked_again: dict[str, Any] = {}
-        beside: dict[str, Any] = {"observers": [RequestLines()], "audit_secret": secrets.token_bytes(32)}
-        if store is None:
-            served = {name: Served(name, one, made[name].answerer(one)) for name, one in loaded.items()}
-            models = Models(served, aliases=self.aliases)
-            service, chores = Service(models, told, **beside), list[Any]()
-        else:
-            versions = Versions(store, made, key=None if self.key_file is None else demur.read_key(self.key_file))
-            for name, one in loaded.items():
-                row = versions.enter(name, one, time.time_ns() // 1_000_000)
-                if name in self.canaries:
-                    asked_again[f"{name}:v{row.version}"] = _questions(self.canaries[name], one)
-            models = versions.models(self.aliases)
-            log = DecisionLog(store, texts=told.texts, second_share=told.second_opinions)
-            service = Service(models, told, log=log, **beside)
-            chores = [partial(versions.follow, service), partial(retention.follow, store)]
-        for name, active in models.active.items():
-            if told.waves is not None and (note := active.answerer.savings_note()):
-                mention(f"{name}: {note}")
-        for name in asked_again.keys() - {active.full_name for active in models.active.values()}:
-            mention(f"canaries of {name} are not asked: another version answers, which their run says nothing of")
-        app = make_app(service, store, require_keys=self.require_keys, chores=chores, canaries=asked_again)
-        return app, service, store
+        return _Prepared(self, told, retention, made, models, questions, store)
 
     def work(self, listening: socket.socket) -> None:
-        """Serve on a socket, in a process of its own."""
-        self.serve(*self.made(), listening)
+        """Serve on a socket, in a process of its own, as long as the first one lives."""
+        from demur.server.running import end_with_parent
+
+        end_with_parent()
+        try:
+            self.serve(*self.prepared().made(), listening)
+        except DemurError as error:
+            output.mention(f"error: a worker cannot serve, and is started again: {output.told(error)}")
+            raise SystemExit(2) from None
 
     def serve(self, app: Any, service: Any, store: Any, listening: socket.socket) -> None:
         """Serve on a socket, in this process."""
@@ -258,6 +256,58 @@ class _Serving:
         finally:
             if store is not None:
                 store.close()
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What can be served as it was asked for."""
+
+    serving: _Serving
+    told: Any
+    retention: Any
+    pipelines: dict[str, demur.Pipeline]
+    models: Any
+    """As the files have them."""
+    questions: dict[str, Any]
+    """Canaries by the names of policies."""
+    store: ServiceStore | None
+
+    def made(self) -> tuple[Any, Any, Any]:
+        """The application, its service and its store; policies that the store does not know answer from now on."""
+        from demur.server.app import make_app
+        from demur.server.log import DecisionLog
+        from demur.server.logs import RequestLines, to_stderr
+        from demur.server.service import Service
+        from demur.server.versions.versions import Versions
+
+        to_stderr()
+        told, store, models, serving = self.told, self.store, self.models, self.serving
+        asked_again: dict[str, Any] = {}
+        beside: dict[str, Any] = {"observers": [RequestLines()], "audit_secret": secrets.token_bytes(32)}
+        if store is None:
+            service, chores = Service(models, told, **beside), list[Any]()
+        else:
+            key = None if serving.key_file is None else demur.read_key(serving.key_file)
+            versions = Versions(store, self.pipelines, key=key)
+            for name, one in serving.policies.items():
+                row = versions.enter(name, one, time.time_ns() // 1_000_000)
+                if name in self.questions:
+                    asked_again[f"{name}:v{row.version}"] = self.questions[name]
+            models = versions.models(serving.aliases)
+            log = DecisionLog(store, texts=told.texts, second_share=told.second_opinions)
+            service = Service(models, told, log=log, **beside)
+            chores = [partial(versions.follow, service), partial(self.retention.follow, store)]
+        for name, active in models.active.items():
+            if told.waves is not None and (note := active.answerer.savings_note()):
+                mention(f"{name}: {note}")
+        for name in asked_again.keys() - {active.full_name for active in models.active.values()}:
+            mention(f"canaries of {name} are not asked: another version answers, which their run says nothing of")
+        app = make_app(service, store, require_keys=serving.require_keys, chores=chores, canaries=asked_again)
+        return app, service, store
+
+
+def _same(one: demur.Policy, other: demur.Policy) -> bool:
+    return one.document() == other.document()
 
 
 def _asks_for_keys(store: ServiceStore | None, host: str, *, require_keys: bool) -> bool:
@@ -307,7 +357,13 @@ def _runs(given: list[str], files: dict[str, Path], *, no_log: bool) -> dict[str
 def _questions(run: str, policy: demur.Policy) -> Any:
     from demur.server.alarms.canary_questions import CanaryQuestions
 
-    return CanaryQuestions.of(demur.read_pools(run, partial=True, say=output.mention), policy)
+    try:
+        return CanaryQuestions.of(demur.read_pools(run, partial=True, say=output.mention), policy)
+    except PipelineMismatch as error:
+        raise InvalidValue(
+            f"the questions of {output.visible(run, 200)} were not put as the policy's: {'; '.join(error.differences)}",
+            "give as {canaries} the run that the policy was calibrated on",
+        ) from None
 
 
 def _pairs(given: list[str], flag: str) -> dict[str, str]:

@@ -4,6 +4,7 @@
     CanaryMonitor      old questions asked again: are the model and its server as they were?
     ErrorMonitor       audited questions: is more answered wrongly than this policy's calibration allows?
     OnlineThreshold    a threshold that moves with labels, late and few: its long-run rate is bounded on any sequence
+    AuditedThreshold   the same by audits that several processes share, and never below the calibrated threshold
     diagnose           alarms read together: what is in doubt, and since when
     audited_rates      what audits say beside what calibration predicted, with limits that hold whenever one looks
 
@@ -13,6 +14,7 @@ its `document`, which stays small however long the stream, and goes on from ther
 
 from demur.monitoring.audited_errors import ErrorMonitor
 from demur.monitoring.audited_rates import AuditedRates, audited_rates
+from demur.monitoring.audited_threshold import AuditedThreshold
 from demur.monitoring.audits import AuditedQuestion, settled
 from demur.monitoring.canaries import CanaryMonitor
 from demur.monitoring.diagnosis import Diagnosis, diagnose
@@ -22,6 +24,7 @@ from demur.monitoring.online_threshold import OnlineThreshold
 __all__ = [
     "AuditedQuestion",
     "AuditedRates",
+    "AuditedThreshold",
     "CanaryMonitor",
     "Diagnosis",
     "DriftMonitor",

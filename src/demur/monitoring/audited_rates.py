@@ -38,6 +38,8 @@ class AuditedRates:
     predicted_accuracy: float
     """What calibration expects of new questions."""
     predicted_answered: float
+    predicted_at_least: bool = False
+    """Whether accuracy may be better than predicted: votes without a label count as wrong in calibration."""
 
     @property
     def awaited(self) -> int:
@@ -72,7 +74,8 @@ class AuditedRates:
         labelled = self.right + self.wrong
         accuracy = (
             f"{self.right} of {labelled} audited answers with a label are right ({self.accuracy:.1%}; "
-            f"{_told(self.accuracy_limits)}, {level}); calibration predicted {_percent(self.predicted_accuracy)}."
+            f"{_told(self.accuracy_limits)}, {level}); calibration predicted "
+            f"{'at least ' * self.predicted_at_least}{_percent(self.predicted_accuracy)}."
             if labelled
             else f"None of {self.answered} audited answers has a label yet."
             if self.answered
@@ -113,6 +116,7 @@ def audited_rates(
         confident_error_limits=_limits(wrong, answered - right, n, delta),
         predicted_accuracy=expected.selective_accuracy_corrected,
         predicted_answered=expected.answered,
+        predicted_at_least=expected.answered_unlabelled > 0,
     )
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.optimize import brentq
 from scipy.special import betaln, xlog1py, xlogy
 
 from demur.monitoring.betting import as_count
@@ -36,6 +35,8 @@ def limits_at_all_times(successes: int, n: int, delta: float = 0.05) -> Limits:
 
 def _low(successes: int, n: int, delta: float) -> float:
     """The smallest rate that is still possible."""
+    from scipy.optimize import brentq  # takes a fifth of a second to load
+
     successes, failures = as_count(successes, "successes"), as_count(n - successes, "failures")
     if not successes:
         return 0.0

@@ -2,7 +2,7 @@
 
 Canaries are old questions, so that only the model or its server can change what they come to. Keys of the traffic
 change with the model or with the questions. So a canary alarm names the model, and a drift alarm names the questions
-only where canaries are asked and are quiet.
+only where canaries are asked at that time and are quiet: enough of them that a change could have shown.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from datetime import datetime
 from demur.errors import InvalidValue
 
 MODEL, QUESTIONS, EITHER, ERRORS = "model", "questions", "model or questions", "errors"
+ENOUGH = 12
+"""Canaries whose keys all move one way, before they raise an alarm at the usual level: fewer may well be quiet."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,11 @@ def diagnose(
     errors_since: datetime | None = None,
     canaries: int = 0,
 ) -> Diagnosis:
-    """Read alarms together, each given by when it was raised; `canaries` says how many were compared so far."""
+    """Read alarms together, each given by when it was raised.
+
+    `canaries` says how many were compared about the time of the drift alarm: those asked long before show the model as
+    it was then.
+    """
     raised = {"canary_since": canary_since, "drift_since": drift_since, "errors_since": errors_since}
     _check(raised)
     doubts = []
@@ -77,7 +83,10 @@ def _drift(since: datetime, canary_since: datetime | None, canaries: int) -> Dou
     if not canaries:
         told = f"Questions changed, or the model did {alarm}: no canary was asked that would tell."
         return Doubt(EITHER, since, told)
-    told = f"Questions changed {alarm}: {canaries} canaries so far show no change of the model."
+    if canaries < ENOUGH:
+        told = f"Questions changed, or the model did {alarm}: {canaries} canaries of that time are too few to tell."
+        return Doubt(EITHER, since, told)
+    told = f"Questions changed {alarm}: {canaries} canaries of that time show no change of the model."
     return Doubt(QUESTIONS, since, told)
 
 

@@ -94,7 +94,7 @@ class DriftMonitor(BettingMonitor):
             )
         return (
             f"Keys have drifted: alarm at key {self.alarm_at} of {self.n} (p = {self.p_value:.3g}), they lie "
-            f"{self.change}. The promise no longer holds for such questions; audit them, and calibrate again."
+            f"{self.change}. The promise was about questions with keys as before; audit these, and calibrate again."
             f"{self._mix}{what_counts(self.policy)}"
         )
 

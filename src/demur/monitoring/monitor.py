@@ -26,6 +26,11 @@ class Monitor(ABC):
     kind: ClassVar[str]
     policy: Policy
 
+    @property
+    @abstractmethod
+    def sentence(self) -> str:
+        """What it has found, and what that means."""
+
     @abstractmethod
     def state(self) -> dict[str, Any]:
         """All that it needs to go on later, as plain values."""
@@ -94,11 +99,6 @@ class BettingMonitor(Monitor):
     stakes: Stakes
     chosen: int = 1
     """From how many ways to vote calibration chose this one: any of them might have been the unlucky one."""
-
-    @property
-    @abstractmethod
-    def sentence(self) -> str:
-        """What it has found, and what that means."""
 
     @property
     def n(self) -> int:

@@ -23,19 +23,19 @@ that share by coins which know nothing of the answer, so the bound holds in expe
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from demur.calibration import Level, Shifted
+from demur.calibration import Level
 from demur.errors import InvalidValue
-from demur.evidence.counts import ThresholdKey, above_all, answer_all
+from demur.evidence.counts import ThresholdKey
 from demur.monitoring.betting import as_count
 from demur.monitoring.keys import as_key
-from demur.monitoring.monitor import Monitor, as_level, refuse_groups, take
+from demur.monitoring.monitor import Monitor, as_level, take
+from demur.monitoring.moving_threshold import KeyScale, movable_point
 from demur.monitoring.uniforms import Uniforms
 from demur.policy.policy import Policy
 
@@ -73,34 +73,13 @@ class OnlineThreshold(Monitor):
         labelled_share: float = 1.0,
         seed: int = 0,
     ) -> None:
-        self.policy, self.rule = policy, policy.point(alpha, guarantee)
-        refuse_groups(self.rule)
-        if self.rule.among_answers:
-            raise InvalidValue(
-                f"the alpha of the guarantee {self.rule.guarantee.name} is about the answers given, and a threshold "
-                "that follows labels keeps one about all questions",
-                "name another as {guarantee}",
-            )
-        if isinstance(self.rule.guarantee, Shifted):
-            raise InvalidValue(
-                "a threshold that follows labels is the same for all questions, and this promise is by their weights",
-                "name another as {guarantee}",
-            )
-        if policy.outliers is not None:
-            raise InvalidValue(
-                "a threshold that follows labels decides by keys alone, and this policy abstains on outliers as well",
-                "watch with a policy that was calibrated without {outlier_level}",
-            )
+        self.policy, self.rule = policy, movable_point(policy, alpha, guarantee)
         self.alpha = self.rule.alpha
         self.step = as_level(step, "step")
         self.labelled_share = 1.0 if labelled_share == 1 else as_level(labelled_share, "labelled_share")
         self._coins = Uniforms(seed)
-        evidence = policy.evidence
-        self._keys: list[ThresholdKey] = list(map(tuple, evidence.levels.tolist()))
-        self._up_to: list[int] = np.cumsum(evidence.right + evidence.not_right).tolist()
-        """How many calibration keys are at most each of those."""
-        self._calibrated = evidence.n
-        self.start = self.threshold = self._share_of(self.rule.threshold_key)
+        self._scale = KeyScale(policy.evidence)
+        self.start = self.threshold = float(self._scale.share_of(self.rule.threshold_key))
         self.n = self.answered = self.labelled = self.errors = self.most_awaited = 0
         self._awaited: set[int] = set()
 
@@ -112,12 +91,7 @@ class OnlineThreshold(Monitor):
     @property
     def threshold_key(self) -> ThresholdKey:
         """The key that must be exceeded now: a calibration key, or one that all or none exceed."""
-        width, rank = len(self._keys[0]), math.floor(self.threshold * self._calibrated) + 1
-        if rank <= 0:
-            return answer_all(width)
-        if rank > self._calibrated:
-            return above_all(width)
-        return self._keys[bisect_left(self._up_to, rank)]
+        return self._scale.key_at(self.threshold)
 
     @property
     def estimated_error(self) -> float:
@@ -149,7 +123,7 @@ class OnlineThreshold(Monitor):
 
     def decide(self, key: float | Iterable[float]) -> OnlineDecision:
         """Answer or abstain on the next question; where no label is wanted, the threshold moves at once."""
-        entries = as_key(key, len(self._keys[0]))
+        entries = as_key(key, self._scale.width)
         number = self.n
         answered = entries[0] > 0 and entries > self.threshold_key
         wanted = answered and (self.labelled_share == 1 or self._coins[number] < self.labelled_share)
@@ -178,14 +152,7 @@ class OnlineThreshold(Monitor):
         return self
 
     def _move(self, error: float) -> None:
-        self.threshold = max(self.threshold + self.step * (error - self.alpha), -0.5 / self._calibrated)
-
-    def _share_of(self, key: ThresholdKey) -> float:
-        """Where λ must be for exactly the keys above one to be answered."""
-        if key >= above_all(len(key)):
-            return 1.0
-        position = bisect_right(self._keys, key)
-        return ((self._up_to[position - 1] if position else 0) - 0.5) / self._calibrated
+        self.threshold = max(self.threshold + self.step * (error - self.alpha), float(self._scale.least))
 
     def state(self) -> dict[str, Any]:
         known = {"alpha": self.alpha, "guarantee": self.rule.guarantee.name, "step": self.step}

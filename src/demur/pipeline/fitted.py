@@ -22,13 +22,23 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class _Reading:
+    """What is known of one problem while its paths are read."""
+
+    problem: Problem
+    asked: Asked
+    read: dict[tuple[str, bool], Extraction] = field(default_factory=dict)
+    """What was found in texts: those that say the same word for word are read once."""
+
+
+@dataclass(frozen=True)
 class Fitted:
     """A pipeline with the prompt and the extraction of one task."""
 
     pipeline: Pipeline
     task: str
     template: Template
-    _last_asked: tuple[Problem, Asked] | None = field(default=None, init=False, repr=False, compare=False)
+    _reading: _Reading | None = field(default=None, init=False, repr=False, compare=False)
 
     @cached_property
     def _extractor(self) -> Extractor | None:
@@ -61,16 +71,18 @@ class Fitted:
         """The answer that a path ends in."""
         if self._extractor is not None:
             return self._extractor(completion.text, truncated=completion.truncated)
-        said = self._asked(problem)
-        return self._relation.extract(completion.text, said, truncated=completion.truncated)
+        known, said = self._known_of(problem), (completion.text, completion.truncated)
+        if said not in known.read:
+            known.read[said] = self._relation.extract(said[0], known.asked, truncated=said[1])
+        return known.read[said]
 
-    def _asked(self, problem: Problem) -> Asked:
+    def _known_of(self, problem: Problem) -> _Reading:
         """What a problem says of its answers, found out once for all its paths."""
-        known = self._last_asked
-        if known is None or known[0] is not problem:
-            known = (problem, asked_by(problem, self.pipeline.labels, self.pipeline.markers))
-            object.__setattr__(self, "_last_asked", known)
-        return known[1]
+        known = self._reading
+        if known is None or known.problem is not problem:
+            known = _Reading(problem, asked_by(problem, self.pipeline.labels, self.pipeline.markers))
+            object.__setattr__(self, "_reading", known)
+        return known
 
     def path(self, problem: Problem, completion: Completion) -> Path:
         """A path as it was drawn, with its answer."""

@@ -36,12 +36,8 @@ def pipeline_of_policy(
     `scorers` say where the models of scores are. Functions that a policy names are not run: the caller names them
     again, as `score` or `extract`.
     """
+    refuse_unsampled(policy)
     sampling, answers = policy.upstream.sampling, policy.upstream.answers
-    if not isinstance(sampling.get("prompt"), dict):
-        raise InvalidValue(
-            "this policy was calibrated on a file that does not say how its paths were sampled; calibrate on a run of "
-            "`demur sample`"
-        )
     template = template_of(sampling["prompt"], "the policy's prompt")
     reading = _reading(answers)
     if reading is not None and names_function(reading) and reading != extract:
@@ -67,6 +63,15 @@ def pipeline_of_policy(
     settings = Settings(**drawn, logprobs=any(isinstance(one, Perplexity) for one in (scorer, *also)))
     labels, markers = (tuple(answers.get(name, ())) for name in ("labels", "markers"))
     return Pipeline(backend, policy.n_paths, scorer, template, settings, reading, seed, labels, markers, also)
+
+
+def refuse_unsampled(policy: Policy) -> None:
+    """Raise where nobody knows how the paths of a policy's calibration questions were made."""
+    if not isinstance(policy.upstream.sampling.get("prompt"), dict):
+        raise InvalidValue(
+            "this policy was calibrated in Python, or on a file that does not say how its paths were sampled",
+            "calibrate on a run of `demur sample`",
+        )
 
 
 def _reading(answers: Mapping[str, Any]) -> str | None:

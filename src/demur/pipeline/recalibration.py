@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from demur.calibration import Grouped, Level
@@ -73,6 +73,8 @@ class Recalibration:
     progress: list[LabelProgress]
     wanted: list[str] = field(repr=False)
     """Requests whose labels may lower a threshold, the most wanted first."""
+    reported: tuple[str, ...] = ()
+    """What the model's server called itself, by name and fingerprint, each once."""
 
 
 def versions_of(store: ServiceStore, name: str) -> list[PolicyRow]:
@@ -134,7 +136,8 @@ def recalibration(
     progress, wanted = labels_to_get(voted, guarantees, by_chance=old.strata.by_chance)
     on = voted if kept_back is None else kept_back
     held_out = 0 if kept_back is None else len(kept_back.counted)
-    return Recalibration(row, old, new, audits, window, held_out, compare(old, new, on), progress, wanted)
+    compared, reported = compare(old, new, on), _reported(made)
+    return Recalibration(row, old, new, audits, window, held_out, compared, progress, wanted, reported)
 
 
 def audits_in(store: ServiceStore, policy: int, window: Window) -> list[Decision]:
@@ -146,6 +149,11 @@ def audits_in(store: ServiceStore, policy: int, window: Window) -> list[Decision
         found += page
         last = page[-1]
     return found
+
+
+def _reported(made: Iterable[Decision]) -> tuple[str, ...]:
+    names = {(one.reported_model or "", one.system_fingerprint or "") for one in made if one.vote_key is not None}
+    return tuple(" ".join(filter(None, name)) for name in sorted(names) if any(name))
 
 
 def _refuse_nothing(audits: AuditedVotes, row: PolicyRow) -> None:

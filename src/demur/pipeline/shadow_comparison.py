@@ -13,6 +13,8 @@ from demur.store.service import Decision, PolicyRow, ServiceStore
 
 NEWEST = 10_000
 """Decisions that are looked at besides audits."""
+IN_DOUBT, RAISED = "promise_in_doubt", "threshold_raised"
+"""Causes of an abstention where the version itself had answered: an alarm, and a threshold that audits raised."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ def decided_twice(
         shadow = made.document.get("shadow")
         if not isinstance(shadow, Mapping) or shadow.get("version") != version or shadow.get("decision") is None:
             continue
-        old, new = made.outcome == "answered", shadow["decision"] == "answered"
+        old = made.outcome == "answered" or made.document.get("cause") in (IN_DOUBT, RAISED)
+        new = shadow["decision"] == "answered"
         counts["requests"] += 1
         counts["both"] += old and new
         counts["only_old"] += old and not new
@@ -85,7 +88,9 @@ def shadow_comparison(store: ServiceStore, name: str, *, key: Key | None = None)
     if shadow is None:
         return None
     old = policy_of(row.document, f"version {row.version} of {name}", key)
+    seen = policy_of(shadow.document, f"version {shadow.version} of {name}", key).seen.questions
     audits = audits_in(store, row.policy, window_of(store, [row.policy], since=shadow.at))
+    audits = [made for made in audits if made.question_digest not in seen]  # those that calibrated it flatter it
     labels = audited_votes(audits, store.feedback.latest(made.request for made in audits), old).labels
     newest = store.decisions.search(policy=row.policy, since=shadow.at, limit=NEWEST)
     return ShadowComparison(

@@ -48,9 +48,12 @@ class SpokenLabels:
         return next((label for label in labels if label.right is not None), SpokenLabel(None, lost))
 
     def of_word(self, made: Decision, word: Feedback) -> SpokenLabel:
-        """By one word; a verdict and a true answer that contradict each other make no vote right."""
-        if word.verdict == "wrong":
-            return SpokenLabel(False)
+        """By one word; a verdict and a true answer that contradict each other make no vote right.
+
+        Who is unsure says nothing, whatever answer they name.
+        """
+        if word.verdict in ("wrong", "unsure"):
+            return SpokenLabel(False if word.verdict == "wrong" else None)
         same = None if word.answer is None else self.agrees(made, word.answer)
         if same is not None:
             return SpokenLabel(same)

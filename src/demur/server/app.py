@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
@@ -24,8 +24,10 @@ from demur.server.access.security_headers import SECURITY, SecurityHeaders
 from demur.server.alarms import status
 from demur.server.alarms.alarms import Alarms
 from demur.server.alarms.canary_questions import CanaryQuestions
+from demur.server.alarms.online import refuse_nothing_to_move
 from demur.server.api import chat, decide, feedback, health, metrics, models
 from demur.server.api.direct import Direct
+from demur.server.api.written import JsonReply
 from demur.server.errors import ApiError, as_api_error
 from demur.server.reviews import review, review_export
 from demur.server.service import Service
@@ -49,11 +51,14 @@ def make_app(
 ) -> FastAPI:
     """The service as an ASGI application; it asks for keys from the first one on that its store has, or at once."""
 
+    refuse_nothing_to_move(service.models, service.settings.online_step, logged=store is not None)
+
     @asynccontextmanager
     async def living(_: FastAPI) -> AsyncIterator[None]:
         for served in service.models.all:
             await served.answerer.open_async()
         beside = [asyncio.create_task(chore()) for chore in chores]
+        beside.append(asyncio.create_task(app.state.metrics.follow(service.fan_out)))
         try:
             if alarms is not None:
                 await alarms.start()
@@ -72,6 +77,8 @@ def make_app(
         version=__version__,
         description="An OpenAI-compatible service that answers or abstains, with a promise.",
         lifespan=living,
+        default_response_class=JsonReply,
+        redirect_slashes=False,  # a redirect names the host that a request says it is for
         docs_url=None,
         redoc_url=None,
     )
@@ -101,7 +108,7 @@ def make_app(
 async def _tell(request: Request, error: Exception) -> Response:
     assert isinstance(error, ApiError)
     request.app.state.metrics.refused.labels(str(error.status)).inc()
-    return JSONResponse(error.document(), error.status, error.headers)
+    return JsonReply(error.document(), error.status, error.headers)
 
 
 async def _tell_http(request: Request, error: Exception) -> Response:

@@ -137,9 +137,10 @@ def decision_of(outcome: Outcome, caller: str | None, *, texts: bool) -> Decisio
 
 
 def _document(outcome: Outcome, *, texts: bool) -> dict[str, Any]:
-    """What the caller is told, and what a shadow would have done."""
+    """What the caller is told, what a shadow would have done, and how old the threshold was."""
     told = _told(outcome) if texts else _without_texts(replies.extension(outcome))
-    return told | ({} if outcome.shadow is None else {replies.SHADOW: outcome.shadow})
+    told |= {} if outcome.shadow is None else {replies.SHADOW: outcome.shadow}
+    return told | ({} if outcome.moved is None else {replies.KNOWN_ERRORS: outcome.moved.known_errors})
 
 
 def _asked(outcome: Outcome) -> dict[str, Any]:

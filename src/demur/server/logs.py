@@ -21,8 +21,9 @@ class _Lines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        line: dict[str, Any] = {"at": at, "level": record.levelname.lower(), "event": redacted(record.getMessage())}
-        line |= getattr(record, "facts", {})
+        facts: dict[str, Any] | None = getattr(record, "facts", None)
+        event = redacted(record.getMessage()) if facts is None else record.msg  # facts come with a fixed word
+        line = {"at": at, "level": record.levelname.lower(), "event": event, **(facts or {})}
         if record.exc_info and record.exc_info[0] is not None:
             line["trace"] = redacted(self.formatException(record.exc_info))[-_LONGEST:]
         return _WRITTEN.encode(line)

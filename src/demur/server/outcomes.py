@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
+from demur.evidence.counts import ThresholdKey
 from demur.pipeline.answerer import Asked
-from demur.policy.explanations import compared_early, comparison
+from demur.pipeline.shadow_comparison import IN_DOUBT, RAISED
+from demur.policy.explanations import comparison
 from demur.server.api.asking import Question
 
-IN_DOUBT = "promise_in_doubt"
 CAUSES = {
     "upstream_failed": "the model gave no whole pool of paths",
     "scoring_failed": "the paths could not be scored",
@@ -18,8 +19,9 @@ CAUSES = {
     "not_decidable": "the paths could not be voted on the way the policy was calibrated",
     "shutting_down": "the service was shutting down",
     IN_DOUBT: "the promise is in doubt, and the service abstains until that is settled",
+    RAISED: "errors found in audits have raised this threshold above the calibrated one",
 }
-"""Why a request was abstained from without a vote, in the words that a client gets; the log has more."""
+"""Why a request was abstained from that no vote decided, in the words that a client gets; the log has more."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,16 @@ class Doubt:
 
 
 @dataclass(frozen=True)
+class MovedThreshold:
+    """Where audits have brought the threshold of an operating point, as a process last read it."""
+
+    raised_key: ThresholdKey | None
+    """What must be exceeded besides the calibrated threshold; None where that one alone decides."""
+    known_errors: int
+    """How many audited errors that rests on: the log has it, so that a bound can say how old the state was."""
+
+
+@dataclass(frozen=True)
 class Outcome:
     """One request, decided."""
 
@@ -62,8 +74,12 @@ class Outcome:
     waited: float = 0.0
     """Of these, for models."""
     doubt: Doubt | None = None
-    overruled: bool = field(default=False)
-    """The policy would have answered, and an alarm forbids it."""
+    closed: bool = False
+    """An alarm forbids answers."""
+    moved: MovedThreshold | None = None
+    """The threshold that audits move; None where they move none."""
+    overruled: str | None = None
+    """The cause that forbids it where the policy would have answered: an alarm, or a threshold that is raised."""
     shadow: Mapping[str, Any] | None = None
     """What a shadow would have done: for the log, and not for the caller."""
     idempotency: str | None = None
@@ -77,6 +93,13 @@ class Outcome:
         return "abstained" if asked is None or asked.decision.abstained or self.overruled else "answered"
 
     @property
+    def raised_key(self) -> ThresholdKey | None:
+        """The threshold that audits have raised above the policy's own; None where that one decided, or nothing."""
+        raised = None if self.moved is None else self.moved.raised_key
+        above = raised is not None and self.asked is not None and raised > self.asked.decision.threshold_key
+        return raised if above else None
+
+    @property
     def n_paths(self) -> int:
         return self.question.served.policy.n_paths
 
@@ -87,16 +110,12 @@ class Outcome:
             return None
         if self.failure is not None or self.asked is None:
             return f"Not answered: {self.failure.told if self.failure else CAUSES['upstream_failed']}."
-        if self.overruled:
-            return f"Not answered: {CAUSES[IN_DOUBT]}."
-        made, names = self.asked.decision, self.question.served.policy.recipe.names
-        if (early := self.asked.early) is not None:
-            why = compared_early(early, made.key, made.threshold_key, names)
-            return (
-                f"Not answered after {early.n_paths} of {early.of} paths: {why}, calibrated for alpha {made.alpha:g}."
-            )
-        if made.outlier_p_value is not None and made.key > made.threshold_key:
-            return "Not answered: the question is unlike the calibration questions."
-        first = f"confidence {made.key[0]:.3f}"
-        why = comparison(first, made.key, made.threshold_key, names, answered=False, form=".3f")
-        return f"Not answered: {why}, calibrated for alpha {made.alpha:g}."
+        made = self.asked.decision
+        if self.overruled == RAISED and self.raised_key is not None:
+            first, names = f"confidence {made.key[0]:.3f}", self.question.served.policy.recipe.names
+            why = comparison(first, made.key, self.raised_key, names, answered=False, form=".3f")
+            return f"Not answered: {why}; {CAUSES[RAISED]}."
+        if self.overruled is not None:
+            return f"Not answered: {CAUSES[self.overruled]}."
+        why = made.explanation.partition(f" {self.question.rule.promise}")[0]
+        return f"Not answered{why.removeprefix('Abstained')}"

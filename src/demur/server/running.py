@@ -4,38 +4,63 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import multiprocessing
 import multiprocessing.connection
+import os
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import uvicorn
 
 from demur.errors import InvalidValue
 from demur.server.access.connections import PunctualConnection
+from demur.server.api.metrics import forget_process
 from demur.server.service import Service
 
+_logger = logging.getLogger("demur.server")
 _HEADERS_SECONDS = 20
 _LOOK_SECONDS, _PAUSE = 0.5, 1.0
+_HURRY_SECONDS = 0.1
+_BACKLOG = 2048
 _OBJECTS = 20_000
 """New ones between two looks of the garbage collector."""
 
 
-class _Orderly(uvicorn.Server):
-    """Ends by letting requests finish, and has those abstain that do not."""
+class OrderlyServer(uvicorn.Server):
+    """Ends by letting requests finish, and has those abstain that do not, or when it is interrupted again."""
 
     def __init__(self, config: uvicorn.Config, service: Service, grace: float) -> None:
         super().__init__(config)
         self.service, self.grace = service, grace
+        self._again = False
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Told to end; a second interruption takes the grace time away."""
+        if self.should_exit and sig == signal.SIGINT:
+            self._again = True
+        else:
+            super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.service.underway:
+            told = "ending: %d questions under way have %g seconds to finish, and then abstain"
+            _logger.info(told, self.service.underway, self.grace)
         draining = asyncio.create_task(self.service.drain(self.grace))
+        hurrying = asyncio.create_task(self._hurry())
         await super().shutdown(sockets)
         await draining
+        hurrying.cancel()
+
+    async def _hurry(self) -> None:
+        while not self._again:  # a signal wakes nobody
+            await asyncio.sleep(_HURRY_SECONDS)
+        await self.service.drain(0)
 
 
 def configured(app: Any, *, host: str, port: int, grace: float) -> uvicorn.Config:
@@ -51,8 +76,9 @@ def configured(app: Any, *, host: str, port: int, grace: float) -> uvicorn.Confi
         date_header=False,
         timeout_keep_alive=_HEADERS_SECONDS,
         timeout_graceful_shutdown=round(grace) + 5,
-        backlog=2048,
+        backlog=_BACKLOG,
         http=PunctualConnection,
+        ws="none",
     )
 
 
@@ -63,9 +89,12 @@ def bound(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(_BACKLOG)  # from now on nobody is turned away; who comes early waits until it is served
     except OSError as error:
         listening.close()
-        raise InvalidValue(f"nothing can listen on {host}:{port}: {error.strerror or error}") from None
+        raise InvalidValue(
+            f"nothing can listen on {host}:{port}: {error.strerror or error}", "choose another {host} or {port}"
+        ) from None
     listening.set_inheritable(True)
     return listening
 
@@ -75,7 +104,7 @@ def serve_here(app: Any, service: Service, listening: socket.socket, grace: floa
     for told in (signal.SIGTERM, signal.SIGINT):  # the server hands them on when all is done
         signal.signal(told, _end)
     host, port = listening.getsockname()[:2]
-    server = _Orderly(configured(app, host=host, port=port, grace=grace), service, grace)
+    server = OrderlyServer(configured(app, host=host, port=port, grace=grace), service, grace)
     with _collecting_less():
         server.run(sockets=[listening])
 
@@ -103,6 +132,18 @@ def _end(*_: object) -> None:
     raise SystemExit(0)
 
 
+def end_with_parent() -> None:
+    """Have this process end in order when the one that started it is gone: alone, it would keep the port for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 def serve_by_workers(work: Callable[[socket.socket], None], listening: socket.socket, workers: int) -> None:
     """Serve in so many processes on one socket; one that ends is started again, until this one is told to end."""
     multiprocessing.allow_connection_pickling()
@@ -118,8 +159,12 @@ def serve_by_workers(work: Callable[[socket.socket], None], listening: socket.so
     running = [begun() for _ in range(workers)]
     while not ending.is_set():
         multiprocessing.connection.wait([process.sentinel for process in running], timeout=_LOOK_SECONDS)
-        if any(not process.is_alive() for process in running) and not ending.wait(_PAUSE):
-            running = [process if process.is_alive() else begun() for process in running]
+        if ended := [process for process in running if not process.is_alive()]:
+            for process in ended:
+                forget_process(process.pid)
+            if not ending.wait(_PAUSE):
+                running = [begun() if process in ended else process for process in running]
+    listening.close()  # else who comes now would wait for nobody
     for process in running:
         process.terminate()
     for process in running:

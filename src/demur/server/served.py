@@ -26,6 +26,8 @@ from demur.records import Problem
 from demur.server.errors import ApiError
 from demur.tasks import relations_of
 
+Point = tuple[str, float, str]
+"""A version of a policy, an alpha and the name of a guarantee."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 
 
@@ -43,6 +45,10 @@ class Served:
     @property
     def full_name(self) -> str:
         return f"{self.name}:v{self.version}"
+
+    def point(self, rule: Rule) -> Point:
+        """What one of its operating points is known by, among those of all versions."""
+        return self.full_name, rule.alpha, rule.guarantee.name
 
     @cached_property
     def template(self) -> Template:

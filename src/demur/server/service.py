@@ -16,13 +16,14 @@ from typing import Any, Protocol
 
 from demur.errors import BackendError, DemurError, LogprobsMissing, ScoringError
 from demur.pipeline.answerer import Asked
+from demur.pipeline.shadow_comparison import IN_DOUBT, RAISED
 from demur.records import Pool
 from demur.server.api.asking import Question
 from demur.server.api.replies import best_path
 from demur.server.errors import ApiError
 from demur.server.fan_out import FanOut
-from demur.server.outcomes import Doubt, Failure, Outcome
-from demur.server.served import Models
+from demur.server.outcomes import Doubt, Failure, MovedThreshold, Outcome
+from demur.server.served import Models, Point
 from demur.server.settings import ServiceSettings
 from demur.server.sharing import Sharing
 from demur.server.versions import shadows
@@ -70,6 +71,8 @@ class Service:
         self.fan_out = FanOut(settings.fan_out, settings.waiting)
         self.doubts: dict[str, Doubt] = {}
         """By the full name of a policy: that its promise is in doubt."""
+        self.thresholds: dict[Point, MovedThreshold] = {}
+        """The thresholds that audits move, where they do."""
         self.closing = False
         self._audit_secret = audit_secret
         self._pools: Sharing[_Drawn] = Sharing()
@@ -94,12 +97,16 @@ class Service:
         started, at = time.monotonic(), time.time_ns() // 1_000_000
         self._refuse_when_closing()
         audited, question = self.is_audited(request_id), self._in_force(question)
-        served, problem = question.served, question.problem
-        point = (served.full_name, question.alpha, question.guarantee)
-        same = (*point, problem.question, problem.digest, problem.groups, audited)
-        drawn, mine = await self._pools.get(same, lambda: self._draw(question, whole=audited))
-        how = {"audited": audited, "mine": mine}
-        return await self._settled(question, request_id, caller, at, started, drawn, idempotency, **how)
+        problem, point = question.problem, question.served.point(question.rule)
+        moved = self.thresholds.get(point)
+        # A pool that stopped early says how it compares with the calibrated threshold, and with no other.
+        whole = audited or (moved is not None and moved.raised_key is not None)
+        same = (*point, problem.question, problem.digest, problem.groups, audited, whole)
+        drawn, mine, first = await self._pools.get(same, lambda: self._draw(question, whole=whole))
+        audited = audited and first  # a pool is audited once, and not only if its owner waits
+        return await self._settled(
+            question, request_id, caller, at, started, drawn, idempotency, audited=audited, mine=mine, moved=moved
+        )
 
     async def decide(self, question: Question, pool: Pool, request_id: str, caller: str | None = None) -> Outcome:
         """Decide a pool that was drawn elsewhere, and keep the decision; raises where it is not as calibrated."""
@@ -108,7 +115,10 @@ class Service:
         question = self._in_force(question)
         asked = question.served.answerer.decide(pool, alpha=question.alpha, guarantee=question.guarantee)
         drawn, audited = _Drawn(asked, None, 0.0), self.is_audited(request_id)
-        return await self._settled(question, request_id, caller, at, started, drawn, audited=audited, mine=True)
+        moved = self.thresholds.get(question.served.point(question.rule))
+        return await self._settled(
+            question, request_id, caller, at, started, drawn, audited=audited, mine=True, moved=moved
+        )
 
     def _in_force(self, question: Question) -> Question:
         """At the strictest alpha of its guarantee while the promise is in doubt, where an alarm has that effect."""
@@ -133,21 +143,25 @@ class Service:
         *,
         audited: bool,
         mine: bool,
+        moved: MovedThreshold | None,
     ) -> Outcome:
         """The outcome of a request, kept and seen by all who look at it."""
         doubt = self.doubts.get(question.served.full_name)
+        closed = doubt is not None and self.settings.on_alarm == "abstain"
         outcome = Outcome(
             request_id,
             question,
             at,
             drawn.asked,
             drawn.failure,
-            audited=audited and mine,
+            audited=audited,
             shared=not mine,
             seconds=time.monotonic() - started,
             waited=drawn.waited,
             doubt=doubt,
-            overruled=_is_answered(drawn) and doubt is not None and self.settings.on_alarm == "abstain",
+            closed=closed,
+            moved=moved,
+            overruled=_overruling(drawn, moved, closed=closed),
             shadow=None if self.log is None else shadows.beside(self.models, question, drawn.asked),
             idempotency=idempotency,
         )
@@ -214,6 +228,12 @@ class Service:
         return _Drawn(asked, failure, waited)
 
 
-def _is_answered(drawn: _Drawn) -> bool:
-    """Whether the policy would answer."""
-    return drawn.asked is not None and not drawn.asked.decision.abstained
+def _overruling(drawn: _Drawn, moved: MovedThreshold | None, *, closed: bool) -> str | None:
+    """What forbids an answer that the policy would give: a raised threshold, or an alarm; None where nothing does."""
+    asked = drawn.asked
+    if asked is None or asked.decision.abstained:
+        return None
+    raised = None if moved is None else moved.raised_key
+    if raised is not None and not (asked.whole and asked.decision.key > raised):
+        return RAISED
+    return IN_DOUBT if closed else None

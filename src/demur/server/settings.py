@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from demur.calibration import exact_alpha
 from demur.errors import InvalidValue
 from demur.pipeline.waves import Waves
 
@@ -45,6 +46,8 @@ class ServiceSettings:
     """What an alarm does beside being told: nothing, no answers, or answers at the strictest alpha alone."""
     label_days: float = 7.0
     """So long an audited answer waits for a label; then monitors take it as no error, which can only delay an alarm."""
+    online_step: float | None = None
+    """How far an audited error raises the threshold, as a share of the calibration keys; None: it stays calibrated."""
     canaries_per_day: float = 24.0
     """Questions of a run that are asked again, of each policy."""
     watch_seconds: float = 3.0
@@ -61,10 +64,13 @@ class ServiceSettings:
             raise InvalidValue(f"the share of second opinions must lie in [0, 1], got {self.second_opinions}")
         for name in ("fan_out", "waiting", "most_bytes", "most_characters"):
             if getattr(self, name) < 1:
-                raise InvalidValue(f"{name} must be at least 1, got {getattr(self, name)}")
+                raise InvalidValue(f"{name} must be at least 1, got {getattr(self, name)}", f"give more {{{name}}}")
         if self.on_alarm not in ("warn", "abstain", "strictest"):
             raise InvalidValue(f"an alarm has the effect warn, abstain or strictest, got {self.on_alarm!r:.40}")
+        if self.online_step is not None:
+            exact_alpha(self.online_step, "online_step")
         above_zero = ("label_days", "canaries_per_day", "watch_seconds", "late_seconds")
         for name in ("seconds", "keep_alive", "body_seconds", *above_zero):
             if not 0 < getattr(self, name) < math.inf:
-                raise InvalidValue(f"{name} must be a number above 0, got {getattr(self, name)}")
+                told = f"{name} must be a number above 0, got {getattr(self, name)}"
+                raise InvalidValue(told, f"give another {{{name}}}")

@@ -14,6 +14,7 @@ Result = TypeVar("Result")
 class _Underway(Generic[Result]):
     task: asyncio.Task[Result]
     waiting: int = 0
+    given: bool = False
 
 
 class Sharing(Generic[Result]):
@@ -25,15 +26,20 @@ class Sharing(Generic[Result]):
     def __len__(self) -> int:
         return len(self._underway)
 
-    async def get(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Result]]) -> tuple[Result, bool]:
-        """What the work gives, and whether it was begun for this call."""
+    async def get(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Result]]) -> tuple[Result, bool, bool]:
+        """What the work gives, whether it was begun for this call, and whether this call is the first to get it.
+
+        Who began it may have gone away by then.
+        """
         begun = key not in self._underway
         if begun:
             self._underway[key] = _Underway(asyncio.create_task(work()))
         underway = self._underway[key]
         underway.waiting += 1
         try:
-            return await asyncio.shield(underway.task), begun
+            result = await asyncio.shield(underway.task)
+            first, underway.given = not underway.given, True
+            return result, begun, first
         finally:
             underway.waiting -= 1
             if underway.task.done() or not underway.waiting:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sqlite3
+import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -250,15 +251,33 @@ def _check(engine: Engine, place: str, *, create: bool) -> None:
     if not create:
         raise StoreError(f"{shown(place)} holds no runs; `demur sample` or `demur import` make one")
     if engine.dialect.name == "sqlite":
-        raw = engine.raw_connection()  # outside of any transaction
-        raw.cursor().execute("PRAGMA journal_mode=WAL")  # for good: readers work beside a writer
-        raw.close()
+        _write_ahead(engine)
     with writing(engine, place, alone=True) as connection:
         if meta.name in inspect(connection).get_table_names():
             return  # another process was quicker
         metadata.create_all(connection, tables=OF_RUNS)
         known = {"application": _APPLICATION, "schema": str(OF_RUNS_ALONE)}
         connection.execute(meta.insert(), [{"name": name, "value": value} for name, value in known.items()])
+
+
+def _write_ahead(engine: Engine) -> None:
+    """Put a new store into WAL mode for good, where readers work beside a writer.
+
+    SQLite waits for other locks by itself, and not for this one: who makes the same store at the same time has it.
+    """
+    raw = engine.raw_connection()  # outside of any transaction
+    until = time.monotonic() + _BUSY_SECONDS
+    try:
+        while True:
+            try:
+                raw.cursor().execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+    finally:
+        raw.close()
 
 
 def _is_ours(engine: Engine, place: str) -> bool:

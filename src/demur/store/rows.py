@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from demur.records import Path, Problem, group_as_text, group_of_text
 MOST_PATHS = 1 << 20
 PATH_FACTS = ("finish_reason", "n_tokens", "logprob_mean", "logprob_std", "seed", "latency")
 
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _NOTHING: Any = MappingProxyType({})
 
 
@@ -54,10 +56,10 @@ def path_row(path: Path) -> dict[str, Any]:
 
 
 def storable(written: str | None, most: int | None = None) -> str | None:
-    """Text that every database takes: no NUL, no half of a surrogate pair."""
+    """Text that every database takes: a NUL and half of a surrogate pair are U+FFFD there."""
     if written is None:
         return None
-    return str(written)[:most].replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+    return _UNSTORABLE.sub("\ufffd", str(written)[:most])
 
 
 def _whole(value: Any, beyond: int) -> int | None:

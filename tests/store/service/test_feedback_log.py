@@ -79,7 +79,7 @@ def test_odd_answers_and_notes_are_kept_as_far_as_a_database_can(store):
     store.feedback.give("r", "me", 1, answer="a\x00\ud800<b>", note="=1+1")
     assert store.feedback.give("r", "me", 2, answer="a\x00\ud800<b>", note="=1+1").at == 1
     (word,) = store.feedback.history("r")
-    assert (word.answer, word.note) == ("a\ufffd?<b>", "=1+1")
+    assert (word.answer, word.note) == ("a\ufffd\ufffd<b>", "=1+1")
 
 
 def test_a_damaged_verdict_is_one_line(store):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 
 import pytest
@@ -116,6 +118,17 @@ def test_two_processes_may_upgrade_a_store_at_once(earlier):
     assert [process.communicate(timeout=60)[1] for process in running] == [""] * 3
     with ServiceStore(earlier) as service:
         assert len(service.events.latest()) == 1
+
+
+def test_a_store_that_another_process_is_about_to_make_is_waited_for(tmp_path):
+    """SQLite itself does not wait for this lock: it fails at once, however patient it was told to be."""
+    place = tmp_path / "service.db"
+    other = sqlite3.connect(place, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    threading.Timer(0.2, other.execute, ["COMMIT"]).start()
+    with ServiceStore(place, create=True) as service:
+        assert service.decisions.tally().abstained == 0
+    other.close()
 
 
 def test_two_threads_may_make_a_store_at_once(place):

@@ -68,7 +68,8 @@ class KeyRing:
         try:
             await asyncio.wait_for(asyncio.shield(self._reading), _LONGEST_READ)
         except TimeoutError:
-            raise ApiError(503, "keys cannot be checked now; try again", code="store_unavailable") from None
+            told, again = "keys cannot be checked now; try again", {"Retry-After": "5"}
+            raise ApiError(503, told, code="store_unavailable", headers=again) from None
         return self._keys
 
     def used(self, key: ApiKey) -> None:

@@ -66,7 +66,7 @@ class AtOnce:
 
 def refuse_long(problem: Problem, most: int) -> None:
     """Raise where a question, with all that reaches the model beside it, has too many characters."""
-    if (length := _length(problem.question) + _length(problem.extra)) > most:
+    if (length := sum(map(_length, (problem.question, problem.extra, problem.group)))) > most:
         raise ApiError(
             400, f"the question has {length:,} characters, and at most {most:,} are taken", param="messages",
             code="context_length_exceeded",

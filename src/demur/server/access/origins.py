@@ -29,7 +29,7 @@ def refuse_strangers(request: Request) -> None:
     A site may have its own name point to this machine; then a browser here takes us for that site. Its requests bear
     that name in their Host.
     """
-    host = urlsplit("//" + request.headers.get("host", "")).hostname or ""
+    host = _host_in("//" + request.headers.get("host", ""))
     peer = request.client
     if not is_loopback(host) or (peer is not None and not is_loopback(peer.host)):
         raise ApiError(
@@ -46,6 +46,14 @@ def refuse_other_sites(request: Request) -> None:
     if site is not None:
         foreign = site not in ("same-origin", "none")
     else:
-        foreign = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
+        foreign = origin is not None and origin.partition("://")[2] != request.headers.get("host")
     if foreign:
         raise ApiError(403, "the page of another site may not send this", code="other_site")
+
+
+def _host_in(address: str) -> str:
+    """The host of an address; nothing where it is none."""
+    try:
+        return urlsplit(address).hostname or ""
+    except ValueError:  # a bracket that is not closed, say
+        return ""

@@ -18,15 +18,18 @@ from demur.backends.redaction import redacted
 from demur.errors import DemurError
 from demur.server.alarms.canary_questions import CanaryQuestions
 from demur.server.alarms.canary_rounds import CanaryRounds
+from demur.server.alarms.online import OnlineWatching
 from demur.server.alarms.reported import ReportedNames
 from demur.server.alarms.watched import KINDS, Alarm, WatchedPolicy, doubt_of
 from demur.server.api.metrics import Metrics
-from demur.server.outcomes import Doubt
-from demur.server.served import Served
+from demur.server.outcomes import Doubt, MovedThreshold
+from demur.server.served import Point, Served
 from demur.server.service import Service
 from demur.store.service import ServiceStore
 
 ALARM, CLEARED = "alarm", "cleared"
+_CHANCE = random.Random()
+"""Of its own: a program's seeded `random` is not drawn from behind its back."""
 _logger = logging.getLogger("demur.server")
 
 
@@ -46,7 +49,7 @@ class Alarms:
     ) -> None:
         self.service, self.store, self.metrics = service, store, metrics
         self.reported = ReportedNames()
-        self.canaries = CanaryRounds(service, store, metrics, canaries or {})
+        self.canaries = CanaryRounds(service, store, metrics, canaries or {}, self.reported)
         self._watched: dict[int, WatchedPolicy] = {}
         self._told: set[tuple[str, str, int]] = set()
         self._tasks: list[asyncio.Task[None]] = []
@@ -55,8 +58,8 @@ class Alarms:
         """The monitors of a policy version; what cannot be watched is said once."""
         assert served.number is not None
         if served.number not in self._watched:
-            self._watched[served.number] = made = WatchedPolicy(self.store, served)
-            for note in made.notes:
+            self._watched[served.number] = made = WatchedPolicy(self.store, served, self.service.settings.online_step)
+            for note in (*made.notes, *made.other_steps()):
                 _logger.warning("%s: %s", served.full_name, note)
         return self._watched[served.number]
 
@@ -68,6 +71,7 @@ class Alarms:
         """Take what is new, and say what is in doubt; may be called from any thread."""
         now, settings = milliseconds() if now is None else now, self.service.settings
         doubts: dict[str, Doubt] = {}
+        thresholds: dict[Point, MovedThreshold] = {}
         for served in self.kept():
             watched = self.watched(served)
             watched.look(now, settings.seconds + settings.late_seconds, settings.label_days)
@@ -76,8 +80,10 @@ class Alarms:
             if doubt is not None:
                 doubts[served.full_name] = doubt
             self._tell(served, alarms)
+            for watching in watched.online:
+                thresholds[served.point(watching.rule)] = self._moved(served, watching)
             self.reported.note(self.store, served, now)
-        self.service.doubts = doubts
+        self.service.doubts, self.service.thresholds = doubts, thresholds
 
     def clear(self, served: Served, who: str, note: str | None = None, now: int | None = None) -> None:
         """Have the promise of a policy no longer be in doubt: its monitors begin anew. Who says so is an event."""
@@ -104,6 +110,14 @@ class Alarms:
             self._told.add(known)
             _logger.warning("alarm: %s: %s", served.full_name, alarm.words)
 
+    def _moved(self, served: Served, watching: OnlineWatching) -> MovedThreshold:
+        state, rule = watching.state(), watching.rule
+        labels = (served.full_name, f"{rule.alpha:g} {rule.guarantee.name}")
+        self.metrics.thresholds.labels(*labels).set(state.threshold_key[0])
+        self.metrics.most_errors.labels(*labels).set(state.bound())
+        self.metrics.awaited.labels(*labels).set(len(state.awaited))
+        return MovedThreshold(state.raised_key, state.known_errors)
+
     async def start(self) -> None:
         """Read what is in doubt, and go on looking until `stop`."""
         await asyncio.to_thread(self.look)
@@ -117,7 +131,7 @@ class Alarms:
 
     async def _keep_looking(self) -> None:
         while True:
-            await asyncio.sleep(self.service.settings.watch_seconds * random.uniform(0.8, 1.2))
+            await asyncio.sleep(self.service.settings.watch_seconds * _CHANCE.uniform(0.8, 1.2))
             try:
                 await asyncio.to_thread(self.look)
             except DemurError as error:  # the store is away, say: what was in doubt stays so

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from demur.calibration import Rule
 from demur.monitoring import AuditedQuestion
 from demur.server.served import Served
 from demur.store.service import Decision, Feedback
 
 _DAY = 24 * 3_600_000
+
+
+def is_at(rule: Rule, decision: Decision) -> bool:
+    """Whether a decision was made at an operating point."""
+    return decision.alpha == f"{rule.alpha:g}" and decision.guarantee == rule.guarantee.name
+
+
+def is_too_late(at: int, now: int, label_days: float) -> bool:
+    """Whether the label of what was asked at a time is given up."""
+    return now - at > label_days * _DAY
 
 
 def audited_question(
@@ -23,7 +34,7 @@ def audited_question(
         return AuditedQuestion(answered=False)
     verdicts = (is_wrong(served, decision, word) for word in reversed(words))
     wrong = next((verdict for verdict in verdicts if verdict is not None), None)
-    return AuditedQuestion(True, wrong, given_up=wrong is None and now - decision.at > label_days * _DAY)
+    return AuditedQuestion(True, wrong, given_up=wrong is None and is_too_late(decision.at, now, label_days))
 
 
 def is_wrong(served: Served, decision: Decision, word: Feedback) -> bool | None:

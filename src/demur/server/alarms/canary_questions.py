@@ -41,7 +41,8 @@ class CanaryQuestions:
     def of(cls, source: PoolSource, policy: Policy) -> CanaryQuestions:
         """Of a run that was sampled, read and scored as the policy's own; raises PipelineMismatch where it was not.
 
-        Pools of another size than are drawn now are left out, and so are questions that the key was fitted on.
+        Pools of another size than are drawn now are left out, and so are questions that the key was fitted on. Of
+        problems that ask the same, one is asked again: their paths have the same seeds, and would come out alike.
         """
         voted = policy.vote(source, labelled=False)
         policy.check(voted.votes)
@@ -56,7 +57,10 @@ class CanaryQuestions:
                 f"no question of this run can be asked again: none has a text and {policy.n_paths} paths",
                 "name the run that the policy was calibrated on",
             )
-        return cls(pools, tuple(sorted(pools, key=lambda name: _draw(policy, name))))
+        order = sorted(pools, key=lambda name: _draw(policy, name))
+        first = {pools[name].problem.digest: name for name in reversed(order)}
+        order = [name for name in order if first[pools[name].problem.digest] == name]
+        return cls({name: pools[name] for name in order}, tuple(order))
 
 
 def _draw(policy: Policy, name: str) -> bytes:

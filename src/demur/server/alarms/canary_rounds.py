@@ -21,6 +21,7 @@ from demur.backends.redaction import redacted
 from demur.errors import DemurError
 from demur.pools.fields import FieldChoice, read_table
 from demur.server.alarms.canary_questions import CanaryQuestions
+from demur.server.alarms.reported import ReportedNames
 from demur.server.alarms.watches import CanaryWatching
 from demur.server.api.metrics import Metrics
 from demur.server.errors import ApiError
@@ -45,9 +46,15 @@ class CanaryRounds:
     """The canaries of every policy version that has some, by its full name."""
 
     def __init__(
-        self, service: Service, store: ServiceStore, metrics: Metrics, questions: Mapping[str, CanaryQuestions]
+        self,
+        service: Service,
+        store: ServiceStore,
+        metrics: Metrics,
+        questions: Mapping[str, CanaryQuestions],
+        reported: ReportedNames,
     ) -> None:
         self.service, self.store, self.metrics, self.questions = service, store, metrics, dict(questions)
+        self.reported = reported
 
     def left(self, served: Served) -> Left | None:
         """None where a policy has no canaries."""
@@ -111,6 +118,7 @@ class CanaryRounds:
         old, settings = questions.pools[claimed.problem], self.service.settings
         async with asyncio.timeout(settings.seconds), self.service.fan_out.paths(served.policy.n_paths):
             asked = await served.answerer.ask_async(old.problem)
+        self.reported.heard(served, asked)
         table = read_table([asked.pool], FieldChoice.of(served.policy.description))
         answers = old.beside(table.answers[0])
         await asyncio.to_thread(self._count, served, claimed, (old.key, asked.decision.key), answers)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 
+from demur.pipeline.answerer import Asked
 from demur.server.outcomes import Outcome
 from demur.server.served import Served
+from demur.store.rows import storable
 from demur.store.service import ServiceStore
 
 KIND = "reported"
@@ -18,7 +20,7 @@ Seen = tuple[str, str, str]
 
 
 class ReportedNames:
-    """Looks at what servers report with each decision, and notes what is new."""
+    """Looks at what servers report with each decision and each canary, and notes what is new."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -27,13 +29,16 @@ class ReportedNames:
 
     def saw(self, outcome: Outcome) -> None:
         """Remember what was reported with one decision, until it is noted."""
-        if outcome.asked is None or outcome.shared:
-            return
-        spent, policy = outcome.asked.spent, outcome.question.served.full_name
+        if outcome.asked is not None and not outcome.shared:
+            self.heard(outcome.question.served, outcome.asked)
+
+    def heard(self, served: Served, asked: Asked) -> None:
+        """The same of one pool, whoever asked for it."""
+        spent, policy = asked.spent, served.full_name
         said = {"model": spent.models, "system_fingerprint": spent.system_fingerprints}
         for what, names in said.items():
             for name in names:
-                seen = (policy, what, name[:_LONGEST])
+                seen = (policy, what, str(storable(name, _LONGEST)))
                 if seen not in self._noted and len(self._noted) < 10 * _MOST:
                     with self._lock:
                         self._fresh[seen] = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from demur.calibration import Rule
 from demur.monitoring import AuditedQuestion, audited_rates
 from demur.monitoring.confidence import Limits
 from demur.server.alarms.alarms import Alarms
@@ -47,7 +48,7 @@ def _policy(alarms: Alarms, served: Served, now: int, versions: list[dict[str, A
         "in_doubt": None if diagnosis.since is None else _time(on[0].since),
         "diagnosis": diagnosis.sentence,
         "alarms": [{"kind": alarm.kind, "since": _time(alarm.since), "words": alarm.words} for alarm in on],
-        "notes": watched.notes,
+        "notes": [*watched.notes, *watched.other_steps()],
         "periods": [_period(store, watched, name, now - long, now) for name, long in PERIODS.items()],
         "points": [_point(watching, watched, now, alarms) for watching in watched.errors],
         "audits": {"placed": store.audits.last_turn(watched.policy), "waiting": waiting, "again": again},
@@ -90,11 +91,33 @@ def _point(watching: ErrorWatching, watched: WatchedPolicy, now: int, alarms: Al
         "accuracy": _number(rates.accuracy),
         "accuracy_limits": _limits(rates.accuracy_limits, rates.answered),
         "predicted_accuracy": _number(rates.predicted_accuracy),
+        "predicted_at_least": rates.predicted_at_least,
         "error": _number(rates.confident_error),
         "error_limits": _limits(rates.confident_error_limits, rates.audited),
         "level": rates.level,
         "sentences": list(rates.sentences),
         "monitor": _sentence(watch),
+        "online": _online(watched, rule),
+    }
+
+
+def _online(watched: WatchedPolicy, rule: Rule) -> dict[str, Any] | None:
+    """Where audits have brought the threshold of an operating point; None where they do not move it."""
+    watching = next((one for one in watched.online if one.rule is rule), None)
+    if watching is None:
+        return None
+    state = watching.state()
+    return {
+        "threshold": state.threshold_key[0],
+        "calibrated": rule.threshold,
+        "raised": state.raised_key is not None,
+        "step": float(state.step),
+        "audits": state.n,
+        "errors": state.errors,
+        "awaited": len(state.awaited),
+        "given_up": state.given_up,
+        "bound": state.bound(),
+        "sentence": state.sentence,
     }
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from demur.calibration import CLUSTER
 from demur.errors import InvalidValue
 from demur.monitoring import CanaryMonitor, Diagnosis, diagnose
+from demur.server.alarms.online import OnlineWatching
 from demur.server.alarms.watches import (
     CANARIES,
     DRIFT,
@@ -26,6 +28,12 @@ from demur.store.service import ServiceStore
 
 KINDS = (DRIFT, CANARIES, ERRORS)
 _FAR = 2**52
+_CLUSTERS = (
+    "Calibration counted clusters of questions, and requests do not say of which they are: every new question counts "
+    "here, so that alarms and limits hold as stated only where each is of a cluster of its own."
+)
+_WHILE = 7 * 24 * 3_600_000
+"""Milliseconds before a drift alarm in which what it found may have begun."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +51,16 @@ class Alarm:
 class WatchedPolicy:
     """Watches one policy version, wherever its decisions are made."""
 
-    def __init__(self, store: ServiceStore, served: Served) -> None:
+    def __init__(self, store: ServiceStore, served: Served, online_step: float | None = None) -> None:
         assert served.number is not None
         self.store, self.served, self.policy = store, served, served.number
         self.notes: list[str] = []
-        """What is not watched, and why."""
+        """What is not watched, or not as it is promised, and why."""
+        if served.policy.unit == CLUSTER:
+            self.notes.append(_CLUSTERS)
         self.drift = self._drift()
         self.errors = self._errors()
+        self.online = [] if online_step is None else self._online(online_step)
         self.canaries = CanaryWatching(store, served)
 
     @property
@@ -58,7 +69,7 @@ class WatchedPolicy:
 
     @property
     def _by_audits(self) -> list[AuditWatching]:
-        return [*([] if self.drift is None else [self.drift]), *self.errors]
+        return [*([] if self.drift is None else [self.drift]), *self.errors, *self.online]
 
     def look(self, now: int, waited: float, label_days: float) -> None:
         """Give turns to the audits that arrived so many seconds ago, and have each monitor take what it can."""
@@ -85,8 +96,16 @@ class WatchedPolicy:
             canary_since=first.get(CANARIES),
             drift_since=first.get(DRIFT),
             errors_since=first.get(ERRORS),
-            canaries=self.compared().n,
+            canaries=self._canaries_since(min((one.since for one in alarms if one.kind == DRIFT), default=None)),
         )
+
+    def _canaries_since(self, drift: int | None) -> int:
+        """How many canaries were compared from a while before a drift alarm on: each is asked once, they run out."""
+        if drift is None:
+            return 0
+        since = max(drift - _WHILE, self.watch(self.canaries).began)
+        asked = self.store.canaries.all(self.policy)
+        return sum(canary.state == "answered" and canary.at >= since for canary in asked)
 
     def compared(self) -> CanaryMonitor:
         """What canaries came to."""
@@ -96,6 +115,10 @@ class WatchedPolicy:
 
     def watch(self, watching: Watching) -> Watch:
         return watching.read()[1]
+
+    def other_steps(self) -> list[str]:
+        """Which thresholds move in other steps than this service was told."""
+        return [words for watching in self.online if (words := watching.other_step) is not None]
 
     def clear(self, now: int) -> None:
         """Begin all monitors anew, behind everything that is in the log."""
@@ -111,6 +134,18 @@ class WatchedPolicy:
         except InvalidValue as error:
             self.notes.append(f"Drift is not watched: {error}")
             return None
+
+    def _online(self, step: float) -> list[OnlineWatching]:
+        """One per operating point whose threshold audits can move."""
+        movable = []
+        for rule in self.served.policy.points:
+            try:
+                movable.append(OnlineWatching(self.store, self.served, rule, step))
+            except InvalidValue as error:
+                self.notes.append(
+                    f"The threshold at alpha {rule.alpha:g} ({rule.guarantee.name}) is not moved by audits: {error}"
+                )
+        return movable
 
     def _errors(self) -> list[ErrorWatching]:
         """One per operating point; those that can be watched share the probability of a false alarm."""

@@ -13,17 +13,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from demur.calibration import Rule
-from demur.errors import StoreError
+from demur.errors import MonitorFileError, StoreError
 from demur.monitoring import AuditedQuestion, CanaryMonitor, DriftMonitor, ErrorMonitor
-from demur.monitoring.monitor import BettingMonitor
-from demur.server.alarms.audit_labels import audited_question
-from demur.server.outcomes import IN_DOUBT
+from demur.monitoring.monitor import BettingMonitor, Monitor
+from demur.server.alarms.audit_labels import audited_question, is_at
+from demur.server.api.replies import CLOSED
 from demur.server.served import Served
 from demur.store.service import Decision, Feedback, ServiceStore
 
 DRIFT, CANARIES, ERRORS = "drift", "canaries", "errors"
 DRIFT_DELTA, CANARY_DELTA, ERROR_DELTA = 0.01, 0.01, 0.03
 """Without any change, the probability that a policy version's monitor of a kind ever raises an alarm."""
+_AT_ONCE = 1000
 _COUNTED = ("abstained", "right", "wrong", "given_up")
 
 
@@ -31,7 +32,7 @@ _COUNTED = ("abstained", "right", "wrong", "given_up")
 class Watch:
     """The state of one monitor."""
 
-    monitor: BettingMonitor | None
+    monitor: Monitor | None
     """None where the policy has no law that it could be judged by; audits are counted all the same."""
     turn: int = 0
     """Of the last audit that was taken."""
@@ -42,7 +43,7 @@ class Watch:
     """Audits by what became of them, where labels are watched."""
 
     def note_alarm(self, now: int) -> None:
-        if self.since is None and self.monitor is not None and self.monitor.alarm:
+        if self.since is None and isinstance(self.monitor, BettingMonitor) and self.monitor.alarm:
             self.since = now
 
     def document(self) -> dict[str, Any]:
@@ -53,14 +54,18 @@ class Watch:
 class Watching(ABC):
     """One monitor of one policy, kept in the store under its kind."""
 
-    def __init__(self, store: ServiceStore, served: Served, kind: str, made: type[BettingMonitor] | None) -> None:
+    def __init__(self, store: ServiceStore, served: Served, kind: str, made: type[Monitor] | None) -> None:
         assert served.number is not None
         self.store, self.served, self.policy, self.kind, self._made = store, served, served.number, kind, made
         self._known: tuple[int, Watch] | None = None
 
     @abstractmethod
-    def fresh(self) -> BettingMonitor | None:
+    def fresh(self) -> Monitor | None:
         """A monitor that has seen nothing."""
+
+    def anew(self, watch: Watch) -> Monitor | None:
+        """What takes the place of a monitor that is to begin anew."""
+        return self.fresh()
 
     def read(self) -> tuple[int, Watch]:
         """The state as it is stored, and its version; one that is not there yet begins with what comes."""
@@ -85,8 +90,8 @@ class Watching(ABC):
     def restart(self, turn: int, now: int) -> None:
         """Begin anew behind a turn."""
         while True:
-            version, _ = self.read()
-            anew = Watch(self.fresh(), turn=turn, began=now)
+            version, watch = self.read()
+            anew = Watch(self.anew(watch), turn=turn, began=now)
             if self.store.monitors.replace(self.policy, self.kind, anew.document(), version):
                 return
 
@@ -95,7 +100,12 @@ class Watching(ABC):
         kept = document.get("monitor")
         monitor = None
         if self._made is not None and kept is not None:
-            monitor = self._made.of_document(kept, self.served.policy, where)
+            if not isinstance(kept, dict):
+                raise StoreError(f"{where} cannot be read: its monitor is {kept!r:.80}")
+            try:
+                monitor = self._made.of_document(kept, self.served.policy, where)
+            except MonitorFileError as error:
+                raise StoreError(error.message, error.remedy) from None
         turn, since, began, counts = (document.get(name) for name in ("turn", "since", "began", "counts"))
         numbers = [turn, began, *([] if since is None else [since])]
         if not (isinstance(counts, dict) and sorted(counts) == sorted(_COUNTED)):
@@ -127,24 +137,38 @@ class AuditWatching(Watching):
 
         def changed(watch: Watch) -> bool:
             nonlocal more
-            audits = self.store.audits.after(self.policy, watch.turn)
+            room = self.room(watch)
+            audits = self.store.audits.after(self.policy, watch.turn, room) if room else []
             requests = [audit.request for audit in audits]
             decisions = self.store.decisions.several(requests)
             spoken = Spoken(self._words(decisions), now, label_days)
             before = watch.turn
             for audit in audits:
-                if not self.take(watch, decisions.get(audit.request), spoken):
+                decision = decisions.get(audit.request)
+                if (decision is None or self._is_new(decision)) and not self.take(watch, decision, spoken):
                     break
                 watch.turn = audit.turn
                 watch.note_alarm(now)
             more = bool(audits) and watch.turn == audits[-1].turn
-            return watch.turn != before
+            return self.hear(watch, now, label_days) or watch.turn != before
 
         return self.change(changed) and more
 
+    def room(self, watch: Watch) -> int:
+        """How many audits it can take at once."""
+        return _AT_ONCE
+
     @abstractmethod
     def take(self, watch: Watch, decision: Decision | None, spoken: Spoken) -> bool:
-        """Take one audit; False where it must be waited for."""
+        """Take one audit, None where it was forgotten; False where it must be waited for."""
+
+    def _is_new(self, decision: Decision) -> bool:
+        """Whether its question is new to the policy: what calibrated it, or shaped its votes, cannot test it."""
+        return decision.question_digest not in self.served.policy.seen.questions
+
+    def hear(self, watch: Watch, now: int, label_days: float) -> bool:
+        """Take labels of audits that were taken before; whether there were any."""
+        return False
 
     def _words(self, decisions: dict[str, Decision]) -> dict[str, tuple[Feedback, ...]]:
         return {}
@@ -183,12 +207,16 @@ class ErrorWatching(AuditWatching):
         audits = self.store.audits.after(self.policy, watch.turn, 10_000)
         decisions = self.store.decisions.several([audit.request for audit in audits])
         spoken = Spoken(self._words(decisions), now, label_days)
-        mine = (made for audit in audits if (made := decisions.get(audit.request)) and self._is_mine(made))
-        return [spoken.of(self.served, made) for made in mine]
+        made = (decisions[audit.request] for audit in audits if audit.request in decisions)
+        return [spoken.of(self.served, one) for one in made if self._is_mine(one) and self._is_new(one)]
 
     def take(self, watch: Watch, decision: Decision | None, spoken: Spoken) -> bool:
-        if decision is None or not self._is_mine(decision):
-            return True  # asked at another point, or forgotten
+        if decision is None:  # asked at whichever point: its label may have been awaited, and is given up
+            if isinstance(watch.monitor, ErrorMonitor):
+                watch.monitor.update(False)
+            return True
+        if not self._is_mine(decision):
+            return True
         known = spoken.of(self.served, decision)
         if known.awaited and not known.given_up:
             return False
@@ -199,9 +227,12 @@ class ErrorWatching(AuditWatching):
         return True
 
     def _is_mine(self, decision: Decision) -> bool:
-        """Whether it is this point's own decision; what an alarm overruled is not."""
-        here = decision.alpha == f"{self.rule.alpha:g}" and decision.guarantee == self.rule.guarantee.name
-        return here and decision.document.get("cause") != IN_DOUBT
+        """Whether it is this point's own decision; none is while an alarm forbids answers.
+
+        Abstentions from that time would count without the answers among them, and errors would seem to be fewer. What
+        a raised threshold overruled is: left out, it would raise the rate of errors among the rest.
+        """
+        return is_at(self.rule, decision) and not (decision.document.get("in_doubt") or {}).get(CLOSED)
 
     def _words(self, decisions: dict[str, Decision]) -> dict[str, tuple[Feedback, ...]]:
         return self.store.feedback.latest(

@@ -21,6 +21,8 @@ async def read_body(request: Request, form: type[Form], most: int) -> Form:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind and kind != "application/json":
         raise ApiError(415, f"the body must be application/json, got {kind[:60]!r}", code="not_json")
+    if (packed := request.headers.get("content-encoding", "identity").strip().lower()) != "identity":
+        raise ApiError(415, f"the body must not be compressed, got {packed[:60]!r}", code="not_json")
     try:
         document = parse(raw.decode(), finite=True)
     except UnicodeDecodeError:

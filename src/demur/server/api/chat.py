@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 
 from demur.backends import tracing
 from demur.errors import DemurError
@@ -22,6 +22,7 @@ from demur.server.api.description import described
 from demur.server.api.forms import ChatRequest
 from demur.server.api.replies import Reply
 from demur.server.api.reply_forms import CompletionReply
+from demur.server.api.written import JsonReply
 from demur.server.errors import ApiError, as_api_error
 from demur.server.service import Service
 
@@ -69,7 +70,7 @@ async def complete(request: Request) -> Response:
         events = _events(service, work, lambda: admission.leave(work, once), wants_usage=question.include_usage)
         return StreamingResponse(events, media_type="text/event-stream", headers=headers)
     reply = work.result()
-    return JSONResponse(replies.completion(reply), headers=_named(reply))
+    return JsonReply(replies.completion(reply), headers=_named(reply))
 
 
 class _Admitted:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
 from demur.backends.protocol import Completion
 from demur.errors import DemurError
@@ -17,6 +17,7 @@ from demur.server.api.description import described
 from demur.server.api.forms import DecideRequest, Extension, SampledPath
 from demur.server.api.reply_forms import DecisionReply
 from demur.server.api.request_ids import new_id
+from demur.server.api.written import JsonReply
 from demur.server.errors import ApiError, refused
 from demur.server.served import Served
 from demur.server.service import Service
@@ -42,9 +43,7 @@ async def decide(request: Request) -> Response:
         outcome = await service.decide(question, pool, request_id, caller.id)
     except DemurError as error:
         raise refused(str(error), "paths") from None
-    return JSONResponse(
-        replies.extension(outcome), headers={"x-demur-request-id": request_id, **replies.headers(outcome)}
-    )
+    return JsonReply(replies.extension(outcome), headers={"x-demur-request-id": request_id, **replies.headers(outcome)})
 
 
 def _problem(served: Served, body: DecideRequest, beside: Extension) -> Problem:

@@ -32,6 +32,8 @@ async def give(request: Request) -> dict[str, Any]:
         raise ApiError(404, "this service keeps no log, and so takes no feedback", code="no_log")
     if body.verdict is None and body.answer is None:
         raise ApiError(400, "give a verdict (right, wrong, unsure) or the true answer", param="verdict")
+    if body.answer is not None and not body.answer.strip():
+        raise ApiError(400, "the true answer is blank", param="answer", code="invalid_value")
     decision = await asyncio.to_thread(store.decisions.get, body.request_id)
     if decision is None or not (decision.caller == caller.id or caller.may("review")):
         raise ApiError(404, f"there is no request {body.request_id!r}", param="request_id", code="request_not_found")

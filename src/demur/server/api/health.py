@@ -65,12 +65,14 @@ async def _of_models(models: Models) -> list[str]:
     return found
 
 
+@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz")
 async def alive() -> dict[str, str]:
     """The process lives."""
     return {"status": "ok"}
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz")
 async def ready(request: Request) -> Response:
     """Whether requests can be decided now."""

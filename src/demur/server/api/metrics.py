@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import Any
 
@@ -10,11 +11,13 @@ from fastapi.responses import Response
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 
 from demur.server.access.access import allowed
+from demur.server.fan_out import FanOut
 from demur.server.outcomes import Outcome
 
 router = APIRouter()
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 _OVERHEAD = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
+_EVERY = 1.0
 FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -53,6 +56,15 @@ class Metrics:
             "demur_alarm", "1 where an alarm is on.", ["policy", "kind"], registry=registry, multiprocess_mode="livemax"
         )
 
+        point: dict[str, Any] = {
+            "labelnames": ["policy", "point"],
+            "registry": registry,
+            "multiprocess_mode": "livemax",
+        }
+        self.thresholds = Gauge("demur_online_threshold", "The confidence to be exceeded, as audits moved it.", **point)
+        self.most_errors = Gauge("demur_online_most_errors", "What share of audits is wrong at most.", **point)
+        self.awaited = Gauge("demur_online_awaited", "Labels that a threshold waits for.", **point)
+
     def saw(self, outcome: Outcome) -> None:
         """Count one decision."""
         policy, asked, of = outcome.question.served.full_name, outcome.asked, self._labelled
@@ -77,6 +89,17 @@ class Metrics:
             known = self._children[metric, labels] = metric.labels(*labels)
         return known
 
+    async def follow(self, fan_out: FanOut, seconds: float = _EVERY) -> None:
+        """Keep up with what is under way until this is cancelled: of several workers, one alone is scraped."""
+        while True:
+            self.look(fan_out)
+            await asyncio.sleep(seconds)
+
+    def look(self, fan_out: FanOut) -> None:
+        """What is under way now."""
+        self.underway.set(fan_out.underway)
+        self.waiting.set(fan_out.waiting)
+
     def exposed(self) -> bytes:
         """All of it in Prometheus' own format; of all workers, where there are several."""
         if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
@@ -86,11 +109,16 @@ class Metrics:
         return generate_latest(together)
 
 
+def forget_process(process: int) -> None:
+    """A worker that ended has nothing under way, and says nothing of alarms any more; what it counted stays."""
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        multiprocess.mark_process_dead(process)  # type: ignore[no-untyped-call]
+
+
 @router.get("/metrics", include_in_schema=False)
 async def scrape(request: Request) -> Response:
     """For Prometheus."""
     await allowed(request, "admin")
     state: Any = request.app.state
-    state.metrics.underway.set(state.service.fan_out.underway)
-    state.metrics.waiting.set(state.service.fan_out.waiting)
+    state.metrics.look(state.service.fan_out)
     return Response(state.metrics.exposed(), headers={"Content-Type": FORMAT})

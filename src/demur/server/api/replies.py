@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from demur.pipeline.answerer import Spent
 from demur.records import OTHER, Decision
-from demur.server.outcomes import IN_DOUBT, Outcome
+from demur.server.api.written import written
+from demur.server.outcomes import Outcome
 from demur.server.settings import ServiceSettings
 from demur.store.service import Decision as Logged
 
-SHOWN, SHADOW = "shown_path", "shadow"
-"""Where the log has the place of the path that a caller with an idempotency key was shown."""
+SHOWN, SHADOW, KNOWN_ERRORS = "shown_path", "shadow", "known_errors"
+"""Where the log has what callers are not told: the place of the path that one with an idempotency key was shown, what
+a shadow would have done, and by how many audited errors the threshold stood where it did."""
+CLOSED = "nothing_is_answered"
+"""Of a doubt: that it forbids answers."""
 
 
 def extension(outcome: Outcome) -> dict[str, Any]:
@@ -36,14 +39,18 @@ def extension(outcome: Outcome) -> dict[str, Any]:
         told["reason"] = outcome.reason
     if outcome.failure is not None:
         told["cause"] = outcome.failure.kind
-    elif outcome.overruled:
-        told["cause"] = IN_DOUBT
+    elif outcome.overruled is not None:
+        told |= {"cause": outcome.overruled, "explanation": outcome.reason}
+    if outcome.raised_key is not None:
+        told |= {"threshold": outcome.raised_key[0], "calibrated_threshold": told["threshold"]}
     if question.ignored:
         told["ignored"] = list(question.ignored)
     if outcome.doubt is not None:
         told["in_doubt"] = {"since": outcome.doubt.since, "why": outcome.doubt.words}
         if question.instead_of is not None:
             told["in_doubt"]["asked_alpha"] = question.instead_of.alpha
+        if outcome.closed:
+            told["in_doubt"][CLOSED] = True
     return told
 
 
@@ -126,7 +133,7 @@ def _text(outcome: Outcome, settings: ServiceSettings) -> str:
 def reply_from_log(kept: Logged, settings: ServiceSettings) -> Reply | None:
     """The reply of an earlier decision, word for word; None where not all that was said was kept."""
     told = dict(kept.document)
-    shown, _ = told.pop(SHOWN, None), told.pop(SHADOW, None)
+    shown, *_ = (told.pop(name, None) for name in (SHOWN, SHADOW, KNOWN_ERRORS))
     texts = {path.path: path.text for path in kept.paths}
     if kept.idempotency is None or "answer" not in told or (shown is not None and texts.get(shown) is None):
         return None
@@ -183,9 +190,9 @@ def chunks(reply: Reply, *, wants_usage: bool) -> Iterator[bytes]:
         return event({**head, "choices": [choice], **({"usage": None} if wants_usage else {}), **beside})
 
     yield chunk({"role": "assistant", "content": ""})
-    yield chunk({"content": reply.text})
-    if reply.reason is not None:
+    if reply.reason is not None:  # before the text, which a client that parses would take for an answer else
         yield chunk({"refusal": reply.reason})
+    yield chunk({"content": reply.text})
     yield chunk({}, "stop", demur=reply.extension)
     if wants_usage:
         yield event({**head, "choices": [], "usage": reply.usage})
@@ -193,4 +200,4 @@ def chunks(reply: Reply, *, wants_usage: bool) -> Iterator[bytes]:
 
 
 def event(document: dict[str, Any]) -> bytes:
-    return b"data: " + json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
+    return b"data: " + written(document) + b"\n\n"

@@ -47,12 +47,13 @@ class DecisionReply(_Reply):
     answer: Any = Field(description="None where it was abstained.")
     confidence: float | None
     threshold: float | None
+    calibrated_threshold: float | None = Field(default=None, description="Where audits have raised it: what it was.")
     p_value: float | None
     votes: list[Vote]
     without_answer: int = Field(ge=0)
     paths: PathsUsed
     reason: str | None = Field(default=None, description="Why it was abstained.")
-    cause: str | None = Field(default=None, description="What failed, where there was no vote.")
+    cause: str | None = Field(default=None, description="Why, where no vote decided it.")
     ignored: list[str] = Field(default_factory=list, description="Fields of the request that change nothing here.")
 
 

@@ -76,17 +76,31 @@ function point(facts) {
   const rows = {
     "audited questions": String(facts.audited),
     "labels awaited": String(facts.awaited),
-    "accuracy, predicted": percent(facts.predicted_accuracy),
+    "accuracy, predicted": `${facts.predicted_at_least ? "≥ " : ""}${percent(facts.predicted_accuracy)}`,
     "accuracy, audited": percent(facts.accuracy),
     "its limits": between(facts.accuracy_limits),
     [facts.among_answers ? "wrong among answers, promised" : "answered wrongly, promised"]: `≤ ${percent(facts.alpha)}`,
     "answered wrongly, audited": percent(facts.error),
     "limits of that": between(facts.error_limits),
+    ...moved(facts.online),
   };
   const since = facts.began ? [made("p", `Counted since ${time(facts.began)}.`, "small")] : [];
-  const words = [...facts.sentences, ...(facts.monitor ? [facts.monitor] : [])];
+  const words = [...facts.sentences, facts.monitor, facts.online?.sentence].filter(Boolean);
   const title = `Audits at alpha ${facts.alpha} (${facts.guarantee})`;
   return card(title, [list(rows), ...since, ...words.map((text) => made("p", text, "small data"))]);
+}
+
+/** Where audits have brought the threshold; nothing where they do not move it. */
+function moved(online) {
+  if (!online) {
+    return {};
+  }
+  return {
+    "threshold, calibrated": online.calibrated.toFixed(3),
+    "threshold in force": `${online.threshold.toFixed(3)}${online.raised ? " (raised)" : ""}`,
+    "labels it waits for": String(online.awaited),
+    "answered wrongly, at most": percent(online.bound),
+  };
 }
 
 function watched(facts) {

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from demur.descriptions import Description
 from demur.files.cells import harmless
 from demur.pipeline.label_file import Label, LabelHeader
+from demur.pipeline.spoken_labels import SpokenLabels
 from demur.policy.policy import Policy
 from demur.pools.jsonl import line_of, record_of
 from demur.pools.provenance import Provenance
@@ -29,7 +30,6 @@ COLUMNS = (
     "request", "at", "policy", "reason", "outcome", "question", "options", "vote", "verdict", "true_answer", "by",
     "agree",
 )  # fmt: skip
-DISPUTED = "disputed"
 _PAGE = 200
 
 
@@ -41,24 +41,36 @@ class Judged:
     decision: Decision
     words: tuple[Feedback, ...]
     """Each person's last word."""
+    labels: SpokenLabels | None = None
+    """How its policy reads them; None where the store does not have it."""
 
     @property
     def verdict(self) -> str | None:
-        """Whether the vote is right, where all who know agree; `disputed` where they do not."""
-        said = {word.verdict for word in self.words} - {None, "unsure"}
-        if len(said) == 1:
-            return said.pop()
-        return DISPUTED if said else "unsure" if any(word.verdict for word in self.words) else None
+        """Whether the vote is right, by the last word that says so; `agree` tells where people differ."""
+        said = next((known for word in reversed(self.words) if (known := self._said(word)) is not None), None)
+        return said or ("unsure" if any(word.verdict for word in self.words) else None)
 
     @property
     def true_answers(self) -> list[str]:
-        """The answers that are right, as people gave them or by the vote that they found right."""
-        if self.verdict == DISPUTED:
-            return []
-        given = [word.answer for word in self.words if word.answer is not None]
-        if self.verdict == "right" and self.decision.winner is not None:
-            given.insert(0, self.decision.winner)
-        return list(dict.fromkeys(given))
+        """The right answer: the vote's where it was found right, else the last that somebody gave who says the same."""
+        verdict, winner = self.verdict, self.decision.winner
+        if verdict == "right" and winner is not None:
+            return [winner]
+        says_so = (word for word in reversed(self.words) if word.verdict != "unsure")
+        return [word.answer for word in says_so if word.answer is not None and self._said(word) in (verdict, None)][:1]
+
+    @property
+    def agree(self) -> bool | None:
+        """Whether all who say something of the vote say the same; None where fewer than two do."""
+        said = [known for word in self.words if (known := self._said(word)) is not None]
+        return len(set(said)) == 1 if len(said) > 1 else None
+
+    def _said(self, word: Feedback) -> str | None:
+        """What somebody said of the vote, by a verdict or by the true answer."""
+        if self.labels is None:
+            return None if word.verdict == "unsure" else word.verdict
+        right = self.labels.of_word(self.decision, word).right
+        return None if right is None else "right" if right else "wrong"
 
     @property
     def whole(self) -> bool:
@@ -76,6 +88,7 @@ def judged(store: ServiceStore, wanted: ReviewFilter, *, with_paths: bool) -> It
     What waits is looked through again behind what is done: an item may be judged, or a verdict taken back, meanwhile.
     """
     seen: set[str] = set()
+    labels = _Labels(store)
     for state in ("open", "done", "open"):
         last: ReviewItem | None = None
         this = replace(wanted, state=state)
@@ -86,8 +99,23 @@ def judged(store: ServiceStore, wanted: ReviewFilter, *, with_paths: bool) -> It
             said = store.feedback.latest(names)
             for item in page:
                 if item.request in made:
-                    yield Judged(item, made[item.request], said.get(item.request, ()))
+                    decision = made[item.request]
+                    yield Judged(item, decision, said.get(item.request, ()), labels.of(decision.policy))
             last = page[-1]
+
+
+class _Labels:
+    """How each policy of a store reads what people say."""
+
+    def __init__(self, store: ServiceStore) -> None:
+        self._rows = {row.policy: row for row in store.policies.all()}
+        self._made: dict[int, SpokenLabels | None] = {}
+
+    def of(self, policy: int) -> SpokenLabels | None:
+        if policy not in self._made:
+            row = self._rows.get(policy)
+            self._made[policy] = None if row is None else SpokenLabels(Policy.of_document(row.document))
+        return self._made[policy]
 
 
 def pool_lines(rows: Iterable[Judged], policy: PolicyRow) -> Iterator[str]:
@@ -118,7 +146,7 @@ def csv_lines(rows: Iterable[Judged], names: dict[int, str]) -> Iterator[str]:
     for row in rows:
         made, asked = row.decision, row.decision.asked or {}
         options = asked.get("options") or asked.get("choices") or []
-        agree = {True: "yes", False: "no", None: ""}[row.item.agree]
+        agree = {True: "yes", False: "no", None: ""}[row.agree]
         cells = (
             made.request, _time(made.at), names.get(made.policy, str(made.policy)), row.item.reason, made.outcome,
             made.question or "", "\n".join(map(str, options)), made.winner or "", row.verdict or "",
@@ -141,6 +169,7 @@ def _pool(row: Judged, policy: Policy) -> Pool:
     if groups and group_field != "group":
         extra[group_field] = list(groups)
     extra |= {"verdict": row.verdict} if row.verdict else {}
+    extra |= {"agree": row.agree} if row.agree is not None else {}
     problem = Problem(
         row.decision.request,
         row.decision.question,

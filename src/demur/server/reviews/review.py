@@ -16,6 +16,7 @@ from demur.server.errors import ApiError
 from demur.server.reviews import review_items
 from demur.server.reviews.review_forms import ClaimRequest, LeaseRequest, UndoRequest, VerdictRequest, Wanted
 from demur.server.served import Served
+from demur.store.rows import storable
 from demur.store.service import Decision, ReviewFilter, ReviewItem, ServiceStore
 
 LEASE_SECONDS = 600
@@ -136,7 +137,8 @@ async def verdict(request: Request) -> dict[str, Any]:
         _lost(body.request)
     words = await asyncio.to_thread(store.feedback.latest, [body.request])
     mine = [word for word in words.get(body.request, ()) if word.who == _who(caller)]
-    if item.settled == body.token and not any(word.verdict == said["verdict"] for word in mine):
+    given = (said["verdict"], storable(body.answer))
+    if item.settled == body.token and not any((word.verdict, word.answer) == given for word in mine):
         raise ApiError(409, "another verdict was given under this lease before", code="judged_already")
     judged = await asyncio.to_thread(store.reviews.get, body.request)
     agree = None if judged is None else judged.agree
@@ -166,18 +168,30 @@ def _verdict(body: VerdictRequest, decision: Decision, served: Served | None) ->
     """Whether the vote is right, as a person says or as their true answer does; raises where the two contradict."""
     if body.verdict is None and body.answer is None:
         raise ApiError(400, "give a verdict (right, wrong, unsure) or the true answer", param="verdict")
-    is_winner = body.answer is not None and body.answer == decision.winner
-    if body.answer is not None and not is_winner and served is not None:  # it may be written another way
-        is_winner = bool(served.spoken.agrees(decision, body.answer))
+    same = None if body.answer is None else _is_the_votes(body.answer, decision, served)
+    if body.verdict is None and same is None:
+        told = "this true answer cannot be compared with the vote's: say too whether the vote is right or wrong"
+        raise ApiError(400, told, param="verdict", code="not_comparable")
     if body.verdict is None:
-        return "right" if is_winner else "wrong"
+        return "right" if same else "wrong"
     if body.verdict == "right" and decision.winner is None:
         raise ApiError(400, "there was no vote here that could be right; give the true answer", param="verdict")
-    if body.verdict == "wrong" and is_winner:
+    if body.verdict == "wrong" and same:
         raise ApiError(400, "the true answer is the vote's own, so the vote is right", param="answer")
-    if body.verdict == "right" and body.answer is not None and not is_winner:
+    if body.verdict == "right" and same is False:
         raise ApiError(400, "the true answer is another than the vote's, so the vote is wrong", param="answer")
     return body.verdict
+
+
+def _is_the_votes(answer: str, decision: Decision, served: Served | None) -> bool | None:
+    """Whether a true answer is the vote's, maybe written another way; None where that cannot be told."""
+    if not answer.strip():
+        raise ApiError(400, "the true answer is blank", param="answer", code="invalid_value")
+    if decision.winner is None:
+        return False
+    if storable(answer) == decision.winner:
+        return True
+    return None if served is None else served.spoken.agrees(decision, answer)
 
 
 def _filter(wanted: Wanted, state: str) -> ReviewFilter:

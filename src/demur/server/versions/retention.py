@@ -29,11 +29,21 @@ class Retention:
         for name in ("keep_days", "keep_text_days"):
             days = getattr(self, name)
             if days is not None and not 0 < days <= _LONGEST:
-                raise InvalidValue(f"{name} must be a number of days above 0, up to {_LONGEST:g}, got {days}")
+                told = f"{name} must be a number of days above 0, up to {_LONGEST:g}, got {days}"
+                raise InvalidValue(told, f"leave {{{name}}} out to forget nothing")
         if self.keep_days is not None and self.keep_text_days is not None and self.keep_text_days > self.keep_days:
             raise InvalidValue(
                 f"texts cannot be kept {self.keep_text_days:g} days where decisions are kept {self.keep_days:g}",
                 "give fewer {keep_text_days}",
+            )
+
+    def refuse_within(self, label_days: float) -> None:
+        """Raise where decisions would be forgotten while monitors still wait for their labels."""
+        if self.keep_days is not None and self.keep_days <= label_days:
+            raise InvalidValue(
+                f"decisions cannot be forgotten after {self.keep_days:g} days where an audited answer waits "
+                f"{label_days:g} days for its label: those that somebody judged in time would be a choice",
+                "give more {keep_days}, or fewer {label_days}",
             )
 
     def forget(self, store: ServiceStore, at: int) -> dict[str, int]:
