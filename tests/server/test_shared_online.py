@@ -14,7 +14,6 @@ from demur.server.alarms import online
 from demur.server.alarms.online import OnlineWatching, refuse_nothing_to_move
 from demur.server.alarms.watched import WatchedPolicy
 from demur.server.served import Served
-from demur.server.settings import ServiceSettings
 from demur.store.service import ServiceStore
 from service_rows import at_once
 from watching import audited
