@@ -102,8 +102,8 @@ def read_choices(document: Any, wanted: Sequence[Wanted], latency: float) -> lis
     if not has_choices(document):
         raise ValueError("the answer holds no choices")
     choices = document["choices"]
-    places = [choice.get("index") for choice in choices]
-    if sorted(places, key=str) == sorted(range(len(choices)), key=str):  # the k-th has the k-th seed
+    places, in_order = [choice.get("index") for choice in choices], list(range(len(choices)))
+    if places != in_order and sorted(places, key=str) == sorted(in_order, key=str):  # the k-th has the k-th seed
         choices = sorted(choices, key=lambda choice: choice["index"])
     receipt = _receipt(document)
     tokens = receipt.completion_tokens if len(choices) == 1 else None
@@ -152,7 +152,10 @@ def _text(choice: dict[str, Any]) -> str:
     message = choice.get("message")
     if not isinstance(message, dict):
         return _written(choice.get("text"))
-    content = _written(message.get("content")) or _written(message.get("refusal"))
+    content = message.get("content")
+    if type(content) is str and content and not message.get("reasoning") and not message.get("reasoning_content"):
+        return content  # as nearly all are
+    content = _written(content) or _written(message.get("refusal"))
     reasoning = _written(message.get("reasoning")) or _written(message.get("reasoning_content"))
     return f"<think>{reasoning}</think>\n{content}" if reasoning else content
 
@@ -165,8 +168,9 @@ def _written(content: Any) -> str:
 
 def _logprobs(told: Any) -> tuple[float, ...] | None:
     """Token log-probabilities, without that of the empty token that ends a sequence; None if any is missing."""
-    fields = ("content", "token_logprobs", "tokens")
-    content, values, tokens = map(told.get, fields) if isinstance(told, dict) else (None, None, None)
+    if not isinstance(told, dict):
+        return None
+    content, values, tokens = map(told.get, ("content", "token_logprobs", "tokens"))
     if isinstance(content, list):
         known = [token if isinstance(token, dict) else {} for token in content]
         entries = [(token.get("token"), token.get("logprob")) for token in known]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from demur.answers.asked import Asked
@@ -20,6 +21,8 @@ from demur.tasks import asked_by, task_named
 if TYPE_CHECKING:
     from demur.pipeline.pipeline import Pipeline
 
+_FACTS_OF = attrgetter(*PATH_FACTS)
+
 
 @dataclass(frozen=True)
 class _Reading:
@@ -27,8 +30,8 @@ class _Reading:
 
     problem: Problem
     asked: Asked
-    read: dict[tuple[str, bool], Extraction] = field(default_factory=dict)
-    """What was found in texts: those that say the same word for word are read once."""
+    read: dict[tuple[str, str | None], Extraction] = field(default_factory=dict)
+    """What was found in texts, by how they ended: those that say the same word for word are read once."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +74,12 @@ class Fitted:
         """The answer that a path ends in."""
         if self._extractor is not None:
             return self._extractor(completion.text, truncated=completion.truncated)
-        known, said = self._known_of(problem), (completion.text, completion.truncated)
-        if said not in known.read:
-            known.read[said] = self._relation.extract(said[0], known.asked, truncated=said[1])
-        return known.read[said]
+        known, said = self._known_of(problem), (completion.text, completion.finish_reason)
+        found = known.read.get(said)
+        if found is None:
+            found = self._relation.extract(completion.text, known.asked, truncated=completion.truncated)
+            known.read[said] = found
+        return found
 
     def _known_of(self, problem: Problem) -> _Reading:
         """What a problem says of its answers, found out once for all its paths."""
@@ -87,10 +92,11 @@ class Fitted:
     def path(self, problem: Problem, completion: Completion) -> Path:
         """A path as it was drawn, with its answer."""
         extracted = self.read(problem, completion)
-        known: dict[str, Any] = {"extraction": extracted.method}
-        for name in PATH_FACTS:
-            if (value := getattr(completion, name)) is not None:
-                known[name] = value
+        facts = zip(PATH_FACTS, _FACTS_OF(completion), strict=True)
+        known: dict[str, Any] = {
+            "extraction": extracted.method,
+            **{name: one for name, one in facts if one is not None},
+        }
         if extracted.span is not None:
             known["found_at"] = list(extracted.span)
         return Path(extracted.answer, completion.text, extra=known)

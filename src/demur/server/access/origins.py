@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -13,6 +14,7 @@ HARMLESS = ("GET", "HEAD", "OPTIONS")
 """Methods that change nothing."""
 
 
+@lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Whether a host, as an address or a name without its port, is this machine."""
     if host.lower() == "localhost":
@@ -51,6 +53,7 @@ def refuse_other_sites(request: Request) -> None:
         raise ApiError(403, "the page of another site may not send this", code="other_site")
 
 
+@lru_cache(maxsize=256)
 def _host_in(address: str) -> str:
     """The host of an address; nothing where it is none."""
     try:
