@@ -129,7 +129,7 @@ def test_clusters_and_several_sizes(demur, width, tmp_path):
         ("smollm2_cap", ["--task", "qa"]),
         ("smollm2_add1", ["--task", "math"]),
         ("qwen25math_rm_math100", []),
-        ("zeroeval_gsm8k", ["--answer-field", "answer_x"]),
+        ("wisdom_gpt35_nlu_asdiv_single_answer", ["--answer-field", "answer_x"]),
     ],
 )
 def test_recorded_pools(demur, recorded_pools, width, name, flags):
