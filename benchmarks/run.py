@@ -45,6 +45,7 @@ SCRIPTS = [
     "scoring_speed.py",
     "reward_speed.py",
     "service_speed.py",
+    "service_endurance.py",
     "study_speed.py",
     "report_speed.py",
 ]

@@ -113,10 +113,10 @@ async def _configure(url: str, upstream: str) -> None:
 
 
 @contextmanager
-def ours(upstream: str, policy: Path, *, log: bool, folder: Path) -> Iterator[Server]:
+def ours(upstream: str, policy: Path, *flags: str, log: bool, folder: Path) -> Iterator[Server]:
     port = free_port()
     command = [sys.executable, "-m", "demur", "serve", "--policy", f"m={policy}", "--base-url", upstream, "--port",
-               str(port), *(["--store", str(folder / "service.db")] if log else ["--no-log"])]  # fmt: skip
+               str(port), *(["--store", str(folder / "service.db")] if log else ["--no-log"]), *flags]  # fmt: skip
     with process(command, f"http://127.0.0.1:{port}") as server:
         yield server
 
