@@ -88,6 +88,20 @@ def test_tokens_are_counted_when_they_are_known(upstream, sums_policy, store):
         assert "tokens in a day" in reply.json()["error"]["message"]
 
 
+def test_who_hangs_up_pays_the_most_tokens_that_the_paths_may_have(upstream, sums_policy, store):
+    secret = key_of(store, tokens_per_day=10_000)
+    most = PATHS * sums_policy.upstream.sampling["max_tokens"]
+    upstream.delay = 5.0
+    with listening(guarded_app(upstream.url, sums_policy, store)) as address:
+        with pytest.raises(requests.Timeout):
+            requests.post(address + CHAT, json=question("What is 4 + 1?"), headers=bearer(secret), timeout=0.5)
+        until = time.monotonic() + 10
+        while (spent := spent_today(store, secret)) is None or spent.tokens < most:
+            assert time.monotonic() < until, spent
+            time.sleep(0.05)
+    assert (spent.paths, spent.tokens) == (PATHS, most)
+
+
 def test_a_refused_stream_has_the_status_of_any_other(upstream, sums_policy, store):
     secret = key_of(store, paths_per_day=PATHS)
     with listening(guarded_app(upstream.url, sums_policy, store)) as address:

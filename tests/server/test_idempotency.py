@@ -198,6 +198,17 @@ def test_without_texts_a_reply_cannot_be_given_again(upstream, sums_policy, stor
 # Identical requests at once, without any key.
 
 
+def test_identical_requests_draw_one_pool_also_where_some_are_marked_for_audit(upstream, sums_policy, store):
+    """Without waves a marked request needs no more paths than any other; the pool is audited at most once."""
+    upstream.delay = 0.4
+    app = guarded_app(upstream.url, sums_policy, store, audit_share=0.5)
+    with listening(app) as address, ThreadPoolExecutor(12) as pool:
+        replies = list(pool.map(lambda _: ask(address), range(12)))
+    assert {reply.status_code for reply in replies} == {200}
+    assert paths_drawn(upstream) == PATHS
+    assert sum(decision.audit for decision in store.decisions.search()) <= 1
+
+
 def test_identical_requests_at_once_draw_one_pool_and_are_each_kept(address, upstream, store):
     upstream.delay = 0.4
     with ThreadPoolExecutor(10) as pool:

@@ -161,7 +161,7 @@ def test_the_use_of_a_key_is_noted(secret, guarded, store):
 
 def test_feedback_on_the_request_of_another_key_is_as_on_none(guarded, store):
     mine, others, reviewers = (store.keys.create(name, roles, 1)[1] for name, roles in
-                               [("a", ["ask"]), ("b", ["ask"]), ("c", ["ask", "review"])])  # fmt: skip
+                               [("a", ["ask"]), ("b", ["ask"]), ("c", ["review"])])  # fmt: skip
     request = ask(guarded, bearer(mine)).json()["demur"]["request_id"]
 
     def say(secret, named=request):

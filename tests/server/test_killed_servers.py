@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import sqlite3
 import threading
 import time
 import warnings
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import aiohttp
 import psutil
@@ -210,6 +211,24 @@ def test_memory_and_sockets_stay_flat(upstream, policy_file, tmp_path):
         metrics = requests.get(f"{server.address}/metrics", timeout=10).text
         assert "unknown-" not in metrics
         assert len(metrics) < 50_000
+
+
+def test_a_store_that_another_process_holds_is_not_ready_and_is_not_waited_for_a_minute(
+    upstream, sums_policy, tmp_path
+):
+    place = tmp_path / "service.db"
+    with ServiceStore(place, create=True, patience=1.0) as store, ExitStack() as held:
+        holding = held.enter_context(closing(sqlite3.connect(place, isolation_level=None)))
+        app = logged_app(upstream.url, sums_policy, store)
+        with listening(app) as address:
+            assert requests.get(f"{address}/readyz", timeout=10).status_code == 200
+            app.state.readiness._looked = -60.0
+            holding.execute("BEGIN EXCLUSIVE")
+            assert requests.get(f"{address}/readyz", timeout=10).json()["troubles"] == ["the store cannot be reached"]
+            reply = requests.post(f"{address}{CHAT}", json=chat("What is 4 + 1?"), timeout=20)
+            assert reply.json()["error"]["code"] == "store_unavailable"
+            holding.execute("ROLLBACK")
+            assert requests.post(f"{address}{CHAT}", json=chat("What is 4 + 1?"), timeout=20).status_code == 200
 
 
 @pytest.fixture

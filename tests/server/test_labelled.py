@@ -89,13 +89,23 @@ def test_where_two_people_differ_the_last_word_counts_and_is_marked(judged, stor
     request = store.reviews.queue(ReviewFilter(state="done"))[0].request
     (word,) = store.feedback.history(request)
     other = {"right": "wrong", "wrong": "right"}[word.verdict]
-    store.feedback.give(request, "another", word.at + 1, verdict=other)
+    store.feedback.give(request, "another", word.at + 1, verdict=other, source="review")
     record = record_of(judged, tmp_path, request)
     assert (record["verdict"], record["agree"], "gold" in record) == (other, False, other == "right")
     labels = saved(judged, tmp_path, policy=1, form="labels").read_text().splitlines()
     assert [json.loads(line)["label"] for line in labels if request in line] == [other]
     table = list(csv.DictReader(saved(judged, tmp_path, policy=1, form="csv").read_text().splitlines()))
     assert [row["agree"] for row in table if row["request"] == request] == ["no"]
+
+
+def test_who_asked_does_not_overrule_who_reviewed(judged, store, tmp_path):
+    """The feedback is the last word, and the review counts."""
+    request = store.reviews.queue(ReviewFilter(state="done"))[0].request
+    (word,) = store.feedback.history(request)
+    other = {"right": "wrong", "wrong": "right"}[word.verdict]
+    store.feedback.give(request, "who asked", word.at + 1, verdict=other)
+    record = record_of(judged, tmp_path, request)
+    assert (record["verdict"], record["agree"]) == (word.verdict, False)
 
 
 def record_of(judged, tmp_path, request):
@@ -113,7 +123,7 @@ def test_a_true_answer_that_another_contradicts_is_no_second_right_answer(judged
     )  # fmt: skip
     for request in (right, wrong):
         said = store.feedback.history(request)[0]
-        store.feedback.give(request, "another", said.at + 1, answer="17")  # without a verdict
+        store.feedback.give(request, "another", said.at + 1, answer="17", source="review")  # without a verdict
         record = record_of(judged, tmp_path, request)
         assert (record["verdict"], record["gold"]) == ("wrong", "17")
 

@@ -99,6 +99,17 @@ def test_pools_that_were_drawn_elsewhere_are_decided_by_it_too(app, store):
     assert DecisionReply.model_validate(after.json(), strict=True).cause == "threshold_raised"
 
 
+def test_pools_that_were_drawn_elsewhere_are_no_audits(app, store):
+    """Whoever may ask could invent them, say that they are right, and have the next threshold made of them."""
+    paths = [{"text": "So \\boxed{5}", "scores": {"perplexity": 0.9}}] * 5
+    with listening(app) as address:
+        asked = ask(address, 4)
+        body = {"model": "sums", "question": "What is 8 + 1?", "paths": paths}
+        given = requests.post(f"{address}/v1/decide", json=body).json()
+    kept = store.decisions.several([asked["request_id"], given["request_id"]])
+    assert [kept[one["request_id"]].audit for one in (asked, given)] == [True, False]
+
+
 def test_points_move_by_themselves(app, store):
     with listening(app) as address:
         raise_it(app, address, store)

@@ -200,6 +200,11 @@ def test_conversations_are_served_where_they_were_calibrated(server, tmp_path):
         assert (status, error["code"]) == (400, "not_askable")
 
 
+def test_a_group_that_no_promise_is_about_is_named_as_ignored(address):
+    told = post(address, {**chat(), "demur": {"group": "algebra"}}).json()["demur"]
+    assert told["ignored"] == ["demur.group"]
+
+
 def path(answer="5", **fields):
     return {"answer": answer, "scores": {"perplexity": 0.5}, **fields}
 

@@ -52,6 +52,7 @@ def facts_of(made: Recalibration, row: PolicyRow | None, out: Path | None) -> di
             "repeated": audits.repeated,
             "questions": audits.questions,
             "labelled": audits.labelled,
+            "labelled_by_feedback": audits.by_feedback,
             "not_comparable": audits.not_comparable,
             "held_out": made.held_out,
         },
@@ -110,6 +111,7 @@ def _show_recalibration(facts: dict[str, Any]) -> None:
     if facts["model_change"] is not None:
         output.say(f"They begin with the last change of the model: {facts['model_change']['words']}")
     labelled = f"{audits['labelled']} of these {audits['questions']} questions have a label"
+    labelled += f", {audits['labelled_by_feedback']} of all labels by feedback alone"
     output.say(f"{labelled}; the others count as wrong, so that the promise holds whichever they are.", WHY_AUDITS)
     rows = [(one, version, one[version]) for one in facts["comparison"] for version in ("old", "new") if one[version]]
     columns: output.Columns = {

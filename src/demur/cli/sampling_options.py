@@ -30,7 +30,7 @@ Extract = Annotated[Text, option("--extract", "SPEC", _READ)]
 _MARKER = "Words behind which texts have their answer, where the prompt asks for them; repeatable."
 AnswerMarker = Annotated[list[str] | None, option("--answer-marker", "TEXT", _MARKER)]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", help="Most requests at once.  [default: 32]")]
-_AWAY = "How long nothing may come from the endpoint.  [default: 300; 5 where nothing ever answered]"
+_AWAY = "How long nothing may come from the endpoint.  [default: 300, of a service 30; 5 where nothing ever answered]"
 Patience = Annotated[float | None, option("--patience", "SECONDS", _AWAY)]
 _WHOLE = "How long one answer of the endpoint may take in all.  [default: 600, and 0.1 for each of --max-tokens]"
 AnswerSeconds = Annotated[float | None, option("--answer-seconds", "SECONDS", _WHOLE)]

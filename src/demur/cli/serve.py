@@ -59,6 +59,8 @@ Examples:
 """
 _OF_POLICIES = ("base_url", "model")
 _LONGEST_GRACE = 3600.0
+_MODEL_SECONDS = 30.0
+"""How long nothing may come from the models' server before requests abstain, unless --patience says it."""
 _STORE_SECONDS = 10.0
 """How long a database that went away is waited for, request by request."""
 _WITH_KEYS = "keys are asked for: `demur keys` makes, lists and revokes them"
@@ -281,6 +283,8 @@ class _Prepared:
         from demur.server.versions.versions import Versions
 
         to_stderr()
+        for pipeline in self.pipelines.values():
+            _hurry(pipeline.backend)
         told, store, models, serving = self.told, self.store, self.models, self.serving
         asked_again: dict[str, Any] = {}
         beside: dict[str, Any] = {"observers": [RequestLines()], "audit_secret": secrets.token_bytes(32)}
@@ -304,6 +308,13 @@ class _Prepared:
             mention(f"canaries of {name} are not asked: another version answers, which their run says nothing of")
         app = make_app(service, store, require_keys=serving.require_keys, chores=chores, canaries=asked_again)
         return app, service, store
+
+
+def _hurry(backend: Any) -> None:
+    """Somebody waits for a service, as nobody does for a run: have requests abstain where a server stays silent."""
+    endpoint = getattr(backend, "endpoint", None)
+    if endpoint is not None and endpoint.patience is None:
+        endpoint.patience = _MODEL_SECONDS
 
 
 def _same(one: demur.Policy, other: demur.Policy) -> bool:

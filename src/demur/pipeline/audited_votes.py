@@ -42,6 +42,8 @@ class AuditedVotes:
     """Those on questions that the way to vote was learned from."""
     not_comparable: int
     """True answers that say nothing of the vote: its text was not kept, or they are no answer."""
+    by_feedback: int = 0
+    """Labels that rest on `/v1/feedback` alone: on the word of whoever asked, and of nobody who reviews."""
 
     @property
     def questions(self) -> int:
@@ -69,7 +71,7 @@ class AuditedVotes:
 
 
 def audited_votes(audits: Iterable[Decision], words: Words, policy: Policy, *, by_group: bool = False) -> AuditedVotes:
-    """The votes on audited requests of a policy, with what people said last of each.
+    """The votes on audited requests of a policy, with what people said of each.
 
     `words` are each person's last word on each request, the last one last. `by_group` needs the groups of questions.
     """
@@ -103,7 +105,12 @@ def audited_votes(audits: Iterable[Decision], words: Words, policy: Policy, *, b
         len(every) - len(whole),
         len(whole) - len(usable),
         sum(label.lost for label in said),
+        sum(_is_feedback_alone(words.get(made.request, ())) for made in usable),
     )
+
+
+def _is_feedback_alone(words: Sequence[Feedback]) -> bool:
+    return bool(words) and all(word.source != "review" for word in words)
 
 
 def _digest(made: Decision) -> str | None:

@@ -40,10 +40,10 @@ class SpokenLabels:
         self.task = policy.upstream.answers.get("task")
 
     def label(self, made: Decision, words: Sequence[Feedback]) -> SpokenLabel:
-        """By the last word that says something; `unsure` says nothing."""
+        """By the word that counts most of those that say something; `unsure` says nothing."""
         if winner_of(made) is None:
             return SpokenLabel(False)
-        labels = [self.of_word(made, word) for word in reversed(words)]
+        labels = [self.of_word(made, word) for word in by_weight(words)]
         lost = any(label.lost for label in labels)
         return next((label for label in labels if label.right is not None), SpokenLabel(None, lost))
 
@@ -71,6 +71,14 @@ class SpokenLabels:
             return read_labels([pool], table, self.rule).is_right(0, table.answers[0][0])
         except DemurError:  # what was given is no answer by this relation
             return None
+
+
+def by_weight(words: Sequence[Feedback]) -> list[Feedback]:
+    """What was said of one decision, what counts most first: reviews before feedback, and later words before earlier.
+
+    Who asks must not overrule who reviews.
+    """
+    return sorted(words, key=lambda word: (word.source == "review", word.feedback), reverse=True)
 
 
 def winner_of(made: Decision) -> str | None:

@@ -100,8 +100,9 @@ class Service:
         problem, point = question.problem, question.served.point(question.rule)
         moved = self.thresholds.get(point)
         # A pool that stopped early says how it compares with the calibrated threshold, and with no other.
-        whole = audited or (moved is not None and moved.raised_key is not None)
-        same = (*point, problem.question, problem.digest, problem.groups, audited, whole)
+        in_waves, raised = self.settings.waves is not None, moved is not None and moved.raised_key is not None
+        whole = in_waves and (audited or raised)  # without waves all are
+        same = (*point, problem.question, problem.digest, problem.groups, whole)
         drawn, mine, first = await self._pools.get(same, lambda: self._draw(question, whole=whole))
         audited = audited and first  # a pool is audited once, and not only if its owner waits
         return await self._settled(
@@ -109,15 +110,18 @@ class Service:
         )
 
     async def decide(self, question: Question, pool: Pool, request_id: str, caller: str | None = None) -> Outcome:
-        """Decide a pool that was drawn elsewhere, and keep the decision; raises where it is not as calibrated."""
+        """Decide a pool that was drawn elsewhere, and keep the decision; raises where it is not as calibrated.
+
+        It is never an audit: nobody here knows how it was drawn, so it says nothing of the policy's own pools.
+        """
         started, at = time.monotonic(), time.time_ns() // 1_000_000
         self._refuse_when_closing()
         question = self._in_force(question)
         asked = question.served.answerer.decide(pool, alpha=question.alpha, guarantee=question.guarantee)
-        drawn, audited = _Drawn(asked, None, 0.0), self.is_audited(request_id)
+        drawn = _Drawn(asked, None, 0.0)
         moved = self.thresholds.get(question.served.point(question.rule))
         return await self._settled(
-            question, request_id, caller, at, started, drawn, audited=audited, mine=True, moved=moved
+            question, request_id, caller, at, started, drawn, audited=False, mine=True, moved=moved
         )
 
     def _in_force(self, question: Question) -> Question:

@@ -41,7 +41,8 @@ from demur.store.patience import Patience
 
 _MAGIC = b"SQLite format 3\x00"
 _APPLICATION = "demur"
-_BUSY_SECONDS = 60
+_BUSY_SECONDS = 60.0
+"""How long another process may hold a file, if the patience of whoever opens it is not shorter."""
 UNREADABLE = (zlib.error, ValueError, TypeError, KeyError, OverflowError, RecursionError)
 """What taking apart a damaged row ends in."""
 _LOCK = 0x64656D7572  # "demur"
@@ -79,7 +80,7 @@ def connect(place: str | os.PathLike[str], *, create: bool, patience: Patience) 
     A server that is not there is an error at once; one that says that it is starting is waited for.
     """
     named = os.fspath(place)
-    engine = _postgres(named) if "://" in named else _sqlite(Path(named), create=create)
+    engine = _postgres(named) if "://" in named else _sqlite(Path(named), create=create, patience=patience)
 
     def check() -> None:
         with translated(named):
@@ -155,7 +156,7 @@ def damaged(place: str, what: str) -> StoreError:
     return StoreError(f"{shown(place)} is damaged: {what}", remedy)
 
 
-def _sqlite(path: Path, *, create: bool) -> Engine:
+def _sqlite(path: Path, *, create: bool, patience: Patience) -> Engine:
     try:
         _refuse_other_files(path, create=create)
     except OSError as error:
@@ -164,7 +165,7 @@ def _sqlite(path: Path, *, create: bool) -> Engine:
     still = not create and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
     address = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1" if still else str(path)
     url = URL.create("sqlite", database=address, query={"uri": "true"} if still else {})
-    engine = create_engine(url, connect_args={"timeout": _BUSY_SECONDS})
+    engine = create_engine(url, connect_args={"timeout": min(_BUSY_SECONDS, max(1.0, patience.seconds))})
 
     @event.listens_for(engine, "connect")
     def settle(connection: Any, _: Any) -> None:

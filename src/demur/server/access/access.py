@@ -46,12 +46,12 @@ ANYBODY = Caller(None, "anybody", frozenset(ROLES))
 """Whoever reaches a service that listens on this machine alone, and asks for no keys."""
 
 
-async def allowed(request: Request, role: str) -> Caller:
-    """Who asks; raises ApiError where they may not do what the role allows."""
+async def allowed(request: Request, *roles: str) -> Caller:
+    """Who asks; raises ApiError where they may not do what any of the roles allows."""
     access: Access = request.app.state.access
     caller = await access.caller(request)
-    if not caller.may(role):
-        raise ApiError(403, f"this key does not have the role {role!r}", code="role_missing")
+    if not any(map(caller.may, roles)):
+        raise ApiError(403, f"this key does not have the role {' or '.join(map(repr, roles))}", code="role_missing")
     return caller
 
 

@@ -93,8 +93,9 @@ class Admission:
         self, question: Question, request_id: str, caller: Caller, key: str | None, admitted: Callable[[str], None]
     ) -> Outcome:
         """Decide a request within the budget of its key."""
-        paths = question.served.policy.n_paths
-        async with self.budgets.reserved(caller.id, caller.limits, paths) as bill:
+        paths, longest = question.served.policy.n_paths, question.served.policy.upstream.sampling.get("max_tokens")
+        most_tokens = paths * longest if isinstance(longest, int) else 0
+        async with self.budgets.reserved(caller.id, caller.limits, paths, most_tokens) as bill:
             admitted(request_id)
             outcome = await self.service.answer(question, request_id, caller.id, key)
             if outcome.shared:

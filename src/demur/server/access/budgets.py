@@ -54,10 +54,13 @@ class Budgets:
         self._forgot_at = 0
 
     @asynccontextmanager
-    async def reserved(self, caller: str | None, limits: Limits, paths: int) -> AsyncIterator[Bill]:
+    async def reserved(
+        self, caller: str | None, limits: Limits, paths: int, most_tokens: int = 0
+    ) -> AsyncIterator[Bill]:
         """Within, so many paths are reserved; raises ApiError where they are not to be had.
 
-        Whoever ends without a decision because of an ApiError pays nothing. Whoever goes away pays what was reserved.
+        Whoever ends without a decision because of an ApiError pays nothing. Whoever goes away pays what was reserved,
+        and the most tokens that it may have taken: else hanging up would be a way around the budget.
         """
         windows = self._windows(limits)
         bill = Bill(paths)
@@ -69,6 +72,9 @@ class Budgets:
             yield bill
         except ApiError:
             await asyncio.to_thread(self._settle, self.store, caller, windows, -paths, 0)
+            raise
+        except asyncio.CancelledError:
+            await asyncio.to_thread(self._settle, self.store, caller, windows, 0, most_tokens)
             raise
         await asyncio.to_thread(self._settle, self.store, caller, windows, bill.paths - paths, bill.tokens)
 

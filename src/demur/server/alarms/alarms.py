@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import threading
 import time
 from collections.abc import Mapping
 
@@ -53,6 +54,7 @@ class Alarms:
         self._watched: dict[int, WatchedPolicy] = {}
         self._told: set[tuple[str, str, int]] = set()
         self._tasks: list[asyncio.Task[None]] = []
+        self._looking = threading.RLock()
 
     def watched(self, served: Served) -> WatchedPolicy:
         """The monitors of a policy version; what cannot be watched is said once."""
@@ -69,6 +71,10 @@ class Alarms:
 
     def look(self, now: int | None = None) -> None:
         """Take what is new, and say what is in doubt; may be called from any thread."""
+        with self._looking:
+            self._look(now)
+
+    def _look(self, now: int | None) -> None:
         now, settings = milliseconds() if now is None else now, self.service.settings
         doubts: dict[str, Doubt] = {}
         thresholds: dict[Point, MovedThreshold] = {}
@@ -87,6 +93,10 @@ class Alarms:
 
     def clear(self, served: Served, who: str, note: str | None = None, now: int | None = None) -> None:
         """Have the promise of a policy no longer be in doubt: its monitors begin anew. Who says so is an event."""
+        with self._looking:
+            self._clear(served, who, note, now)
+
+    def _clear(self, served: Served, who: str, note: str | None, now: int | None) -> None:
         now, watched = milliseconds() if now is None else now, self.watched(served)
         alarms = watched.alarms()
         watched.clear(now)

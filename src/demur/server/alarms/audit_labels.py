@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from demur.calibration import Rule
 from demur.monitoring import AuditedQuestion
+from demur.pipeline.spoken_labels import by_weight
 from demur.server.served import Served
 from demur.store.service import Decision, Feedback
 
@@ -27,12 +28,12 @@ def audited_question(
 ) -> AuditedQuestion:
     """An audit as monitors take it.
 
-    The last word that says something counts: right, wrong, or the true answer. `unsure` says nothing. An answer that
-    nobody has judged after `label_days` is given up.
+    The word that counts most of those that say something: right, wrong, or the true answer. `unsure` says nothing. An
+    answer that nobody has judged after `label_days` is given up.
     """
     if decision.outcome != "answered":
         return AuditedQuestion(answered=False)
-    verdicts = (is_wrong(served, decision, word) for word in reversed(words))
+    verdicts = (is_wrong(served, decision, word) for word in by_weight(words))
     wrong = next((verdict for verdict in verdicts if verdict is not None), None)
     return AuditedQuestion(True, wrong, given_up=wrong is None and is_too_late(decision.at, now, label_days))
 

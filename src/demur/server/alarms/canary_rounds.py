@@ -72,7 +72,8 @@ class CanaryRounds:
                 try:
                     await self.ask_next(served, time.time_ns() // 1_000_000)
                 except (DemurError, ApiError, TimeoutError) as error:
-                    _logger.warning("a canary of %s failed: %s", served.full_name, redacted(str(error)))
+                    told = redacted(str(error)) or type(error).__name__
+                    _logger.warning("a canary of %s failed: %s", served.full_name, told)
                 except Exception as error:  # whatever it is, the next one is asked
                     _logger.error("canaries: %s", type(error).__name__, exc_info=error)
 

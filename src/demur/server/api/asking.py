@@ -62,6 +62,8 @@ def question_of(request: ChatRequest, models: Models) -> Question:
     beside = request.demur or Extension()
     served, rule = models.find(request.model, beside.alpha, beside.guarantee)
     ignored = _look_at_fields(request.model_extra or {}, served)
+    if beside.group and not served.policy.strata.groups:
+        ignored = (*ignored, "demur.group")
     problem = problem_of(served, request.messages, beside)
     options = request.stream_options
     return Question(

@@ -24,7 +24,7 @@ router = APIRouter()
 @router.post("/v1/feedback", openapi_extra=described(FeedbackRequest, FeedbackReply))
 async def give(request: Request) -> dict[str, Any]:
     """Keep a verdict or the true answer; the same again changes nothing, another is kept beside it."""
-    caller = await allowed(request, "ask")
+    caller = await allowed(request, "ask", "review")
     service: Service = request.app.state.service
     body = await read_body(request, FeedbackRequest, service.settings.most_bytes)
     store = request.app.state.store

@@ -42,7 +42,7 @@ class Readiness:
             return []
         try:
             async with asyncio.timeout(_PATIENCE):
-                await asyncio.to_thread(self.store.policies.all)
+                await asyncio.to_thread(self.store.check_writing)
         except (DemurError, TimeoutError):
             return ["the store cannot be reached"]
         return []

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from demur.descriptions import Description
 from demur.files.cells import harmless
 from demur.pipeline.label_file import Label, LabelHeader
-from demur.pipeline.spoken_labels import SpokenLabels
+from demur.pipeline.spoken_labels import SpokenLabels, by_weight
 from demur.policy.policy import Policy
 from demur.pools.jsonl import line_of, record_of
 from demur.pools.provenance import Provenance
@@ -46,17 +46,17 @@ class Judged:
 
     @property
     def verdict(self) -> str | None:
-        """Whether the vote is right, by the last word that says so; `agree` tells where people differ."""
-        said = next((known for word in reversed(self.words) if (known := self._said(word)) is not None), None)
+        """Whether the vote is right, by the word that counts most; `agree` tells where people differ."""
+        said = next((known for word in by_weight(self.words) if (known := self._said(word)) is not None), None)
         return said or ("unsure" if any(word.verdict for word in self.words) else None)
 
     @property
     def true_answers(self) -> list[str]:
-        """The right answer: the vote's where it was found right, else the last that somebody gave who says the same."""
+        """The right answer: the vote's where it was found right, else by the first word that says the same."""
         verdict, winner = self.verdict, self.decision.winner
         if verdict == "right" and winner is not None:
             return [winner]
-        says_so = (word for word in reversed(self.words) if word.verdict != "unsure")
+        says_so = (word for word in by_weight(self.words) if word.verdict != "unsure")
         return [word.answer for word in says_so if word.answer is not None and self._said(word) in (verdict, None)][:1]
 
     @property

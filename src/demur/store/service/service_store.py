@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from typing import Self
 
+from sqlalchemy import select
+
 from demur.errors import StoreError
-from demur.store.connection import connect
+from demur.store._tables import meta
+from demur.store.connection import connect, writing
 from demur.store.patience import SECONDS, Patience
 from demur.store.service.audits import Audits
 from demur.store.service.canaries import Canaries
@@ -57,6 +60,11 @@ class ServiceStore:
         self.events = Events(*parts)
         self.canaries = Canaries(*parts)
         self.retention = Retention(*parts)
+
+    def check_writing(self) -> None:
+        """Raise where nothing can be written now: the store is away, or somebody else holds it."""
+        with writing(self.engine, self.place) as connection:
+            connection.execute(select(meta.c.value).limit(1))
 
     def __enter__(self) -> Self:
         return self
