@@ -9,8 +9,8 @@ from typing import Any
 
 from results import Machine, Measured, Result, Results
 
-_APART = ("benchmark", "versions", "claims", "setting", "peers")
-"""Parts of a report that are no figures, or are shown on a line of their own."""
+_APART = ("benchmark", "versions", "claims", "setting", "peers", "simulated")
+"""Parts of a report that are not measured, or are shown on a line of their own."""
 _OPENING = """# Benchmarks
 
 Written by `make bench`, which runs every script of `benchmarks/` in an environment of its own and takes a while;
@@ -18,7 +18,7 @@ Written by `make bench`, which runs every script of `benchmarks/` in an environm
 A claim is a measured figure beside its floor (at least) or its ceiling (at most). `a / b, speed` says how many times as
 fast as b a is; `a / b, CPU` and `a / b, memory` how many times as much a needs. Seconds are CPU seconds unless they are
 called wall seconds. The spread is the least and the most over the rounds, in which rivals take turns; look at it before
-you trust a ratio."""
+you trust a ratio. What it takes to run demur at scale is in the [sizing guide](sizing.md)."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from page import draw_page, number, wanted
 from results import Failure, Machine, Measured, Report, Results, described_in, today
+from sizing_page import draw_sizing
 
 from demur.files.atomic import atomic_file
 
@@ -33,6 +34,8 @@ PYTHON = ENVIRONMENT / "bin" / "python"
 READY = ENVIRONMENT / ".ready"
 RESULTS = Path("assets", "benchmarks.json")
 """Of the docs: what every script measured last."""
+SIZING = "sizing"
+"""The script whose report the sizing guide is written from."""
 SCRIPTS = (
     "voting_speed",
     "frames_speed",
@@ -63,6 +66,7 @@ SCRIPTS = (
     "service_speed",
     "study_speed",
     "report_speed",
+    SIZING,
 )
 
 
@@ -129,8 +133,16 @@ class Bench:
 
     def _write(self, results: Results) -> None:
         results.save(self.docs / RESULTS)
-        with atomic_file(self.docs / "benchmarks.md") as unfinished:
-            unfinished.write_text(draw_page(results), encoding="utf-8")
+        _write_whole(self.docs / "benchmarks.md", draw_page(results))
+        guide = self.docs / "sizing.md"
+        if guide.exists() and SIZING in results.scripts:
+            said = guide.read_text(encoding="utf-8")
+            _write_whole(guide, draw_sizing(said, results.scripts[SIZING].measured))
+
+
+def _write_whole(file: Path, text: str) -> None:
+    with atomic_file(file) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
 
 
 def _in_one_line(error: str, most: int = 200) -> str:
