@@ -34,40 +34,41 @@ PYTHON = ENVIRONMENT / "bin" / "python"
 READY = ENVIRONMENT / ".ready"
 RESULTS = Path("assets", "benchmarks.json")
 """Of the docs: what every script measured last."""
+SCRIPTS = [
+    "voting_speed.py",
+    "frames_speed.py",
+    "decide_speed.py",
+    "waves_speed.py",
+    "calibration_speed.py",
+    "plan_speed.py",
+    "label_speed.py",
+    "selective_speed.py",
+    "learned_speed.py",
+    "cascade_speed.py",
+    "answer_set_speed.py",
+    "judged_speed.py",
+    "choosing_speed.py",
+    "shift_speed.py",
+    "groups_speed.py",
+    "paper_table.py",
+    "monitoring_speed.py",
+    "cli_start.py",
+    "sizing.py",
+    "answer_classes.py",
+    "answer_texts.py",
+    "store_speed.py",
+    "review_queue_speed.py",
+    "embedded_speed.py",
+    "sampling_speed.py",
+    "scoring_speed.py",
+    "reward_speed.py",
+    "service_speed.py",
+    "study_speed.py",
+    "report_speed.py",
+]
+NAMES = tuple(script.removesuffix(".py") for script in SCRIPTS)
 SIZING = "sizing"
 """The script whose report the sizing guide is written from."""
-SCRIPTS = (
-    "voting_speed",
-    "frames_speed",
-    "decide_speed",
-    "waves_speed",
-    "calibration_speed",
-    "plan_speed",
-    "label_speed",
-    "selective_speed",
-    "learned_speed",
-    "cascade_speed",
-    "answer_set_speed",
-    "judged_speed",
-    "choosing_speed",
-    "shift_speed",
-    "groups_speed",
-    "paper_table",
-    "monitoring_speed",
-    "cli_start",
-    "answer_classes",
-    "answer_texts",
-    "store_speed",
-    "review_queue_speed",
-    "embedded_speed",
-    "sampling_speed",
-    "scoring_speed",
-    "reward_speed",
-    "service_speed",
-    "study_speed",
-    "report_speed",
-    SIZING,
-)
 
 
 class CannotRun(Exception):
@@ -81,7 +82,7 @@ class Bench:
     scripts: Path
     docs: Path
     python: Path
-    names: Sequence[str] = SCRIPTS
+    names: Sequence[str] = NAMES
 
     def redraw(self) -> Results:
         """Write the pages anew, from what was measured last and what each script is said to measure."""
@@ -181,9 +182,9 @@ def print_table(reports: Sequence[Report]) -> None:
 def chosen_scripts(names: Sequence[str]) -> list[str]:
     """Scripts by name, with or without their ending; all of them where none is named."""
     plain = [Path(name).name.removesuffix(".py") for name in names]
-    if unknown := [name for name in plain if name not in SCRIPTS]:
-        raise SystemExit(f"there is no benchmark {', '.join(unknown)}; choose among {', '.join(SCRIPTS)}")
-    return list(dict.fromkeys(plain)) or list(SCRIPTS)
+    if unknown := [name for name in plain if name not in NAMES]:
+        raise SystemExit(f"there is no benchmark {', '.join(unknown)}; choose among {', '.join(NAMES)}")
+    return list(dict.fromkeys(plain)) or list(NAMES)
 
 
 def main() -> int:

@@ -162,31 +162,31 @@ def test_a_script_without_a_row_in_the_readme_is_refused(bench):
 
 
 def test_scripts_are_chosen_by_name_and_unknown_ones_refused(bench):
-    from run import SCRIPTS, chosen_scripts
+    from run import NAMES, chosen_scripts
 
-    assert chosen_scripts([]) == list(SCRIPTS)
+    assert chosen_scripts([]) == list(NAMES)
     assert chosen_scripts(["benchmarks/cli_start.py", "cli_start"]) == ["cli_start"]
     with pytest.raises(SystemExit, match="there is no benchmark nothing_speed; choose among voting_speed, "):
         chosen_scripts(["nothing_speed"])
 
 
 def test_every_script_that_reports_claims_is_run_or_is_said_to_be_run_by_hand(bench):
-    from run import SCRIPTS
+    from run import NAMES
 
     by_hand = (BENCHMARKS / "README.md").read_text(encoding="utf-8").partition("run by hand")[2]
     reporting = [file for file in BENCHMARKS.glob("*.py") if re.search(r"^ +print_report\(", file.read_text(), re.M)]
     assert len(reporting) > 25
-    assert {file.stem for file in reporting if f"`{file.name}" not in by_hand} == set(SCRIPTS)
+    assert {file.stem for file in reporting if f"`{file.name}" not in by_hand} == set(NAMES)
 
 
 def test_the_page_in_the_docs_is_what_was_measured_last(bench, monkeypatch):
     """Redraw it with `python benchmarks/run.py --redraw`."""
     from page import draw_page
     from results import Results, described_in
-    from run import RESULTS, SCRIPTS
+    from run import NAMES, RESULTS
 
     results = Results.load(DOCS / RESULTS)
-    assert results == results.described(described_in(BENCHMARKS / "README.md", SCRIPTS))
+    assert results == results.described(described_in(BENCHMARKS / "README.md", NAMES))
     assert (DOCS / "benchmarks.md").read_text(encoding="utf-8") == draw_page(results)
 
 
