@@ -83,6 +83,17 @@ def test_a_script_has_its_sentence_claims_figures_with_spread_versions_and_peers
     assert "Peers: rival 1.2." in told
 
 
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [(0, "0"), (1_000_000, "1,000,000"), (2.0, "2"), (1234.5, "1,234"), (0.0704, "0.0704"), (3.2e-05, "3.2e-05"),
+     (-1.5, "-1.5"), (float("inf"), "inf"), (float("nan"), "nan"), ("1.2", "1.2")],
+)  # fmt: skip
+def test_numbers_are_told_with_four_digits_and_thousands_apart(bench, value, told):
+    from page import number
+
+    assert number(value) == told
+
+
 def test_the_page_names_the_machine_and_the_date(bench):
     from results import Machine, today
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -115,6 +116,21 @@ def test_the_tables_of_the_guide_are_the_measured_costs_times_a_million(measured
     assert "busy at 500 paths per second, which takes 2,500 connections" in page
     assert "log-probabilities cost 2 ms" in page
     assert draw_sizing(page, measured) == page
+
+
+def test_a_run_of_the_script_writes_the_guide(measured, tmp_path):
+    from run import SIZING, Bench
+
+    bench = Bench(tmp_path / "benchmarks", tmp_path / "docs", Path(sys.executable), (SIZING,))
+    bench.scripts.mkdir()
+    bench.docs.mkdir()
+    (bench.scripts / "README.md").write_text("| `sizing.py` | costs |\n")
+    (bench.scripts / "sizing.py").write_text(f"print({json.dumps(measured.report)!r})")
+    (bench.docs / "sizing.md").write_text((DOCS / "sizing.md").read_text(encoding="utf-8"), encoding="utf-8")
+    bench.run([SIZING])
+    guide, page = ((bench.docs / name).read_text(encoding="utf-8") for name in ("sizing.md", "benchmarks.md"))
+    assert "| Calibrating from the run | 3.6 | 60 minutes | 2 GB |" in guide
+    assert "per pool: extraction: CPU milliseconds | 3.6 | 3 to 4 |" in page
 
 
 def test_a_guide_without_a_place_for_a_table_is_refused(measured):
