@@ -76,15 +76,13 @@ def _machine(newest: Measured | None) -> list[str]:
 
 def _not_met(results: Results) -> list[str]:
     told = [
-        (name, claim)
+        (f"{_link(name)}{', on a busy machine' if result.measured.busy else ''}", claim)
         for name, result in results.scripts.items()
         if result.measured is not None
         for claim in result.measured.claims
     ]
     rows = [
-        (claim["claim"], number(claim["measured"]), wanted(claim), _link(name))
-        for name, claim in told
-        if not claim["met"]
+        (claim["claim"], number(claim["measured"]), wanted(claim), where) for where, claim in told if not claim["met"]
     ]
     if not told:
         return []
@@ -134,10 +132,10 @@ def _script(name: str, result: Result, measured: Measured, usual: Machine | None
 
 def _circumstances(measured: Measured, usual: Machine | None) -> str:
     """Date, machine where it is another, setting, versions and peers, a line each."""
-    report, busy = measured.report, measured.load > measured.machine.cores / 2
+    report = measured.report
     when = f"Measured {measured.date}"
     when += f" on another machine: {measured.machine}." if measured.machine != usual else "."
-    if busy:
+    if measured.busy:
         when += (
             f" The machine was busy before it began (load {measured.load:.1f} on {measured.machine.cores} cores):"
             " trust ratios more than seconds."

@@ -51,6 +51,11 @@ class Measured:
     report: Report
 
     @property
+    def busy(self) -> bool:
+        """Whether more than half of the machine was taken before the script began."""
+        return self.load > self.machine.cores / 2
+
+    @property
     def claims(self) -> list[dict[str, Any]]:
         return list(self.report["claims"])
 

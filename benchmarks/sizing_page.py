@@ -61,7 +61,7 @@ def circumstances(measured: Measured) -> str:
         f"{number(setting['letters of a path'])} letters; those that a model is asked for have "
         f"{setting['tokens of a path']} tokens with their log-probabilities."
     )
-    if measured.load > measured.machine.cores / 2:
+    if measured.busy:
         told += f" The machine was busy before (load {measured.load:.1f} on {measured.machine.cores} cores)."
     if left_out := measured.report["left_out"]:
         told += f" Not measured, since this version or machine cannot do it: {', '.join(left_out)}."

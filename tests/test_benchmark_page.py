@@ -34,6 +34,7 @@ def bench(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     from run import Bench
 
+    monkeypatch.setattr("os.getloadavg", lambda: (0.1, 0.1, 0.1))  # of a machine at rest
     made = Bench(tmp_path / "benchmarks", tmp_path / "docs", Path(sys.executable), ("fast", "slow", "broken"))
     made.scripts.mkdir()
     made.docs.mkdir()
@@ -99,6 +100,15 @@ def test_the_page_names_the_machine_and_the_date(bench):
 
     bench.run(["fast"])
     assert f"**The machine, {today()}:** {Machine.here(sys.version.split()[0])}." in page(bench)
+
+
+def test_figures_of_a_busy_machine_are_said_to_be_such(bench, monkeypatch):
+    bench.run(["slow"])
+    assert "busy" not in page(bench)
+    monkeypatch.setattr("os.getloadavg", lambda: (1000.0, 0.1, 0.1))
+    bench.run(["slow"])
+    assert "[slow](#slow), on a busy machine |" in section(bench, "Not met")
+    assert "(load 1000.0 on " in section(bench, "slow")
 
 
 def test_what_was_not_run_keeps_its_figures_and_its_own_date(bench):
