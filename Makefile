@@ -90,8 +90,8 @@ $(VENV)/.ready-docs: $(VENV)/.ready
 	@$(INSTALL) '.[dev,docs]'
 	@touch $@
 
-bench: setup ## Measure speed against peers, in an environment of its own
-	@$(BIN)/python benchmarks/run.py
+bench: setup ## Measure speed against peers and write docs/benchmarks.md; ONLY=voting_speed: that script alone
+	@$(BIN)/python benchmarks/run.py $(ONLY)
 
 picture: setup ## Draw the pictures of the README and the docs again
 	$(BIN)/python docs/picture.py

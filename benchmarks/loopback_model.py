@@ -1,4 +1,7 @@
-"""A model server on loopback that takes a fixed time to answer: `python loopback_model.py PORT_FILE MILLISECONDS`."""
+"""A model server on loopback that takes a fixed time to answer, with paths of so many tokens:
+
+python loopback_model.py PORT_FILE MILLISECONDS TOKENS
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,11 @@ from aiohttp import web
 
 
 @contextmanager
-def serving(milliseconds: int) -> Iterator[str]:
+def serving(milliseconds: int, tokens: int = 20) -> Iterator[str]:
     """The address of such a server in a process of its own, as long as the block lasts."""
     with tempfile.TemporaryDirectory() as folder:
         port_file = Path(folder) / "port"
-        server = subprocess.Popen([sys.executable, __file__, port_file, str(milliseconds)])
+        server = subprocess.Popen([sys.executable, __file__, port_file, str(milliseconds), str(tokens)])
         try:
             while not port_file.exists() or not port_file.read_text():
                 time.sleep(0.05)
@@ -31,20 +34,22 @@ def serving(milliseconds: int) -> Iterator[str]:
 
 
 def main() -> None:
-    port_file, delay = Path(sys.argv[1]), float(sys.argv[2]) / 1000
+    port_file, delay, tokens = Path(sys.argv[1]), float(sys.argv[2]) / 1000, int(sys.argv[3])
+    logprobs = {"content": [{"token": "x", "logprob": -0.1, "bytes": None, "top_logprobs": []} for _ in range(tokens)]}
+    steps = "Step by step, " + "which brings us further, " * ((tokens - 20) // 4)
 
     async def answer(request: web.Request) -> web.Response:
         body = json.loads(await request.read())
         await asyncio.sleep(delay)
-        logprobs = {"content": [{"token": "x", "logprob": -0.1, "bytes": None, "top_logprobs": []} for _ in range(20)]}
         choices = [
             {
                 "index": k, "finish_reason": "stop", "logprobs": logprobs if body.get("logprobs") else None,
-                "message": {"role": "assistant", "content": f"Step by step, it is \\boxed{{{k % 3}}}."},
+                "message": {"role": "assistant", "content": f"{steps}it is \\boxed{{{k % 3}}}."},
             }
             for k in range(body.get("n") or 1)
         ]  # fmt: skip
-        usage = {"prompt_tokens": 20, "completion_tokens": 20 * len(choices), "total_tokens": 20 + 20 * len(choices)}
+        drawn = tokens * len(choices)
+        usage = {"prompt_tokens": 20, "completion_tokens": drawn, "total_tokens": 20 + drawn}
         return web.json_response({
             "id": "x", "object": "chat.completion", "created": 1, "model": body.get("model", "m"), "choices": choices,
             "usage": usage,
