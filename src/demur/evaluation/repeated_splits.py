@@ -192,7 +192,7 @@ def evaluate(
 def size_warning(voted: VotedPools) -> list[str]:
     """What it means that pools differ in size, where they do."""
     fewest, most = int(voted.votes.n_paths.min()), int(voted.votes.n_paths.max())
-    if fewest == most:
+    if fewest == most or voted.votes.stopping is not None:
         return []
     return [
         f"pools have {fewest} to {most} paths, and random splits vary them by chance: so would a policy that was "

@@ -18,16 +18,19 @@ from demur.pools.label_rule import LabelRule
 from demur.pools.labels import read_labels, refuse_labels_as_score
 from demur.pools.path_fields import beside_of, refuse_absent
 from demur.pools.scores import count_gaps, read_column
+from demur.pools.stopped import stop_pools
 from demur.pools.voted_pools import VotedPools
 from demur.pools.weights import read_weights
 from demur.records import Pool
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of, shown
+from demur.stopping import Stopping, fixed, stopping_of
 from demur.tasks import chosen
 from demur.voting.key import MeanScore, TieBreak, key_of
 from demur.voting.normalisers import parse_normaliser
 from demur.voting.problems import Problems
 from demur.voting.recipe import DROP, Recipe
+from demur.voting.stopped import described
 from demur.voting.votes import Votes, vote_again
 from demur.voting.weights import Uniform, parse_weight
 
@@ -47,6 +50,10 @@ class PoolSource:
     """How many values of a score are not quite what they should be, by flag."""
     left_out: int = 0
     """Problems of a run that still lack paths, and are not among these pools."""
+    replayed: Stopping | None = None
+    """A rule that is to end pools which have all their paths, as if it had drawn them."""
+    partial: bool = False
+    """Pools that end before their rule does are left out; otherwise they are refused."""
 
     def __repr__(self) -> str:
         return f"PoolSource({len(self.pools):,} pools; scores: {', '.join(self.score_names) or 'none'})"
@@ -80,6 +87,26 @@ class PoolSource:
         return replace(fields, labels=labels) if labels and not fields.labels else fields
 
     @property
+    def stopping(self) -> Stopping | None:
+        """The rule that ends these pools, or ended them when they were drawn; None where they have all their paths."""
+        return self.replayed or stopping_of(self.description.sampling)
+
+    def stopped_by(self, stopping: Stopping | None, *, partial: bool = False) -> PoolSource:
+        """The same with a stopping rule replayed, by answers in order of index; None: as they were drawn.
+
+        Pools that were drawn under a rule have no paths for another. `partial` leaves out pools that end before the
+        rule does.
+        """
+        drawn = stopping_of(self.description.sampling)
+        if drawn is not None and stopping is not None and (drawn.rule, drawn.wave) != (stopping.rule, stopping.wave):
+            raise InvalidValue(
+                f"these pools were drawn until {drawn} stopped, and cannot tell what {stopping} would have drawn",
+                "leave {stop} out, or sample all paths",
+            )
+        stopping = stopping if drawn is None else None
+        return replace(self, replayed=stopping if stopping is not None and stopping.stops else None, partial=partial)
+
+    @property
     def score_names(self) -> list[str]:
         if isinstance(self.pools, FramePools):
             return self.pools.score_names
@@ -111,7 +138,9 @@ class PoolSource:
         weighed = parse_weight(weight or ("uniform" if score is None else "exponential"))
         idle = score is not None and isinstance(weighed, Uniform)
         return Recipe(
-            weighed, parse_normaliser(normaliser or own or "none"), key_of(tie_break, idle_score=idle, told_apart=True)
+            weighed,
+            parse_normaliser(normaliser or own or "none"),
+            key_of(tie_break, idle_score=idle, told_apart=True, stopped=self.stopping is not None),
         )
 
 
@@ -140,6 +169,12 @@ def vote_pools(
     table = read_table(pools, fields)
     _mention_spellings(table, say)
     upstream = assumed.updated(source.description_with(fields, recipe.other_scores))
+    ended = None
+    if source.stopping is not None:
+        ended = stop_pools(pools, table, source.stopping, source.scorers, partial=source.partial, say=say)
+        pools, table = ended.pools, ended.table
+    # A rule is never assumed: pools that do not say that one ended them have all their paths.
+    upstream = described(upstream, fixed() if ended is None else ended.stopping)
     fitted = fitted_on if isinstance(fitted_on, Problems) else Problems.of(fitted_on)
     votes = vote_table(pools, table, recipe, upstream, fitted)
     if table.unscored:

@@ -29,6 +29,7 @@ from demur.questions.outliers import OutlierGate
 from demur.records import Vote, question_digest
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of_columns
+from demur.stopping import Stopping, stopping_of
 from demur.voting import normalisers
 from demur.voting._exact_sums import Floats, grid, on_grid
 from demur.voting._tally import Outcome, compact, majority, weighted
@@ -41,6 +42,7 @@ from demur.voting.path_scores import as_scores, require_finite
 from demur.voting.problems import Problems
 from demur.voting.recipe import Recipe
 from demur.voting.standings import Standings, standings
+from demur.voting.stopped import Stopped, described
 from demur.voting.weights import Exponential, Uniform, Weight
 
 _NO_JITTER = (
@@ -143,6 +145,11 @@ class Votes:
     def description(self) -> Description:
         """How these votes came to be, all stages."""
         return replace(self.upstream, vote=self.recipe.describe())
+
+    @property
+    def stopping(self) -> Stopping | None:
+        """The rule that ended these pools; None where they have all their paths."""
+        return stopping_of(self.upstream.sampling)
 
     @cached_property
     def n_paths(self) -> NDArray[np.intp]:
@@ -256,6 +263,7 @@ def vote(
     groups: Iterable[Any] | None = None,
     importance: ArrayLike | None = None,
     gate: OutlierGate | None = None,
+    stop: Stopping | None = None,
 ) -> Votes:
     """Hold the vote of every pool of a table.
 
@@ -277,6 +285,8 @@ def vote(
     `groups` names the kind of each question, or several kinds that overlap, for promises per group; `importance` says
     how much each question counts, for promises under shift. Neither may be made of labels. A `gate` takes their
     confidence from votes on questions that are unlike its reference.
+
+    `stop` ends each pool where the rule does, by its answers in order: `stopping.beta(0.95, wave=4)`.
     """
     table = code_answers(answers)
     if weight is None:
@@ -296,8 +306,17 @@ def vote(
     if asked is not None and len(asked) != len(table):
         raise InvalidValue(f"questions must hold one entry per pool, {len(table)} of them, got {len(asked)}")
     values = None if scores is None else as_scores(scores, table)
+    if stop is not None:
+        ended = Stopped.at(stop, table)
+        ended.refuse_short(table.n_paths, names)
+        table, columns, origins = ended.table(table), ended.columns(columns), ended.rows(origins)
+        values, upstream = (
+            None if values is None else values[:, : table.codes.shape[1]],
+            described(upstream, ended.stopping),
+        )
     told_apart = names is not None or any(question is not None for question in asked or ())
-    key = key_of(tie_break, idle_score=values is not None and isinstance(weight, Uniform), told_apart=told_apart)
+    idle, stopped = values is not None and isinstance(weight, Uniform), "stopping" in upstream.sampling
+    key = key_of(tie_break, idle_score=idle, told_apart=told_apart, stopped=stopped)
     recipe = Recipe(weight, normaliser, key, table.pools is None)
     if confidence is not None:
         recipe = recipe.led_by(confidence)
