@@ -12,7 +12,7 @@ import typer
 import demur
 from demur.cli import output, sampling_options
 from demur.cli.completion import DATASETS, TASKS, among
-from demur.cli.options import Config, Json, LabelSet, NewRun, RunPlace, Seed, Text, argument, mention, option
+from demur.cli.options import Config, Json, LabelSet, NewRun, RunPlace, Seed, StopRule, Text, argument, mention, option
 from demur.cli.progress import Meter, duration, stop_on_sigterm
 from demur.cli.vote_flags import label_names
 from demur.errors import InvalidValue
@@ -22,13 +22,16 @@ HELP = """Sample reasoning paths for a set of questions, into a run that survive
 
 Run the same command again to go on where it stopped: no path that came is lost or asked for again, but those that
 lack the log-probabilities their score needs; they are drawn again, and counted. With a larger --limit it adds
-problems, with a larger --paths it adds paths.
+problems, with a larger --paths it adds paths. With --stop it draws in waves, and no more of a question than the rule
+wants: `calibrate` then promises for pools that the same rule ended.
 
 Examples:
 
 `demur sample builtin:addition -m 8 -o runs/addition.db --limit 100`
 
 `demur sample gsm8k --base-url http://localhost:8000/v1 --model Qwen/Qwen3-1.7B -o runs/gsm8k.db`
+
+`demur sample builtin:addition --stop beta:0.95 --wave 4 -o runs/fewer.db --limit 100`
 
 `demur sample questions.jsonl --task math --dry-run -o runs/mine.db`
 """
@@ -52,7 +55,9 @@ def run(
     temperature: sampling_options.Temperature = None,
     top_p: sampling_options.TopP = None,
     max_tokens: sampling_options.MaxTokens = None,
-    stop: sampling_options.Stop = None,
+    stop_text: sampling_options.StopText = None,
+    stop: StopRule = None,
+    wave: sampling_options.Wave = None,
     prompt: sampling_options.PromptName = None,
     extract: sampling_options.Extract = None,
     answer_marker: sampling_options.AnswerMarker = None,
@@ -81,7 +86,8 @@ def run(
     if task is not None:
         demur.tasks.chosen(task)
         problems = [replace(problem, extra={**problem.extra, "task": task}) for problem in problems]
-    drawn = {"paths": paths, "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "stop": stop}
+    drawn: dict[str, Any] = {"paths": paths, "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens}
+    drawn |= {"stop": stop_text, "stop_rule": stop, "wave": wave}
     read = {"prompt": prompt, "extract": extract, "answer_marker": answer_marker, "logprobs": logprobs, "seed": seed}
     read |= {"labels": None if labels is None else list(label_names(labels))}
     asked: dict[str, Any] = {"model": model, "base_url": base_url, "concurrency": concurrency, "patience": patience}

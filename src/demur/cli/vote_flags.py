@@ -35,6 +35,8 @@ class VoteFlags:
     fill_unscored: options.FillUnscored = None
     fitted_on: options.FittedOn = None
     group_field: options.GroupField = None
+    stop: options.StopRule = None
+    wave: options.Wave = None
 
     def fields(self, score: str | None) -> demur.FieldChoice:
         if self.drop_unscored and self.fill_unscored is not None:
@@ -76,6 +78,8 @@ class VoteFlags:
         more = correct.label_field is not None or checked
         wanted = wanted_of(fields, key_of(tie_break, idle_score=False, told_apart=False), texts=texts, facts=more)
         source = demur.read_pools(place, run, **wanted, partial=partial, say=mention)
+        stop = stopping_flags(self.stop, self.wave)
+        source = source.stopped_by(stop, fields, partial=partial, say=mention)
         recipe = source.recipe(score, normaliser, weight, tie_break).gated(gate)
         fitted_on = [] if self.fitted_on is None else read_ids(self.fitted_on)
         known = {pool.problem.id for pool in source.pools}
@@ -105,6 +109,17 @@ class LabelFlags:
         file = self.label_verdicts
         judged = None if file is None else demur.read_verdicts(file, labelling=True)
         return demur.LabelRule(self.correct, self.gold_tolerance, self.gold_containment, verdicts=judged)
+
+
+def stopping_flags(stop: str | None, wave: int | None) -> demur.Stopping | None:
+    """`--stop RULE --wave N`; None where no rule is named."""
+    if stop is None and wave is not None:
+        raise InvalidValue(f"--wave {wave} is for a stopping rule here; name one with --stop")
+    if stop is None:
+        return None
+    from demur.stopping import parse_stopping
+
+    return parse_stopping(stop, wave)
 
 
 def label_names(labels: str | None) -> tuple[str, ...]:
@@ -151,14 +166,16 @@ def vote_by_policy(
     correct: demur.LabelRule | None = None,
     task: str | None = None,
     stage: str | None = None,
+    stop: demur.Stopping | None = None,
 ) -> demur.VotedPools:
     """Votes, made as a policy was calibrated; `stage` is the name of a cascade's stage."""
     if task is not None:
         demur.tasks.chosen(task)  # before the policy, which may name it and may not load it
     ready_made = correct is not None and correct.label_field is not None
     wanted = wanted_of(demur.FieldChoice.of(policy.description), policy.recipe.key, facts=ready_made)
-    source = demur.read_pools(place, run, **wanted, partial=partial, say=mention)
-    voted = policy.vote(source.of_task(task), labelled=labelled, correct=correct, say=mention)
+    source = demur.read_pools(place, run, **wanted, partial=partial, say=mention).of_task(task)
+    source = source.stopped_by(stop, demur.FieldChoice.of(policy.description), partial=partial, say=mention)
+    voted = policy.vote(source, labelled=labelled, correct=correct, say=mention)
     tell_comparison(voted, stage)
     return voted
 

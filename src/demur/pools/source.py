@@ -18,7 +18,7 @@ from demur.pools.label_rule import LabelRule
 from demur.pools.labels import read_labels, refuse_labels_as_score
 from demur.pools.path_fields import beside_of, refuse_absent
 from demur.pools.scores import count_gaps, read_column
-from demur.pools.stopped import stop_pools
+from demur.pools.stopped import refuse_ended_elsewhere, stop_pools
 from demur.pools.voted_pools import VotedPools
 from demur.pools.weights import read_weights
 from demur.records import Pool
@@ -50,10 +50,8 @@ class PoolSource:
     """How many values of a score are not quite what they should be, by flag."""
     left_out: int = 0
     """Problems of a run that still lack paths, and are not among these pools."""
-    replayed: Stopping | None = None
-    """A rule that is to end pools which have all their paths, as if it had drawn them."""
-    partial: bool = False
-    """Pools that end before their rule does are left out; otherwise they are refused."""
+    read: tuple[Sequence[Pool], PoolTable] | None = field(default=None, repr=False, compare=False)
+    """The columns of these pools, where they were read already."""
 
     def __repr__(self) -> str:
         return f"PoolSource({len(self.pools):,} pools; scores: {', '.join(self.score_names) or 'none'})"
@@ -88,23 +86,50 @@ class PoolSource:
 
     @property
     def stopping(self) -> Stopping | None:
-        """The rule that ends these pools, or ended them when they were drawn; None where they have all their paths."""
-        return self.replayed or stopping_of(self.description.sampling)
+        """The rule that ended these pools; None where they have all their paths."""
+        return stopping_of(self.description.sampling)
 
-    def stopped_by(self, stopping: Stopping | None, *, partial: bool = False) -> PoolSource:
-        """The same with a stopping rule replayed, by answers in order of index; None: as they were drawn.
+    def stopped_by(
+        self,
+        stopping: Stopping | None,
+        fields: FieldChoice = FieldChoice(),  # noqa: B008 - frozen
+        *,
+        partial: bool = False,
+        say: Say = lambda _: None,
+    ) -> PoolSource:
+        """The pools as a stopping rule would have drawn them, by answers in order of index; None: as they are.
 
-        Pools that were drawn under a rule have no paths for another. `partial` leaves out pools that end before the
-        rule does.
+        `fields` says how answers are read and compared, as in the vote. `partial` leaves out pools that end before the
+        rule does. Pools that were drawn under a rule have no paths for another.
         """
-        drawn = stopping_of(self.description.sampling)
+        drawn = self.stopping
         if drawn is not None and stopping is not None and (drawn.rule, drawn.wave) != (stopping.rule, stopping.wave):
             raise InvalidValue(
                 f"these pools were drawn until {drawn} stopped, and cannot tell what {stopping} would have drawn",
                 "leave {stop} out, or sample all paths",
             )
-        stopping = stopping if drawn is None else None
-        return replace(self, replayed=stopping if stopping is not None and stopping.stops else None, partial=partial)
+        rule = stopping if drawn is None else drawn if partial else None
+        if rule is None or not rule.stops:
+            return self
+        table = read_table(self.pools, self.as_read(fields))
+        ended = stop_pools(self.pools, table, rule, self.scorers, partial=partial, say=say)
+        left_out, description = len(self.pools) - len(ended.pools), described(self.description, ended.stopping)
+        return replace(
+            self,
+            pools=ended.pools,
+            description=description,
+            left_out=self.left_out + left_out,
+            read=(ended.pools, ended.table),
+        )
+
+    def table(self, fields: FieldChoice) -> PoolTable:
+        """Answers as keys and one score per path; refuses pools that their stopping rule would have ended elsewhere."""
+        if self.read is not None and self.read[0] is self.pools and self.read[1].fields == fields:
+            return self.read[1]
+        table = read_table(self.pools, fields)
+        if self.stopping is not None:
+            refuse_ended_elsewhere(table, self.stopping)
+        return table
 
     @property
     def score_names(self) -> list[str]:
@@ -166,15 +191,11 @@ def vote_pools(
     """
     pools, fields = source.pools, source.as_read(fields)
     recipe = recipe or source.recipe(fields.score)
-    table = read_table(pools, fields)
+    table = source.table(fields)
     _mention_spellings(table, say)
     upstream = assumed.updated(source.description_with(fields, recipe.other_scores))
-    ended = None
-    if source.stopping is not None:
-        ended = stop_pools(pools, table, source.stopping, source.scorers, partial=source.partial, say=say)
-        pools, table = ended.pools, ended.table
     # A rule is never assumed: pools that do not say that one ended them have all their paths.
-    upstream = described(upstream, fixed() if ended is None else ended.stopping)
+    upstream = described(upstream, source.stopping or fixed())
     fitted = fitted_on if isinstance(fitted_on, Problems) else Problems.of(fitted_on)
     votes = vote_table(pools, table, recipe, upstream, fitted)
     if table.unscored:

@@ -69,6 +69,21 @@ def stop_pools(
     return StoppedPools(kept, table, ended.stopping)
 
 
+def refuse_ended_elsewhere(table: PoolTable, stopping: Stopping) -> None:
+    """Raise where a pool did not end where its rule ends it, by the answers as they are read here."""
+    coded = code_answers(table.answers)
+    ended = Stopped.at(stopping, coded)
+    ended.refuse_short(coded.n_paths, table.ids)
+    other = np.flatnonzero(ended.sizes != coded.n_paths)
+    if len(other):
+        row = int(other[0])
+        raise InvalidValue(
+            f"{len(other)} of {len(table.ids)} pools did not end where {stopping} ends them: {table.ids[row]!r} has "
+            f"{int(coded.n_paths[row])} paths, and {int(ended.sizes[row])} are enough",
+            "read and compare answers as when they were drawn",
+        )
+
+
 def _refuse_scores_of_pools(table: PoolTable, scorers: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise where the score is of whole pools: a rule that is replayed would see what later paths brought."""
     name = table.fields.score

@@ -19,8 +19,8 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -31,13 +31,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-WAVE = 4
-"""Paths of a wave, unless it is said."""
 LIKELY = Fraction(9, 10)
 """A rule that stops where the answer in front stays there less often than this is greedy."""
 _NUMBER = re.compile(r"[0-9]{0,3}\.?[0-9]{1,18}|[0-9]{1,9}/[0-9]{1,9}", re.ASCII)
-_ENTRIES = 1 << 20
-"""Comparisons of paths that are worked on at once."""
 
 
 class Rule(ABC):
@@ -175,98 +171,6 @@ def _first_two(codes: NDArray[np.integer[Any]]) -> tuple[NDArray[np.intp], NDArr
     return first, np.where(codes == leader, 0, times).max(axis=1)
 
 
-@dataclass(frozen=True)
-class Stopping:
-    """A rule, the paths of a wave, and how many paths a pool has at most."""
-
-    rule: Rule
-    wave: int = WAVE
-    most: int | None = None
-    """None: as many as a whole pool has."""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.rule, Rule):
-            raise InvalidValue(f"a stopping rule is stopping.beta(0.95) or another such, got {self.rule!r:.60}")
-        for name, paths in (("a wave", self.wave), ("a pool", 1 if self.most is None else self.most)):
-            if isinstance(paths, bool) or not isinstance(paths, int) or paths < 1:
-                raise InvalidValue(f"{name} has a whole number of paths, at least one, got {paths!r:.60}")
-
-    def __str__(self) -> str:
-        most = "" if self.most is None else f", at most {self.most} paths"
-        return f"{self.rule.spec} in waves of {self.wave}{most}"
-
-    @property
-    def stops(self) -> bool:
-        """Whether it may ever stop before the last path."""
-        return not isinstance(self.rule, Fixed)
-
-    def at_most(self, paths: int) -> Stopping:
-        """The same for whole pools of so many paths, unless it says itself how many."""
-        return self if self.most is not None else replace(self, most=paths)
-
-    def looks(self, paths: int) -> range:
-        """After how many paths the rule is looked at, of pools that have so many."""
-        return range(self.wave, min(paths, paths if self.most is None else self.most), self.wave)
-
-    def size(self, keys: Sequence[Any]) -> int | None:
-        """How many of these paths are enough; None where the rule wants more than there are."""
-        for drawn in self.looks(len(keys) + 1):
-            if self.rule.enough(keys[:drawn]):
-                return drawn
-        return self.most if self.most is not None and self.most <= len(keys) else None
-
-    def sizes(self, codes: NDArray[np.integer[Any]], paths: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
-        """How many paths are enough, of each of many pools; 0 where the rule wants more than there are.
-
-        `codes` are n × m whole numbers, negative where a path has no answer; `paths` says how many each pool has.
-        """
-        import numpy as np
-
-        width = codes.shape[1]
-        there = np.full(len(codes), width) if paths is None else np.asarray(paths)
-        most = width if self.most is None else self.most
-        found = np.where(there >= most, most, 0)
-        for start in range(0, len(codes), step := max(1, _ENTRIES // width**2)):
-            block = slice(start, start + step)
-            going_on = np.arange(len(codes))[block]
-            for drawn in self.looks(width + 1):
-                going_on = going_on[there[going_on] >= drawn]
-                done = self.rule.enough_in(codes[going_on, :drawn])
-                found[going_on[done]] = drawn
-                going_on = going_on[~done]
-        return found
-
-    def describe(self) -> dict[str, Any]:
-        """As a description has it, in its stage `sampling`; `of` reads it back."""
-        return {"rule": self.rule.spec, "wave": self.wave, "most": self.most}
-
-    @classmethod
-    def of(cls, document: Any) -> Stopping | None:
-        """From plain values; None where there are none."""
-        if document is None:
-            return None
-        if not isinstance(document, Mapping) or set(document) != {"rule", "wave", "most"}:
-            raise InvalidValue(f"sampling.stopping must have a rule, a wave and most paths, got {document!r:.60}")
-        if not isinstance(document["most"], int):
-            raise InvalidValue(f"sampling.stopping.most must be a number of paths, got {document['most']!r:.60}")
-        return cls(parse_rule(document["rule"]), document["wave"], document["most"])
-
-
-def fixed() -> Stopping:
-    """All paths: no rule."""
-    return Stopping(Fixed())
-
-
-def agreement(window: int, *, wave: int = WAVE) -> Stopping:
-    """Stop where the last `window` paths gave one answer."""
-    return Stopping(Agreement(window), wave)
-
-
-def beta(level: float | str | Fraction, *, wave: int = WAVE) -> Stopping:
-    """Stop where the answer in front stays there with probability at least `level`."""
-    return Stopping(Beta(_level(str(level))), wave)
-
-
 def parse_rule(text: Any) -> Rule:
     """`fixed`, `agreement:W` or `beta:P`, with or without the version."""
     head, _, argument = text.partition(":") if isinstance(text, str) else ("", "", "")
@@ -276,21 +180,14 @@ def parse_rule(text: Any) -> Rule:
     if name == "agreement" and argument.isascii() and argument.isdigit() and len(argument) < 7:
         return Agreement(int(argument))
     if name == "beta" and argument:
-        return Beta(_level(argument))
-    raise InvalidValue(f"unknown stopping rule {text!r:.60}; expected fixed, agreement:W or beta:P, such as beta:0.95")
+        return Beta(level_of(argument))
+    raise InvalidValue(
+        f"unknown stopping rule {text!r:.60}; expected fixed, agreement:W or beta:P, such as beta:0.95",
+        "a text that ends a path is {stop_text}",
+    )
 
 
-def parse_stopping(text: str, wave: int | None = None) -> Stopping:
-    """A rule by its name, looked at behind each wave."""
-    return Stopping(parse_rule(text), WAVE if wave is None else wave)
-
-
-def stopping_of(sampling: Mapping[str, Any]) -> Stopping | None:
-    """The rule that a description's stage `sampling` tells of; None where all paths were drawn."""
-    return Stopping.of(sampling.get("stopping"))
-
-
-def _level(text: str) -> Fraction:
+def level_of(text: str) -> Fraction:
     """A probability as it is written: in floats it would not be exact."""
     try:
         if not _NUMBER.fullmatch(text):
