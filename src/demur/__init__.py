@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from demur.evaluation.outlook import Outlook, audit_outlook
     from demur.evaluation.planning import Plan, plan
     from demur.evaluation.repeated_splits import Evaluation, evaluate, evaluate_splits
+    from demur.evaluation.stopping_rules import StoppingComparison, compare_stopping
     from demur.evaluation.tuning import tune
     from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Interval, Separability, common_auc
     from demur.pipeline.answerer import Answerer
@@ -97,6 +98,7 @@ _HOME = {
     "evaluation.outlook": ("Outlook", "audit_outlook"),
     "evaluation.planning": ("Plan", "plan"),
     "evaluation.repeated_splits": ("Evaluation", "evaluate", "evaluate_splits"),
+    "evaluation.stopping_rules": ("StoppingComparison", "compare_stopping"),
     "evaluation.tuning": ("tune",),
     "evidence": ("AccuracyBand", "Evidence", "Frontier", "Hazards", "Interval", "Separability", "common_auc"),
     "pipeline.answerer": ("Answerer",),
@@ -149,14 +151,14 @@ __all__ = [
     "Evidence", "FieldChoice", "Frontier", "Grouped", "Hazards", "HighProbability", "Interval", "JudgeHighProbability",
     "JudgeMarginal", "LabelQueue", "LabelRule", "Learned", "LearnedKeyFit", "Marginal", "OutlierGate", "Outlook",
     "Path", "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection",
-    "Selective", "Separability", "Shifted", "Simultaneous", "Smoothed", "Stage", "Stopping", "Store", "Template",
-    "Tuned", "Vote", "VotedPools", "Votes", "Waves", "__version__", "answers", "audit_cascade", "audit_outlook",
-    "audit_policy", "backends", "baselines", "calibrate", "calibrate_cascade", "checked_by", "common_auc",
-    "compare_scores", "conversation_of", "datasets", "draw_checks", "errors", "evaluate", "evaluate_splits",
-    "exponential", "fit_learned", "fit_shift", "jitter", "labelled_by", "linear", "mean_score", "monitoring",
-    "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools", "read_shift", "read_verdicts",
-    "report", "scoring", "simulate_pools", "split", "stopping", "tasks", "tune", "uniform", "vote", "vote_pools",
-    "write_pools", "write_shift",
+    "Selective", "Separability", "Shifted", "Simultaneous", "Smoothed", "Stage", "Stopping", "StoppingComparison",
+    "Store", "Template", "Tuned", "Vote", "VotedPools", "Votes", "Waves", "__version__", "answers", "audit_cascade",
+    "audit_outlook", "audit_policy", "backends", "baselines", "calibrate", "calibrate_cascade", "checked_by",
+    "common_auc", "compare_scores", "compare_stopping", "conversation_of", "datasets", "draw_checks", "errors",
+    "evaluate", "evaluate_splits", "exponential", "fit_learned", "fit_shift", "jitter", "labelled_by", "linear",
+    "mean_score", "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools",
+    "read_shift", "read_verdicts", "report", "scoring", "simulate_pools", "split", "stopping", "tasks", "tune",
+    "uniform", "vote", "vote_pools", "write_pools", "write_shift",
 ]  # fmt: skip
 
 

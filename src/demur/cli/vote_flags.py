@@ -47,6 +47,14 @@ class VoteFlags:
         how = (score, missing, self.relation, unscored, task, label_names(self.labels))
         return demur.FieldChoice(self.answer_field or "answer", *how, group_field=self.group_field or "group")
 
+    def vote_settings(self, config: Path | None) -> tuple[str | None, dict[str, Any]]:
+        """The score, and how its numbers become a vote, as the flags say and else as the configuration does."""
+        said = _vote_section(config)
+        score = self.score or said.get("score")
+        normaliser = self.normaliser or (said.get("normaliser") if score is not None else None)
+        weight, tie_break = self.weight or said.get("weight"), self.tie_break or said.get("tie_break")
+        return score, {"normaliser": normaliser, "weight": weight, "tie_break": tie_break}
+
     def vote(
         self,
         place: str,
@@ -70,17 +78,14 @@ class VoteFlags:
         """
         from demur.voting.key import key_of
 
-        said = _vote_section(config)
-        score = self.score or said.get("score")
-        fields = replace(self.fields(score), weights=weights)
-        normaliser = self.normaliser or (said.get("normaliser") if score is not None else None)
-        weight, tie_break = self.weight or said.get("weight"), self.tie_break or said.get("tie_break")
+        score, how = self.vote_settings(config)
+        fields, tie_break = replace(self.fields(score), weights=weights), how["tie_break"]
         more = correct.label_field is not None or checked
         wanted = wanted_of(fields, key_of(tie_break, idle_score=False, told_apart=False), texts=texts, facts=more)
         source = demur.read_pools(place, run, **wanted, partial=partial, say=mention)
         stop = stopping_flags(self.stop, self.wave)
         source = source.stopped_by(stop, fields, partial=partial, say=mention)
-        recipe = source.recipe(score, normaliser, weight, tie_break).gated(gate)
+        recipe = source.recipe(score, **how).gated(gate)
         fitted_on = [] if self.fitted_on is None else read_ids(self.fitted_on)
         known = {pool.problem.id for pool in source.pools}
         if self.fitted_on is not None and known.isdisjoint(fitted_on):

@@ -111,7 +111,7 @@ class PoolSource:
         rule = stopping if drawn is None else drawn if partial else None
         if rule is None or not rule.stops:
             return self
-        table = read_table(self.pools, self.as_read(fields))
+        table = self._columns(self.as_read(fields))
         ended = stop_pools(self.pools, table, rule, self.scorers, partial=partial, say=say)
         left_out, description = len(self.pools) - len(ended.pools), described(self.description, ended.stopping)
         return replace(
@@ -124,12 +124,19 @@ class PoolSource:
 
     def table(self, fields: FieldChoice) -> PoolTable:
         """Answers as keys and one score per path; refuses pools that their stopping rule would have ended elsewhere."""
-        if self.read is not None and self.read[0] is self.pools and self.read[1].fields == fields:
-            return self.read[1]
-        table = read_table(self.pools, fields)
+        table = self._columns(fields)
         if self.stopping is not None:
             refuse_ended_elsewhere(table, self.stopping)
         return table
+
+    def with_columns(self, fields: FieldChoice) -> PoolSource:
+        """The same, its columns read once for all that look at them by this choice of fields."""
+        return replace(self, read=(self.pools, read_table(self.pools, self.as_read(fields))))
+
+    def _columns(self, fields: FieldChoice) -> PoolTable:
+        if self.read is not None and self.read[0] is self.pools and self.read[1].fields == fields:
+            return self.read[1]
+        return read_table(self.pools, fields)
 
     @property
     def score_names(self) -> list[str]:
