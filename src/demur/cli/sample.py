@@ -114,7 +114,8 @@ def run(
         output.emit(facts)
     else:
         if not progress.wanted:
-            output.say(f"All {len(problems)} problems have their {pipeline.n_paths} paths already.")
+            paths_each = "paths" if pipeline.stop is not None else f"{pipeline.n_paths} paths"
+            output.say(f"All {len(problems)} problems have their {paths_each} already.")
         output.say(
             f"Saved {progress.saved} of {progress.wanted} paths in {duration(progress.seconds)} "
             f"({progress.tokens} tokens; {progress.without_answer} paths without an answer, "
@@ -177,6 +178,7 @@ def _estimate(pipeline: demur.Pipeline, problems: list[demur.Problem], out: str,
                 run = store.run(run_name)
                 saved, known = run.summary(), run.numbers()
                 todo = run.pending(with_logprobs=pipeline.needs_logprobs, n_paths=pipeline.n_paths)
+                todo = todo if run.stopping is None else run.not_ended(todo, run.stopping)
                 lacking = {pending.problem.id: len(pending.missing) + len(pending.again) for pending in todo}
                 drawn_again = sum(len(pending.again) for pending in todo)
                 missing = sum(lacking.get(p.id, 0) if p.id in known else pipeline.n_paths for p in problems)
@@ -194,7 +196,7 @@ def _estimate(pipeline: demur.Pipeline, problems: list[demur.Problem], out: str,
         output.emit(facts)
         return
     output.say(
-        f"{len(problems)} problems lack {missing} paths"
+        f"{len(problems)} problems lack {missing} paths{'' if pipeline.stop is None else ' at most'}"
         + (f" ({drawn_again} are there without log-probabilities)" if drawn_again else "")
         + f". Prompts: about {letters // 4} tokens, if the server shares "
         f"them among the paths of a problem. Paths: at most {facts['completion_tokens_at_most']} tokens"

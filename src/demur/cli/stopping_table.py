@@ -50,8 +50,8 @@ def show_compared(compared: demur.StoppingComparison, *, json: bool) -> None:
         output.emit({**facts, "rows": [row.document() for row in compared.rows]})
         return
     output.say(
-        f"{compared.n} questions, {compared.splits} random splits: {compared.n_cal} calibrate, the rest test. Rules are "
-        "replayed on the same pools, and keep the same promise."
+        f"{compared.n} questions, {compared.splits} random splits: {compared.n_cal} calibrate, the rest test. Rules "
+        "are replayed on the same pools, and keep the same promise."
         + (f" {compared.left_out} pools with fewer paths than most are left out." if compared.left_out else "")
     )
     output.table_of("Stopping rules at equal alpha (± standard error)", compared.rows, _COLUMNS, keys=2)

@@ -32,8 +32,8 @@ _SURE = 2.0
 """A loss of yield is told where it is this large, and so many standard errors from none."""
 _GREEDY = (
     "is greedy: it ends pools where the answer in front would often not stay there, and no threshold then tells those "
-    "that agree from those that agree by chance; doubling from two paths until three quarters agree lost 11 to 43 % of "
-    "the yield at alpha = 0.05 on recorded pools"
+    "that agree from those that agree by chance; doubling from two paths until three quarters agree lost 11 to 55 % of "
+    "the yield at alpha = 0.05 on recorded pools (docs/stopping.md)"
 )
 
 

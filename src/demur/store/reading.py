@@ -75,6 +75,11 @@ class RunReader:
         with reading(self.engine, self.place) as connection:
             return keys_of_paths(connection, self.key, self.read_by, numbers)
 
+    def not_ended(self, pending: Sequence[Pending], stopping: Stopping) -> list[Pending]:
+        """Those of the problems that lack paths of which a rule wants more, or of which some are drawn again."""
+        keys = self.keys_of_paths()
+        return [one for one in pending if one.again or stopping.wanted(keys.get(one.number, {}))]
+
     def ends(self, stopping: Stopping, numbers: Collection[int] | None = None) -> dict[int, int]:
         """How many paths each pool has that a rule has ended, by the number of its problem."""
         return ends_of(self.keys_of_paths(numbers), stopping)
