@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pages import blocks
 from scipy.special import betainc
 
 from demur.errors import InvalidValue
@@ -164,3 +166,12 @@ def test_which_rules_are_greedy():
     assert [stopping.rule.greedy for stopping in (beta(0.95), beta(0.89), agreement(3), agreement(2), fixed())] == [
         False, True, False, True, False,
     ]  # fmt: skip
+
+
+def test_what_the_page_shows_in_python_runs():
+    page = Path(__file__).resolve().parents[2] / "docs" / "stopping.md"
+    names: dict[str, object] = {}
+    for block in blocks(page):
+        if block.language == "python":
+            exec(compile(block.text, str(page), "exec"), names)
+    assert set(names["policy"].sizes) == {4, 8, 12, 16}
