@@ -162,13 +162,13 @@ def _first_two(codes: NDArray[np.integer[Any]]) -> tuple[NDArray[np.intp], NDArr
     import numpy as np
 
     given = codes >= 0
-    times = np.zeros(codes.shape, dtype=np.intp)
+    times = np.zeros(codes.shape, dtype=np.min_scalar_type(codes.shape[1]))
     for path in range(codes.shape[1]):
         times += (codes == codes[:, path : path + 1]) & given
     times[~given] = 0
     leader = np.take_along_axis(codes, times.argmax(axis=1)[:, None], axis=1)
-    first: NDArray[np.intp] = times.max(axis=1)
-    return first, np.where(codes == leader, 0, times).max(axis=1)
+    first: NDArray[np.intp] = times.max(axis=1).astype(np.intp)
+    return first, np.where(codes == leader, 0, times).max(axis=1).astype(np.intp)
 
 
 def parse_rule(text: Any) -> Rule:

@@ -84,15 +84,16 @@ class Stopping:
         import numpy as np
 
         width = codes.shape[1]
+        if self.most is None:
+            return self.at_most(width).sizes(codes, paths)  # whose last look needs no looking
         there = np.full(len(codes), width) if paths is None else np.asarray(paths)
-        most = width if self.most is None else self.most
-        found = np.where(there >= most, most, 0)
+        found = np.where(there >= self.most, self.most, 0)
         for start in range(0, len(codes), step := max(1, _ENTRIES // width**2)):
             block = slice(start, start + step)
-            going_on = np.arange(len(codes))[block]
+            going_on, some = np.arange(len(codes))[block], _narrow(codes[block])
             for drawn in self.looks(width + 1):
                 going_on = going_on[there[going_on] >= drawn]
-                done = self.rule.enough_in(codes[going_on, :drawn])
+                done = self.rule.enough_in(some[going_on - start, :drawn])
                 found[going_on[done]] = drawn
                 going_on = going_on[~done]
         return found
@@ -111,6 +112,16 @@ class Stopping:
         if not isinstance(document["most"], int):
             raise InvalidValue(f"sampling.stopping.most must be a number of paths, got {document['most']!r:.60}")
         return cls(parse_rule(document["rule"]), document["wave"], document["most"])
+
+
+def _narrow(codes: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
+    """The same numbers in as few bytes as hold them: comparing paths is what a replay does."""
+    import numpy as np
+
+    kinds = (np.int8, np.int16)
+    low, high = (int(codes.min()), int(codes.max())) if codes.size else (0, 0)
+    kind = next((kind for kind in kinds if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max), None)
+    return codes if kind is None else codes.astype(kind)
 
 
 def fixed() -> Stopping:
