@@ -196,3 +196,10 @@ def test_the_summary_of_a_run_counts_the_pools_that_its_rule_ended(tmp_path):
         assert facts["paths"] < 60 * PATHS
         assert store.run().lacking("perplexity") == {}
         assert sum(map(len, store.run().lacking("another").values())) == facts["paths"]
+
+
+def test_a_run_in_postgresql_is_the_run_in_a_file(tmp_path, postgres_url):
+    for store in (tmp_path / "run.db", postgres_url):
+        pipeline_of(score="perplexity").run(PROBLEMS, store)
+    in_file, in_server = (dm.vote_pools(dm.read_pools(place)) for place in (tmp_path / "run.db", postgres_url))
+    assert dm.calibrate(in_file, alpha=0.2).document() == dm.calibrate(in_server, alpha=0.2).document()
