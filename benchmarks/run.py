@@ -50,6 +50,7 @@ SCRIPTS = [
     "choosing_speed.py",
     "shift_speed.py",
     "groups_speed.py",
+    "stopping_speed.py",
     "paper_table.py",
     "monitoring_speed.py",
     "cli_start.py",

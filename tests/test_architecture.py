@@ -35,6 +35,7 @@ ABOVE = {
     "cli": None,
     "files": "records",
     "shown": "records",
+    "stopping": "tasks",
 }
 """For each other package something that it must not import; the command line may import all."""
 MAY_READ_GOLD = {

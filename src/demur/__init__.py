@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from demur.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from demur import answers, backends, datasets, errors, monitoring, plot, scoring, tasks
+    from demur import answers, backends, datasets, errors, monitoring, plot, scoring, stopping, tasks
     from demur.calibration import (
         Grouped,
         HighProbability,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from demur.evaluation.outlook import Outlook, audit_outlook
     from demur.evaluation.planning import Plan, plan
     from demur.evaluation.repeated_splits import Evaluation, evaluate, evaluate_splits
+    from demur.evaluation.stopping_rules import StoppingComparison, compare_stopping
     from demur.evaluation.tuning import tune
     from demur.evidence import AccuracyBand, Evidence, Frontier, Hazards, Interval, Separability, common_auc
     from demur.pipeline.answerer import Answerer
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from demur.questions.shift_file import read_shift, write_shift
     from demur.records import OTHER, Decision, Early, Path, Pool, Problem, Vote
     from demur.reports.in_python import Report, report
+    from demur.stopping import Stopping
     from demur.store import Store
     from demur.voting import (
         Learned,
@@ -96,6 +98,7 @@ _HOME = {
     "evaluation.outlook": ("Outlook", "audit_outlook"),
     "evaluation.planning": ("Plan", "plan"),
     "evaluation.repeated_splits": ("Evaluation", "evaluate", "evaluate_splits"),
+    "evaluation.stopping_rules": ("StoppingComparison", "compare_stopping"),
     "evaluation.tuning": ("tune",),
     "evidence": ("AccuracyBand", "Evidence", "Frontier", "Hazards", "Interval", "Separability", "common_auc"),
     "pipeline.answerer": ("Answerer",),
@@ -130,11 +133,13 @@ _HOME = {
     "questions.shift_file": ("read_shift", "write_shift"),
     "records": ("OTHER", "Decision", "Early", "Path", "Pool", "Problem", "Vote"),
     "reports.in_python": ("Report", "report"),
+    "stopping": ("Stopping",),
     "store": ("Store",),
     "voting": ("Learned", "Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote"),
 }
 _MODULES = {
-    **{name: name for name in ("answers", "backends", "datasets", "errors", "monitoring", "plot", "scoring", "tasks")},
+    **{name: name for name in ("answers", "backends", "datasets", "errors", "monitoring", "plot", "scoring")},
+    **{name: name for name in ("stopping", "tasks")},
     "baselines": "voting.baselines",
     "normalisers": "voting.normalisers",
 }
@@ -146,13 +151,14 @@ __all__ = [
     "Evidence", "FieldChoice", "Frontier", "Grouped", "Hazards", "HighProbability", "Interval", "JudgeHighProbability",
     "JudgeMarginal", "LabelQueue", "LabelRule", "Learned", "LearnedKeyFit", "Marginal", "OutlierGate", "Outlook",
     "Path", "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection",
-    "Selective", "Separability", "Shifted", "Simultaneous", "Smoothed", "Stage", "Store", "Template", "Tuned", "Vote",
-    "VotedPools", "Votes", "Waves", "__version__", "answers", "audit_cascade", "audit_outlook", "audit_policy",
-    "backends", "baselines", "calibrate", "calibrate_cascade", "checked_by", "common_auc", "compare_scores",
-    "conversation_of", "datasets", "draw_checks", "errors", "evaluate", "evaluate_splits", "exponential", "fit_learned",
-    "fit_shift", "jitter", "labelled_by", "linear", "mean_score", "monitoring", "normalisers", "pipeline_of_policy",
-    "plan", "plot", "read_key", "read_pools", "read_shift", "read_verdicts", "report", "scoring", "simulate_pools",
-    "split", "tasks", "tune", "uniform", "vote", "vote_pools", "write_pools", "write_shift",
+    "Selective", "Separability", "Shifted", "Simultaneous", "Smoothed", "Stage", "Stopping", "StoppingComparison",
+    "Store", "Template", "Tuned", "Vote", "VotedPools", "Votes", "Waves", "__version__", "answers", "audit_cascade",
+    "audit_outlook", "audit_policy", "backends", "baselines", "calibrate", "calibrate_cascade", "checked_by",
+    "common_auc", "compare_scores", "compare_stopping", "conversation_of", "datasets", "draw_checks", "errors",
+    "evaluate", "evaluate_splits", "exponential", "fit_learned", "fit_shift", "jitter", "labelled_by", "linear",
+    "mean_score", "monitoring", "normalisers", "pipeline_of_policy", "plan", "plot", "read_key", "read_pools",
+    "read_shift", "read_verdicts", "report", "scoring", "simulate_pools", "split", "stopping", "tasks", "tune",
+    "uniform", "vote", "vote_pools", "write_pools", "write_shift",
 ]  # fmt: skip
 
 

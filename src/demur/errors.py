@@ -123,10 +123,13 @@ class PipelineMismatch(DemurError):
     def __init__(self, differences: Sequence[str]) -> None:
         self.differences = tuple(differences)
         compared = any(difference.startswith("answers.relation") for difference in self.differences)
+        stopped = any(difference.startswith("sampling.stopping") for difference in self.differences)
         super().__init__(
             "these votes were not made the way the policy was calibrated: " + "; ".join(self.differences),
             "leave {task} out, or give the one that the policy was calibrated with; for another, calibrate again"
             if compared
+            else "give the policy's rule as {stop} and {wave}, or none where it has none; for another, calibrate again"
+            if stopped
             else "",
         )
 

@@ -22,6 +22,7 @@ from demur.answers.extraction import Extraction
 from demur.answers.relations import (
     RELATIONS,
     Relation,
+    as_written,
     auto,
     choice,
     mathematics,
@@ -223,6 +224,14 @@ def task_of(problem: Problem) -> Task:
         return task_named(name)
     except InvalidValue as error:
         raise InvalidValue(f"problem {problem.id!r:.60}: {error.message}", error.remedy) from None
+
+
+def keys_by_task(problem: Problem, answers: Sequence[Any], labels: Sequence[str] = ()) -> list[str | None]:
+    """The keys of answers to a problem, by its task: equal for equal answers, None where there is none."""
+    relation, asked = task_of(problem).relation, asked_by(problem, labels)
+    texts = [None if answer is None else (as_written(answer) or "").strip() or None for answer in answers]
+    key_of = {text: None if text is None else relation.key(text, asked) for text in set(texts)}
+    return [key_of[text] for text in texts]
 
 
 def common_task(problems: Sequence[Problem]) -> str:

@@ -280,7 +280,7 @@ def settle_by_size(
     if isinstance(guarantee, OnStrata):
         rule = guarantee.settle_strata(evidence)
     elif evidence.by_chance or len(known) == 1:
-        sizes = range(known[0], known[-1] + 1) if evidence.by_chance else known
+        sizes = range(evidence.between[0], evidence.between[1] + 1) if evidence.by_chance else known
         rule = replace(guarantee.settle(evidence.pooled), sizes=sizes)
     else:
         rule = guarantee.settle_sizes(evidence)

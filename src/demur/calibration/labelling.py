@@ -90,7 +90,8 @@ class LabelQueue:
         self._all = rows is not None or down_to is not None
         self._place = {row: place for place, row in enumerate(self.rows.tolist())}
         self._marks = np.full(len(asked), _OPEN, dtype=np.uint8)
-        ordered = _Ordered(cases, order, _levels(cases.keys[order]), apart=not sizes_by_chance)
+        apart = not sizes_by_chance and voted.votes.stopping is None
+        ordered = _Ordered(cases, order, _levels(cases.keys[order]), apart=apart)
         self._goals = [_goal_of(guarantee, ordered) for guarantee in guarantees]
 
     @property

@@ -99,7 +99,7 @@ class Shifted:
         if pooled.total_weight == 0:
             raise InvalidValue("weights must not all be 0: then no calibration question counts")
         needed, errors, own = self.n_needed(), WeightedErrors.of(pooled), {}
-        known: Any = range(sizes[0], sizes[-1] + 1) if evidence.by_chance else sizes
+        known: Any = range(evidence.between[0], evidence.between[1] + 1) if evidence.by_chance else sizes
         if not evidence.by_chance and len(sizes) > 1:
             own = {size: WeightedErrors.of(part) for size, part in evidence.by_size.items()}
             known = tuple(size for size, votes in evidence.sizes.items() if votes >= needed)

@@ -17,14 +17,16 @@ from demur.cli.options import (
     MaybePolicyFile,
     Partial,
     RunName,
+    StopRule,
     Task,
+    Wave,
     argument,
     level,
     option,
 )
 from demur.cli.plot import plot_frontier, plot_outlook
 from demur.cli.policy_files import load_cascade, load_policy, one_of, refuse_beside_cascade
-from demur.cli.vote_flags import LabelFlags, vote_by_policy
+from demur.cli.vote_flags import LabelFlags, stopping_flags, vote_by_policy
 from demur.errors import InvalidValue
 
 NAME = "audit"
@@ -68,12 +70,15 @@ def run(
     guarantee: GuaranteeName = None,
     labels: LabelFlags = LabelFlags(),
     task: Task = None,
+    stop: StopRule = None,
+    wave: Wave = None,
     run_name: RunName = None,
     partial: Partial = False,
     json: Json = False,
 ) -> None:
     if cascade is not None:
         refuse_beside_cascade(policy=policy, alpha=alpha, guarantee=guarantee, errors=errors, of=of, answered=answered)
+        refuse_beside_cascade(stop=stop, wave=wave)
         loaded_cascade = load_cascade(cascade, key_file)
         cascade_use.audit(loaded_cascade, files, run_name, labels.rule(), partial=partial, task=task, json=json)
         return
@@ -86,14 +91,15 @@ def run(
             f"--answered goes with --errors and --of: so many of the questions asked were answered{told}"
         )
     if errors is not None and of is not None:
-        if policy is not None or labels != LabelFlags() or run_name is not None:
+        if policy is not None or labels != LabelFlags() or run_name is not None or stop is not None:
             raise InvalidValue("with --errors and --of, name the policy alone: demur audit POLICY --errors 13 --of 500")
         facts = _check(load_policy(file, key_file), errors, of, answered, alpha, guarantee)
     elif policy is None:
         raise InvalidValue("name the policy with --policy, or give --errors and --of")
     else:
         loaded = load_policy(policy, key_file)
-        voted = vote_by_policy(file, run_name, loaded, labelled=True, correct=labels.rule(), partial=partial, task=task)
+        how: dict[str, Any] = {"partial": partial, "task": task, "stop": stopping_flags(stop, wave)}
+        voted = vote_by_policy(file, run_name, loaded, labelled=True, correct=labels.rule(), **how)
         audit = demur.audit_policy(loaded, voted, alpha=alpha, guarantee=guarantee)
         facts = _audit(loaded, audit)
     if json:

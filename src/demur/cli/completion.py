@@ -15,7 +15,8 @@ RELATIONS = ("mathematics", "text", "choice", "auto", "plain", "json", "tool-cal
 SCORES = ("perplexity", "perplexity-std", "perplexity-std-negated", "self-consistency", "judge", "reward")
 NORMALISERS = ("none", "pool_z", "pool_minmax", "rank", "fixed_affine:", "fixed_sigmoid:")
 WEIGHTS = ("uniform", "linear", "exponential:1", "exponential:5")
-TIE_BREAKS = ("none", "mean_score", "jitter:0", "column:")
+TIE_BREAKS = ("none", "mean_score", "fewer_paths", "more_paths", "jitter:0", "column:")
+STOP_RULES = ("beta:0.95", "agreement:4", "fixed")
 GUARANTEES = (
     "marginal", "smoothed", "high_probability", "selective", "simultaneous", "judge_marginal", "judge_high_probability",
     "shifted", "grouped_marginal", "grouped_smoothed", "grouped_high_probability", "grouped_selective",

@@ -48,6 +48,8 @@ def run(
         Path | None, options.option("--needed", "FILE", "With --cascade: write the questions that need another stage.")
     ] = None,
     task: options.Task = None,
+    stop: options.StopRule = None,
+    wave: options.Wave = None,
     run_name: options.RunName = None,
     json: options.Json = False,
 ) -> None:
@@ -57,6 +59,7 @@ def run(
     replacing.refuse_overwriting(out, *files, policy, cascade, key_file, by=replacing.LINES)
     if cascade is not None:
         policy_files.refuse_beside_cascade(policy=policy, alpha=alpha, guarantee=guarantee, fdr=fdr)
+        policy_files.refuse_beside_cascade(stop=stop, wave=wave)
         loaded_cascade = policy_files.load_cascade(cascade, key_file)
         cascade_use.decide(loaded_cascade, files, run_name, out, needed, task=task, json=json)
         return
@@ -68,7 +71,8 @@ def run(
     if fdr is not None and (alpha is not None or guarantee is not None):
         raise InvalidValue("--fdr is a promise of its own, for a whole file: leave --alpha and --guarantee out")
     loaded = policy_files.load_policy(policy, key_file)
-    voted = vote_flags.vote_by_policy(file, run_name, loaded, labelled=False, partial=True, task=task)
+    how: dict[str, Any] = {"partial": True, "task": task, "stop": vote_flags.stopping_flags(stop, wave)}
+    voted = vote_flags.vote_by_policy(file, run_name, loaded, labelled=False, **how)
     selected = None if fdr is None else loaded.select(voted, fdr=fdr)
     decided = selected or loaded.decide_votes(voted.votes, alpha=alpha, guarantee=guarantee)
     names = loaded.recipe.names

@@ -16,6 +16,7 @@ from demur.cli.completion import (
     GUARANTEES,
     NORMALISERS,
     RELATIONS,
+    STOP_RULES,
     TASKS,
     TIE_BREAKS,
     WEIGHTS,
@@ -112,12 +113,23 @@ Normaliser = Annotated[Text, option("--normaliser", "SPEC", _NORMALISERS, offers
 _WEIGHTS = "uniform, linear or exponential:BETA.  [default: exponential:1 with a score, else uniform]"
 Weight = Annotated[Text, option("--weight", "SPEC", _WEIGHTS, offers=among(WEIGHTS))]
 _TIES = (
-    "What ranks votes of equal confidence: mean_score, mean_score:SCORE, column:FIELD, jitter:SEED, or several with "
-    "commas; jitter comes last, unless `none` does.  [default: a score that is no weight, then jitter:0]"
+    "What ranks votes of equal confidence: mean_score, mean_score:SCORE, column:FIELD, fewer_paths, more_paths, "
+    "jitter:SEED, or several with commas; jitter comes last, unless `none` does.  [default: with --stop fewer_paths; a "
+    "score that is no weight; then jitter:0]"
 )
 TIES_REMAIN = "Leave `--tie-break none` out."
 """What to do against ties."""
 TieBreak = Annotated[Text, option("--tie-break", "SPEC", _TIES, offers=among(TIE_BREAKS))]
+_STOP = (
+    "A rule that ends pools when they have paths enough, in use as here: beta:P, agreement:W or fixed. `sample` draws "
+    "by it, other verbs replay it on pools that have all their paths; `plan` compares several, with commas."
+)
+StopRule = Annotated[Text, option("--stop", "RULE", _STOP, offers=among(STOP_RULES))]
+_WAVE = (
+    "Paths asked for at a time: a stopping rule is looked at behind each wave (of 4, unless said). Without a rule, ask "
+    "for no more once the decision of all paths is certain."
+)
+Wave = Annotated[int | None, typer.Option("--wave", help=_WAVE)]
 DropUnscored = Annotated[
     bool, typer.Option("--drop-unscored", help="Leave out pools with a path that has no score; in use they abstain.")
 ]

@@ -12,12 +12,14 @@ from demur.cli import options, output, promise_flags, vote_flags
 from demur.cli.flag_groups import flags_given
 from demur.cli.plot import plot_yields
 from demur.cli.sampling_options import Paths
+from demur.cli.stopping_table import compare, show_compared
 from demur.errors import InvalidValue
 
 NAME = "plan"
 HELP = """Plan a calibration before anybody labels: how many labels, what they will bring, whether alpha can be kept.
 
-Needs nothing but alpha; a guessed accuracy adds yields by simulation, and a small labelled pilot adds real ones.
+Needs nothing but alpha; a guessed accuracy adds yields by simulation, and a small labelled pilot adds real ones. With
+--stop it compares stopping rules on a pilot that has all its paths: what each would have drawn, and what it answers.
 
 Examples:
 
@@ -26,6 +28,8 @@ Examples:
 `demur plan --alpha 0.05 --accuracy 0.8`
 
 `demur plan pilot.jsonl --score simulated --alpha 0.05 --alpha 0.1`
+
+`demur plan pilot.jsonl --stop beta:0.95,agreement:4 --wave 4 --alpha 0.1`
 """
 _SIZES = "Calibration questions; repeatable.  [default: friendly numbers near 100, 200, 500 and 1000]"
 _PATHS = 16
@@ -54,6 +58,8 @@ def run(
     json: options.Json = False,
 ) -> None:
     guarantees = promise_flags.guarantees_of(alpha, delta, smoothed, seed)
+    if flags.stop is not None and n is not None and len(n) > 1:
+        raise InvalidValue("with --stop, rules are compared at one --n")
     if delta is not None or smoothed:  # what the usual promise would bring stands beside it
         guarantees = [*promise_flags.guarantees_of(alpha, None, False, seed), *guarantees]
     how: dict[str, Any] = {"guarantee": guarantees, "n": n or None, "seed": seed or 0}
@@ -73,6 +79,10 @@ def run(
         if guessed := flags_given(accuracy=accuracy, paths=paths, separation=separation):
             raise InvalidValue(f"{guessed[0]} is a guess, and {file} is a pilot that tells; leave one out")
         rule = labels.rule()
+        if flags.stop is not None:
+            compared = compare(file, run_name, config, flags, rule, guarantees, n, seed, partial=partial)
+            show_compared(compared, json=json)
+            return
         source, voted = flags.vote(file, run_name, config, rule, partial=partial)
         planned = demur.plan(voted, **how)
         made = {"left_out": source.left_out, "pipeline": voted.votes.description.document(), "labels": rule.describe()}

@@ -55,11 +55,15 @@ def run(
         raise InvalidValue("--key-file checks a policy; name it with --policy")
     rule = labels.rule()
     if policy is not None:
-        vote_flags.refuse_beside_policy(alpha=alpha, delta=delta, **{**vars(flags), "task": None}, seed=seed)
+        beside = {**vars(flags), "task": None, "stop": None, "wave": None}
+        vote_flags.refuse_beside_policy(alpha=alpha, delta=delta, **beside, seed=seed)
         if flags.task is not None:
             demur.tasks.chosen(flags.task)
         source = demur.read_pools(file, run_name, texts=texts, partial=partial, say=options.mention).of_task(flags.task)
         loaded = policy_files.load_policy(policy, key_file)
+        stop = vote_flags.stopping_flags(flags.stop, flags.wave)
+        fields = demur.FieldChoice.of(loaded.description)
+        source = source.stopped_by(stop, fields, partial=partial, say=options.mention)
         n, with_gold = len(source.pools), len(labelled_rows(source.pools))
         if loaded.labels.people and labels.correct is None:  # gold may say otherwise than they did
             source, with_gold = replace(source, pools=without_gold(source.pools)), 0

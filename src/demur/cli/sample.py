@@ -12,7 +12,7 @@ import typer
 import demur
 from demur.cli import output, sampling_options
 from demur.cli.completion import DATASETS, TASKS, among
-from demur.cli.options import Config, Json, LabelSet, NewRun, RunPlace, Seed, Text, argument, mention, option
+from demur.cli.options import Config, Json, LabelSet, NewRun, RunPlace, Seed, StopRule, Text, argument, mention, option
 from demur.cli.progress import Meter, duration, stop_on_sigterm
 from demur.cli.vote_flags import label_names
 from demur.errors import InvalidValue
@@ -22,13 +22,16 @@ HELP = """Sample reasoning paths for a set of questions, into a run that survive
 
 Run the same command again to go on where it stopped: no path that came is lost or asked for again, but those that
 lack the log-probabilities their score needs; they are drawn again, and counted. With a larger --limit it adds
-problems, with a larger --paths it adds paths.
+problems, with a larger --paths it adds paths. With --stop it draws in waves, and no more of a question than the rule
+wants: `calibrate` then promises for pools that the same rule ended.
 
 Examples:
 
 `demur sample builtin:addition -m 8 -o runs/addition.db --limit 100`
 
 `demur sample gsm8k --base-url http://localhost:8000/v1 --model Qwen/Qwen3-1.7B -o runs/gsm8k.db`
+
+`demur sample builtin:addition --stop beta:0.95 --wave 4 -o runs/fewer.db --limit 100`
 
 `demur sample questions.jsonl --task math --dry-run -o runs/mine.db`
 """
@@ -52,7 +55,9 @@ def run(
     temperature: sampling_options.Temperature = None,
     top_p: sampling_options.TopP = None,
     max_tokens: sampling_options.MaxTokens = None,
-    stop: sampling_options.Stop = None,
+    stop_text: sampling_options.StopText = None,
+    stop: StopRule = None,
+    wave: sampling_options.Wave = None,
     prompt: sampling_options.PromptName = None,
     extract: sampling_options.Extract = None,
     answer_marker: sampling_options.AnswerMarker = None,
@@ -81,7 +86,8 @@ def run(
     if task is not None:
         demur.tasks.chosen(task)
         problems = [replace(problem, extra={**problem.extra, "task": task}) for problem in problems]
-    drawn = {"paths": paths, "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "stop": stop}
+    drawn: dict[str, Any] = {"paths": paths, "temperature": temperature, "top_p": top_p, "max_tokens": max_tokens}
+    drawn |= {"stop": stop_text, "stop_rule": stop, "wave": wave}
     read = {"prompt": prompt, "extract": extract, "answer_marker": answer_marker, "logprobs": logprobs, "seed": seed}
     read |= {"labels": None if labels is None else list(label_names(labels))}
     asked: dict[str, Any] = {"model": model, "base_url": base_url, "concurrency": concurrency, "patience": patience}
@@ -108,7 +114,8 @@ def run(
         output.emit(facts)
     else:
         if not progress.wanted:
-            output.say(f"All {len(problems)} problems have their {pipeline.n_paths} paths already.")
+            paths_each = "paths" if pipeline.stop is not None else f"{pipeline.n_paths} paths"
+            output.say(f"All {len(problems)} problems have their {paths_each} already.")
         output.say(
             f"Saved {progress.saved} of {progress.wanted} paths in {duration(progress.seconds)} "
             f"({progress.tokens} tokens; {progress.without_answer} paths without an answer, "
@@ -171,6 +178,7 @@ def _estimate(pipeline: demur.Pipeline, problems: list[demur.Problem], out: str,
                 run = store.run(run_name)
                 saved, known = run.summary(), run.numbers()
                 todo = run.pending(with_logprobs=pipeline.needs_logprobs, n_paths=pipeline.n_paths)
+                todo = todo if run.stopping is None else run.not_ended(todo, run.stopping)
                 lacking = {pending.problem.id: len(pending.missing) + len(pending.again) for pending in todo}
                 drawn_again = sum(len(pending.again) for pending in todo)
                 missing = sum(lacking.get(p.id, 0) if p.id in known else pipeline.n_paths for p in problems)
@@ -188,7 +196,7 @@ def _estimate(pipeline: demur.Pipeline, problems: list[demur.Problem], out: str,
         output.emit(facts)
         return
     output.say(
-        f"{len(problems)} problems lack {missing} paths"
+        f"{len(problems)} problems lack {missing} paths{'' if pipeline.stop is None else ' at most'}"
         + (f" ({drawn_again} are there without log-probabilities)" if drawn_again else "")
         + f". Prompts: about {letters // 4} tokens, if the server shares "
         f"them among the paths of a problem. Paths: at most {facts['completion_tokens_at_most']} tokens"

@@ -8,6 +8,7 @@ import typer
 
 import demur
 from demur.cli.options import Text, option
+from demur.cli.options import Wave as Wave
 from demur.errors import InvalidValue
 
 _ENDPOINT = "OpenAI-compatible endpoint, or set OPENAI_BASE_URL. Without one, a small model runs in this process."
@@ -23,7 +24,7 @@ Temperature = Annotated[float | None, typer.Option("--temperature", help="[defau
 TopP = Annotated[float | None, typer.Option("--top-p", help="Cut the distribution's tail.  [default: 1, nothing cut]")]
 _LONGEST = "Longest path.  [default: 1024; 48 for a model in this process]"
 MaxTokens = Annotated[int | None, typer.Option("--max-tokens", help=_LONGEST)]
-Stop = Annotated[list[str] | None, typer.Option("--stop", help="End a path at this text; repeatable.")]
+StopText = Annotated[list[str] | None, option("--stop-text", "TEXT", "End a path at this text; repeatable.")]
 PromptName = Annotated[Text, option("--prompt", "NAME|FILE", "Prompt by name, or a TOML file.  [default: the task's]")]
 _READ = "Read texts by package.module:function, or a regular expression."
 Extract = Annotated[Text, option("--extract", "SPEC", _READ)]
@@ -38,8 +39,6 @@ _REPEATABLE = "In this process: the same paths whatever was sampled before, at u
 Repeatable = Annotated[bool | None, typer.Option("--repeatable", help=_REPEATABLE)]
 _LOGPROBS = "Record token log-probabilities.  [default: yes]"
 Logprobs = Annotated[bool | None, typer.Option("--logprobs/--no-logprobs", help=_LOGPROBS)]
-_WAVE = "Ask for so many paths at a time, and for no more once the decision of all of them is certain."
-Wave = Annotated[int | None, typer.Option("--wave", help=_WAVE)]
 FirstWave = Annotated[int | None, typer.Option("--first-wave", help="Paths of the first wave.  [default: as --wave]")]
 _SETTINGS = (
     "A setting of a scorer: model, base_url, route, prompt, revision, device, batch, concurrency, patience, "

@@ -46,6 +46,8 @@ def run(
     fields = flags.fields(flags.score)
     # A learned key looks at all that there is: sources of paths, and how long their texts are.
     source = demur.read_pools(file, run_name, texts=True, partial=partial, say=options.mention)
+    stop = vote_flags.stopping_flags(flags.stop, flags.wave)
+    source = source.stopped_by(stop, fields, partial=partial, say=options.mention)
     given: dict[str, Any] = {"weight": flags.weight, "normaliser": flags.normaliser, "tie_break": flags.tie_break}
     tuned = demur.tune(
         source, fields, guarantee=guarantees, share=share, seed=seed or 0, correct=rule, say=options.mention, **given

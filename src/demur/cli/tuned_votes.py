@@ -15,13 +15,15 @@ def vote_as_tuned(
     tuned: demur.Tuned, place: str, run: str | None, flags: vote_flags.VoteFlags, *, partial: bool, **labels: Any
 ) -> tuple[demur.PoolSource, demur.VotedPools]:
     """Votes on all problems of a file or run, those that the way to vote was chosen on among them."""
-    if given := flags_given(**asdict(flags)):
+    if given := flags_given(**{**asdict(flags), "stop": None, "wave": None}):
         raise InvalidValue(
             f"{', '.join(given)} and --tuned exclude each other: the file says how votes are made; tune again with it"
         )
     ready_made = labels["correct"].label_field is not None
     wanted = vote_flags.wanted_of(demur.FieldChoice.of(tuned.description), tuned.recipe.key, facts=ready_made)
     source = demur.read_pools(place, run, **wanted, partial=partial, say=options.mention)
+    stop = vote_flags.stopping_flags(flags.stop, flags.wave)
+    source = source.stopped_by(stop, demur.FieldChoice.of(tuned.description), partial=partial, say=options.mention)
     voted = tuned.vote(source, say=options.mention, **labels)
     vote_flags.tell_comparison(voted)
     return source, voted

@@ -35,6 +35,8 @@ class VoteFlags:
     fill_unscored: options.FillUnscored = None
     fitted_on: options.FittedOn = None
     group_field: options.GroupField = None
+    stop: options.StopRule = None
+    wave: options.Wave = None
 
     def fields(self, score: str | None) -> demur.FieldChoice:
         if self.drop_unscored and self.fill_unscored is not None:
@@ -44,6 +46,14 @@ class VoteFlags:
         task = "mc" if self.labels and self.task is None and self.relation is None else self.task
         how = (score, missing, self.relation, unscored, task, label_names(self.labels))
         return demur.FieldChoice(self.answer_field or "answer", *how, group_field=self.group_field or "group")
+
+    def vote_settings(self, config: Path | None) -> tuple[str | None, dict[str, Any]]:
+        """The score, and how its numbers become a vote, as the flags say and else as the configuration does."""
+        said = _vote_section(config)
+        score = self.score or said.get("score")
+        normaliser = self.normaliser or (said.get("normaliser") if score is not None else None)
+        weight, tie_break = self.weight or said.get("weight"), self.tie_break or said.get("tie_break")
+        return score, {"normaliser": normaliser, "weight": weight, "tie_break": tie_break}
 
     def vote(
         self,
@@ -68,15 +78,14 @@ class VoteFlags:
         """
         from demur.voting.key import key_of
 
-        said = _vote_section(config)
-        score = self.score or said.get("score")
-        fields = replace(self.fields(score), weights=weights)
-        normaliser = self.normaliser or (said.get("normaliser") if score is not None else None)
-        weight, tie_break = self.weight or said.get("weight"), self.tie_break or said.get("tie_break")
+        score, how = self.vote_settings(config)
+        fields, tie_break = replace(self.fields(score), weights=weights), how["tie_break"]
         more = correct.label_field is not None or checked
         wanted = wanted_of(fields, key_of(tie_break, idle_score=False, told_apart=False), texts=texts, facts=more)
         source = demur.read_pools(place, run, **wanted, partial=partial, say=mention)
-        recipe = source.recipe(score, normaliser, weight, tie_break).gated(gate)
+        stop = stopping_flags(self.stop, self.wave)
+        source = source.stopped_by(stop, fields, partial=partial, say=mention)
+        recipe = source.recipe(score, **how).gated(gate)
         fitted_on = [] if self.fitted_on is None else read_ids(self.fitted_on)
         known = {pool.problem.id for pool in source.pools}
         if self.fitted_on is not None and known.isdisjoint(fitted_on):
@@ -105,6 +114,17 @@ class LabelFlags:
         file = self.label_verdicts
         judged = None if file is None else demur.read_verdicts(file, labelling=True)
         return demur.LabelRule(self.correct, self.gold_tolerance, self.gold_containment, verdicts=judged)
+
+
+def stopping_flags(stop: str | None, wave: int | None) -> demur.Stopping | None:
+    """`--stop RULE --wave N`; None where no rule is named."""
+    if stop is None and wave is not None:
+        raise InvalidValue(f"--wave {wave} is for a stopping rule here; name one with --stop")
+    if stop is None:
+        return None
+    from demur.stopping import parse_stopping
+
+    return parse_stopping(stop, wave)
 
 
 def label_names(labels: str | None) -> tuple[str, ...]:
@@ -151,14 +171,16 @@ def vote_by_policy(
     correct: demur.LabelRule | None = None,
     task: str | None = None,
     stage: str | None = None,
+    stop: demur.Stopping | None = None,
 ) -> demur.VotedPools:
     """Votes, made as a policy was calibrated; `stage` is the name of a cascade's stage."""
     if task is not None:
         demur.tasks.chosen(task)  # before the policy, which may name it and may not load it
     ready_made = correct is not None and correct.label_field is not None
     wanted = wanted_of(demur.FieldChoice.of(policy.description), policy.recipe.key, facts=ready_made)
-    source = demur.read_pools(place, run, **wanted, partial=partial, say=mention)
-    voted = policy.vote(source.of_task(task), labelled=labelled, correct=correct, say=mention)
+    source = demur.read_pools(place, run, **wanted, partial=partial, say=mention).of_task(task)
+    source = source.stopped_by(stop, demur.FieldChoice.of(policy.description), partial=partial, say=mention)
+    voted = policy.vote(source, labelled=labelled, correct=correct, say=mention)
     tell_comparison(voted, stage)
     return voted
 

@@ -12,6 +12,7 @@ from demur.answers.extraction import was_cut
 from demur.backends.protocol import Backend, Completion, Settings, Wanted
 from demur.engine.progress import Progress
 from demur.engine.queue import WorkQueue
+from demur.engine.until_stopped import UntilStopped
 from demur.errors import BackendError, EndpointRefused, LogprobsMissing
 from demur.prompts import Prompt
 from demur.records import Path, Problem
@@ -114,10 +115,13 @@ async def sample(
     at a time, until a path came with them, so that a model that gives none costs next to nothing.
     """
     pending = await asyncio.to_thread(run.pending, ids, with_logprobs=needs_logprobs)
-    n_paths = run.n_paths or 1
+    n_paths, progress, ended = run.n_paths or 1, SamplingProgress(0, 0), None
+    if run.stopping is not None:
+        ended = await asyncio.to_thread(UntilStopped, run.stopping, run, progress)
+        pending = ended.lacking(pending)
     prompts = [render(lacking.problem) for lacking in pending]  # before anything is paid for
     n_wanted = sum(len(lacking.missing) + len(lacking.again) for lacking in pending)
-    progress = SamplingProgress(wanted=n_wanted, problems=len(pending))
+    progress.wanted, progress.problems = n_wanted, len(pending)
     there = {(lacking.number, place) for lacking in pending for place in lacking.again}
     on_trial = asyncio.Lock()
     certain = not needs_logprobs or getattr(backend, "draws_for_free", False)
@@ -131,23 +135,27 @@ async def sample(
                     if again and not _can_be_scored(drawn):
                         progress.still_without += 1
                     else:
-                        queue.emit(PlacedPath(lacking.number, drawn.path, read(lacking.problem, drawn)))
+                        path = read(lacking.problem, drawn)
+                        queue.emit(PlacedPath(lacking.number, drawn.path, path))
+                        if ended is not None:
+                            ended.take(lacking, drawn.path, path)
                 progress.take(portion)
                 if needs_logprobs:
                     progress.refuse_without_logprobs()
 
     async def one(work: tuple[Pending, Prompt]) -> None:
         lacking, prompt = work
-        places = sorted({*lacking.missing, *lacking.again})
-        wanted = wanted_paths(seed, lacking.problem.id, n_paths, places, lacking.first_seed)
+        all_at_once = [sorted({*lacking.missing, *lacking.again})]
         try:
-            if not certain:
-                async with on_trial:
-                    while wanted and not progress.tried:
-                        progress.refuse_without_logprobs()
-                        await draw(lacking, prompt, [wanted.pop(0)])
-            if wanted:
-                await draw(lacking, prompt, wanted)
+            for places in all_at_once if ended is None else ended.waves(lacking):
+                wanted = wanted_paths(seed, lacking.problem.id, n_paths, places, lacking.first_seed)
+                if not certain:
+                    async with on_trial:
+                        while wanted and not progress.tried:
+                            progress.refuse_without_logprobs()
+                            await draw(lacking, prompt, [wanted.pop(0)])
+                if wanted:
+                    await draw(lacking, prompt, wanted)
         except EndpointRefused:
             raise
         except BackendError as error:

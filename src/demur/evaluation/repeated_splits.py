@@ -52,6 +52,8 @@ class SplitResult:
     """Splits in which nothing is answered."""
     law: SplitLaw = field(repr=False, compare=False)
     """The exact law of confident errors over random splits of this file."""
+    yields: Floats = field(repr=False, compare=False)
+    """The rate answered, of each split."""
     confident_error_per_question: Summary | None = None
     """Over all questions of the test part, where clusters are counted. No promise is about it."""
 
@@ -192,7 +194,7 @@ def evaluate(
 def size_warning(voted: VotedPools) -> list[str]:
     """What it means that pools differ in size, where they do."""
     fewest, most = int(voted.votes.n_paths.min()), int(voted.votes.n_paths.max())
-    if fewest == most:
+    if fewest == most or voted.votes.stopping is not None:
         return []
     return [
         f"pools have {fewest} to {most} paths, and random splits vary them by chance: so would a policy that was "
@@ -277,6 +279,7 @@ def _evaluate(
                 threshold=Summary.of(np.where(guarantee.law(n_cal).answers, confidence_of[threshold], 1.0)),
                 empty_splits=int((~some).sum()),
                 law=guarantee.law_over_splits(evidence, n_cal),
+                yields=answered / size,
                 confident_error_per_question=_per_question(voted, evidence, never if infeasible else threshold, test),
             )
         )

@@ -3,7 +3,8 @@
 Confidence among few paths is not confidence among many, so a promise needs pools in use to be of the sizes that
 calibrated it (theory, n2). Where sizes differ, a vote must pass twice: against all calibration votes, and against
 those of its own size. So the promise holds for each size by itself, however often sizes occur in use; a size that
-calibration saw too seldom cannot pass. Where sizes vary by chance, in use as in calibration, the first test suffices.
+calibration saw too seldom cannot pass. Where sizes vary by chance, in use as in calibration, the first test suffices;
+so it does where one stopping rule makes them in both, and then sizes that it may end at are known, seen or not.
 
 Strata are a partition: a question of several groups that overlap is in one stratum, that of all their names, and
 `of_group` finds it by each of them.
@@ -38,6 +39,8 @@ class Strata:
     """Sizes vary by chance, in use as in calibration, so that only all together count."""
     missed: Evidence | None = None
     """Of labels by a judge: see `Evidence.missed`."""
+    reach: tuple[int, int] | None = None
+    """The fewest and the most paths of a pool, where a stopping rule says so."""
 
     @classmethod
     def of(
@@ -99,10 +102,11 @@ class Strata:
 
     def without_groups(self) -> Strata:
         """The same by number of paths alone."""
-        return Strata({((), size): part for size, part in self.by_size.items()}, self.by_chance)
+        return Strata({((), size): part for size, part in self.by_size.items()}, self.by_chance, reach=self.reach)
 
     def _some(self, takes: Callable[[Groups], bool]) -> Strata:
-        return Strata({stratum: part for stratum, part in self.parts.items() if takes(stratum[0])}, self.by_chance)
+        some = {stratum: part for stratum, part in self.parts.items() if takes(stratum[0])}
+        return Strata(some, self.by_chance, reach=self.reach)
 
     @cached_property
     def kinds(self) -> tuple[Groups, ...]:
@@ -134,13 +138,19 @@ class Strata:
         """The size that most votes have, the larger of two."""
         return max(self.sizes, key=lambda size: (self.sizes[size], size))
 
+    @property
+    def between(self) -> tuple[int, int]:
+        """The fewest and the most paths of a pool, where sizes vary by chance."""
+        return (min(self.sizes), max(self.sizes)) if self.reach is None else self.reach
+
     def knows(self, size: Any) -> Any:
         """Whether calibration saw pools of a size, or where sizes vary by chance, smaller and larger ones.
 
         Takes one size, or many at once.
         """
         if self.by_chance:
-            return (min(self.sizes) <= size) & (size <= max(self.sizes))
+            fewest, most = self.between
+            return (fewest <= size) & (size <= most)
         return size in self.sizes if isinstance(size, int) else np.isin(size, list(self.sizes))
 
     def p_value(self, cases: Cases) -> Floats:

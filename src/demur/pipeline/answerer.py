@@ -5,7 +5,8 @@
 
 Backend, scorer, prompt and the policy's reading of answers are settled when it is opened, and checked against the
 policy before a path is paid for. Many questions may be asked at once. Asked in `waves`, a question costs no more paths
-than settle it: the decision is the one that all of them would have brought.
+than settle it: the decision is the one that all of them would have brought. A policy that was calibrated with a
+stopping rule draws by that rule, whatever waves are asked for.
 """
 
 from __future__ import annotations
@@ -180,9 +181,11 @@ class Answerer:
         fitted, n_paths = self._fit(problem), self.pipeline.n_paths
         curtailed = waves is not None and not whole and not self._never_early(alpha, guarantee)
         curtailment = self._curtailment(problem, alpha, guarantee) if curtailed else None
-        watched = Watched(problem, curtailment, self._fields, self._weighing)
+        stopping = self.pipeline.stop
+        watched = Watched(problem, curtailment, self._fields, self._weighing, stopping)
         wanted = wanted_paths(self.pipeline.seed, problem.question or "", n_paths)
         by = waves if waves is not None and curtailed else Waves(n_paths, n_paths)
+        by = by if stopping is None else Waves(stopping.wave, stopping.wave)
         drawn = await draw(self.pipeline.backend, fitted.settings, fitted, watched, wanted, by)
         if watched.early is not None and curtailment is not None:
             decision = curtailment.decision(watched.early, watched.keys, watched.scores)
@@ -301,7 +304,7 @@ class Answerer:
             others = {other.name: full_identity(other) for other in self.pipeline.also}
             here = replace(here, score={**here.score, "others": others})
         known = Description(
-            _only(calibrated.sampling, here.sampling),
+            _only(calibrated.sampling, {**here.sampling, "stopping": None}),  # that there is none is a difference too
             _only(calibrated.answers, here.answers),
             _only(calibrated.score, here.score),
         )

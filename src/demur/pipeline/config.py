@@ -34,6 +34,7 @@ from demur.pipeline.pipeline import Pipeline
 from demur.prompts import read_template
 from demur.scoring.perplexity.recorded import KINDS, MEAN
 from demur.scoring.settings import ScorerSettings, settings_for
+from demur.stopping import parse_stopping
 from demur.typed_toml import read_toml, typed_fields
 
 FILE = "demur.toml"
@@ -45,6 +46,8 @@ _SECTIONS = {
         "top_p",
         "max_tokens",
         "stop",
+        "stop_rule",
+        "wave",
         "prompt",
         "extract",
         "seed",
@@ -73,6 +76,11 @@ class Config:
     top_p: float | None = None
     max_tokens: int | None = None
     stop: list[str] | None = None
+    """Texts that end a path."""
+    stop_rule: str | None = None
+    """What says that a question has paths enough: `beta:0.95`."""
+    wave: int | None = None
+    """After how many paths the rule is looked at, each time."""
     prompt: str | None = None
     extract: str | None = None
     labels: list[str] | None = None
@@ -145,7 +153,11 @@ class Config:
         n_paths, score = 16 if self.paths is None else self.paths, "perplexity" if settings.logprobs else None
         template = None if self.prompt is None else read_template(self.prompt)
         said_of_answers = (tuple(self.labels or ()), tuple(self.answer_marker or ()))
-        return Pipeline(backend, n_paths, score, template, settings, self.extract, self.seed or 0, *said_of_answers)
+        if self.wave is not None and self.stop_rule is None:
+            raise InvalidValue(f"waves of {self.wave} are for a stopping rule, and none is named", "name one as {stop}")
+        stop = None if self.stop_rule is None else parse_stopping(self.stop_rule, self.wave)
+        drawn_by = (settings, self.extract, self.seed or 0, *said_of_answers)
+        return Pipeline(backend, n_paths, score, template, *drawn_by, stop=stop)
 
 
 def _said(values: Mapping[str, Any]) -> dict[str, Any]:

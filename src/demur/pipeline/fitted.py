@@ -65,7 +65,8 @@ class Fitted:
         extract = self.pipeline.extract or self._relation.spec
         said = {"labels": list(self.pipeline.labels), "markers": list(self.pipeline.markers)}
         read = {"task": self.task, "extract": extract} | {name: value for name, value in said.items() if value}
-        return Description({**asked, **drawn, "stop": list(settings.stop)}, read)
+        stopping = {} if self.pipeline.stop is None else {"stopping": self.pipeline.stop.describe()}
+        return Description({**asked, **drawn, "stop": list(settings.stop), **stopping}, read)
 
     def render(self, problem: Problem) -> Prompt:
         return self.template.render(problem)

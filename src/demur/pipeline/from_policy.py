@@ -62,7 +62,8 @@ def pipeline_of_policy(
     drawn = typed_fields(Settings, said, "the policy's sampling", only=parts)
     settings = Settings(**drawn, logprobs=any(isinstance(one, Perplexity) for one in (scorer, *also)))
     labels, markers = (tuple(answers.get(name, ())) for name in ("labels", "markers"))
-    return Pipeline(backend, policy.n_paths, scorer, template, settings, reading, seed, labels, markers, also)
+    drawn_by = (settings, reading, seed, labels, markers, also, policy.stopping)
+    return Pipeline(backend, policy.n_paths, scorer, template, *drawn_by)
 
 
 def refuse_unsampled(policy: Policy) -> None:

@@ -47,6 +47,7 @@ from demur.scoring.factory import make_scorer
 from demur.scoring.own import Function, OwnScore
 from demur.scoring.perplexity.recorded import KINDS, Perplexity
 from demur.scoring.protocol import Scorer
+from demur.stopping import Stopping, as_stopping
 from demur.store import Run, Store
 from demur.tasks import common_task, task_named
 from demur.version import __version__
@@ -73,10 +74,14 @@ class Pipeline:
     """Words behind which the prompt asks for the answer."""
     also: tuple[Scorer, ...] = ()
     """What scores paths besides, where a policy's key looks at several scores."""
+    stop: Stopping | None = None
+    """When a question has paths enough: `stopping.beta(0.95, wave=4)`; None: when it has all of them."""
 
     def __post_init__(self) -> None:
         if self.n_paths < 1:
             raise InvalidValue(f"a pool has at least one path, got {self.n_paths}")
+        if self.stop is not None:
+            object.__setattr__(self, "stop", as_stopping(self.stop, self.n_paths))
         if not 0 <= self.settings.temperature < math.inf:
             raise InvalidValue(f"the temperature must be a number >= 0, got {self.settings.temperature}")
         if not 0 < self.settings.top_p <= 1:

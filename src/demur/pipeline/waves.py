@@ -2,6 +2,9 @@
 
 Which prefix of a pool settles it depends on the paths alone: not on how large waves are, nor on which path arrives
 first, which would favour short ones. What arrives before its predecessors waits for them.
+
+A policy that was calibrated with a stopping rule is asked by that rule instead: its waves end where it looks, and what
+was drawn when it has enough is the pool.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from demur.policy.curtail import Curtailment
 from demur.pools.fields import FieldChoice, read_keys, spelling_is_settled
 from demur.records import Early, Path, Pool, Problem
 from demur.scoring.protocol import Scorer, stays
+from demur.stopping import Stopping
 
 
 @dataclass(frozen=True)
@@ -43,12 +47,17 @@ class Watched:
     """The paths of one question, in order of index, and whether they settle what is decided on it."""
 
     def __init__(
-        self, problem: Problem, curtailment: Curtailment | None, fields: FieldChoice, score: tuple[str, Scorer] | None
+        self,
+        problem: Problem,
+        curtailment: Curtailment | None,
+        fields: FieldChoice,
+        score: tuple[str, Scorer] | None,
+        stopping: Stopping | None = None,
     ) -> None:
         """`score` is the name and the scorer of the vote's weights; None where all weigh alike."""
         self.problem, self.paths = problem, list[Path]()
         self.early: Early | None = None
-        self._curtailment, self._fields, self._score = curtailment, fields, score
+        self._curtailment, self._fields, self._score, self._stopping = curtailment, fields, score, stopping
         self._keys: list[str | None] = []
         self._texts: list[str | None] = []
         self._scores: list[float | None] = []
@@ -69,16 +78,20 @@ class Watched:
         return None if self._score is None else self._scores[: len(self.pool.paths)]
 
     async def take(self, new: Sequence[Path]) -> bool:
-        """Add the paths that come next; whether the decision is certain."""
+        """Add the paths that come next; whether the decision is certain, or the rule that ends pools has enough."""
         if self._curtailment is not None and self._score is not None:
             new = await self._scored(self._score[0], self._score[1], new)
         first = len(self.paths) + 1
         self.paths += new
-        if self._curtailment is None:
+        if self._curtailment is None and self._stopping is None:
             return False
         keys, texts = read_keys(Pool(self.problem, tuple(new)), self._fields)
         self._keys += keys
         self._texts += texts
+        if self._stopping is not None:
+            return self._stopping.size(self._keys) == len(self._keys)
+        if self._curtailment is None:
+            return False
         for drawn in range(first, len(self.paths) + 1):
             early = self._certain(self._curtailment, drawn)
             if early is not None:

@@ -19,7 +19,7 @@ from demur.calibration.partial_labels import refuse_all_labels_needed
 from demur.errors import InfeasibleWarning, InsufficientCalibration, InvalidValue
 from demur.evidence.counts import ThresholdKey
 from demur.evidence.strata import Strata
-from demur.policy.document import level_of
+from demur.policy.document import level_of, reach_of
 from demur.policy.judged import JudgedVotes, judged_votes
 from demur.policy.outliers import gate_on, refuse_about_answers
 from demur.policy.policy import Policy
@@ -64,8 +64,8 @@ def calibrate(
     count once. `hold_out` keeps a share of the problems back, drawn by the seed, for an audit. Too few votes give a
     policy that abstains always, with a warning; `strict` raises instead.
     Where pools differ in size, the promise is kept for each size by itself, and sizes that are too rare are not
-    answered. `sizes_by_chance` declares that sizes vary by chance in use as they do here, or that the same stopping
-    rule makes them: then one threshold serves all.
+    answered. `sizes_by_chance` declares that sizes vary by chance in use as they do here: then one threshold serves
+    all. So it does where a stopping rule made them, which is part of the policy: use draws by the same rule.
     `partly_labelled` says that some labels may be missing (None, NaN): those votes count as wrong. The promise holds
     whichever were labelled and why, as long as all the votes that were to be labelled are given, and a `Smoothed`
     guarantee was made before the first label.
@@ -111,6 +111,7 @@ def calibrate(
     voted = every_vote
     if answer_sets is not None:
         voted, for_sets = _without_those_for_sets(every_vote, answer_sets, seed)
+    sizes_by_chance |= voted.votes.stopping is not None
     clustered = judged.clustered or voted.clustered
     evidence, every = _evidence(voted, guarantees, by_chance=sizes_by_chance, clustered=clustered)
     evidence, unit = replace(evidence, missed=judged.missed), QUESTION if every is None else CLUSTER
@@ -187,10 +188,11 @@ def _evidence(
     by_group = any(isinstance(one, Grouped) for one in guarantees)
     if by_group:
         refuse_without_groups(voted.votes.cases)
-    counted = _strata(voted.counted_cases, by_group=by_group, by_chance=by_chance)
+    reach = reach_of(voted.votes.stopping)
+    counted = _strata(voted.counted_cases, reach, by_group=by_group, by_chance=by_chance)
     if not clustered:
         return counted, None
-    return counted, _strata(voted.cases_of(voted.distinct), by_group=by_group, by_chance=by_chance)
+    return counted, _strata(voted.cases_of(voted.distinct), reach, by_group=by_group, by_chance=by_chance)
 
 
 def _label_end(voted: VotedPools, evidence: Strata, down_to: DownTo | None) -> ThresholdKey | None:
@@ -237,10 +239,11 @@ def _refuse_hold_out(hold_out: float, labels: str) -> None:
         )
 
 
-def _strata(labelled: LabelledCases, *, by_group: bool, by_chance: bool) -> Strata:
+def _strata(labelled: LabelledCases, reach: tuple[int, int] | None, *, by_group: bool, by_chance: bool) -> Strata:
     """Votes as counts: by group only where a promise is, for whatever else a file may hold under that name."""
     cases, correct, known = labelled
-    return Strata.of(cases if by_group else cases.without_groups(), correct, known, by_chance=by_chance)
+    strata = Strata.of(cases if by_group else cases.without_groups(), correct, known, by_chance=by_chance)
+    return replace(strata, reach=reach)
 
 
 def _refuse_nameless(voted: VotedPools) -> None:

@@ -64,6 +64,10 @@ def calibrate_cascade(
     tables = [VotedPools.of(stage.votes, stage.correct) for stage in stages]
     for table in tables:
         table.labelled  # noqa: B018 - before anything else: all must have labels
+        if table.votes.stopping is not None:
+            raise InvalidValue(
+                f"a cascade takes whole pools, and these were ended by {table.votes.stopping}", "leave {stop} out"
+            )
     same = [tables[0]]
     for name, table in zip(names[1:], tables[1:], strict=True):
         same.append(table.take(matched(tables[0], table, (names[0], name), all_of_them=True)))

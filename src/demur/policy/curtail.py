@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _ANY = (-math.inf, math.inf)
 _LEAST_LEARNED = 1e-12
 """A learned confidence is at least this wherever there is something to answer."""
+_BY_RULE = "by the stopping rule that it was calibrated with"
 _LITTLE = (
     "the normaliser pool_z moves all weights as paths come, and one more may weigh up to {times:.3g} times as much as "
     "those before it: an answer is seldom certain before the last path, so that waves save little but on abstentions"
@@ -69,6 +70,8 @@ class Curtailment:
         What a question is decided by is given as to `Policy.decide`. `within` holds the score of every path, whatever
         it says. `all_scored`: no path will lack its score, whatever the policy does with such pools.
         """
+        if policy.stopping is not None:
+            raise InvalidValue(f"this policy draws paths {_BY_RULE}: there is no whole pool to decide for")
         self.policy, self.rule = policy, policy.point(alpha, guarantee)
         self.n_paths = policy.n_paths if n_paths is None else n_paths
         if not policy.strata.knows(self.n_paths):
@@ -167,6 +170,8 @@ def never_early(
     `within` holds the score of every path; `needs_whole_pool` names it where it looks at the whole pool at once.
     """
     rule, recipe = policy.point(alpha, guarantee), policy.recipe
+    if policy.stopping is not None:
+        return f"the policy draws paths {_BY_RULE}, which is when they end"
     size = policy.n_paths if n_paths is None else n_paths
     first = recipe.key[0].inner if isinstance(recipe.key[0], Gated) else recipe.key[0]
     if size == 1:

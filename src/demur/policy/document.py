@@ -39,6 +39,7 @@ from demur.pools.label_rule import LabelRule
 from demur.pools.scores import as_unscored
 from demur.questions.density_ratio import DensityRatio
 from demur.questions.outliers import OutlierGate
+from demur.stopping import Stopping, stopping_of
 from demur.version import __version__
 from demur.voting.recipe import Recipe
 
@@ -103,6 +104,11 @@ class PolicyParts:
         return replace(self.upstream, vote=self.recipe.describe())
 
 
+def reach_of(stopping: Stopping | None) -> tuple[int, int] | None:
+    """The fewest and the most paths that a rule ends pools at."""
+    return None if stopping is None or stopping.most is None else (min(stopping.wave, stopping.most), stopping.most)
+
+
 def level_of(outliers: OutlierGate | None) -> float | None:
     """The level of a gate, where there is one."""
     return None if outliers is None else outliers.level
@@ -140,13 +146,20 @@ def from_document(document: Document) -> PolicyParts:
     by_chance, unit = document.get("sizes_by_chance"), document.get("unit")
     if not isinstance(by_chance, bool) or unit not in (QUESTION, CLUSTER):
         raise ValueError(f"it needs sizes_by_chance and a unit, got {by_chance!r} and {unit!r:.60}")
-    width = len(recipe.key)
+    stopping, width = stopping_of(description.sampling), len(recipe.key)
+    if stopping is not None and not by_chance:
+        raise ValueError("a stopping rule makes its sizes, and it keeps them apart")
     evidence = strata_of(document, "evidence", width=width, by_chance=by_chance)
+    if (reach := reach_of(stopping)) is not None:
+        if not all(evidence.between[at] in range(reach[0], reach[1] + 1) for at in (0, 1)):
+            raise ValueError(f"its pools have {evidence.between} paths, and its stopping rule is {stopping}")
+        evidence = replace(evidence, reach=reach)
     if document.get("n") != evidence.n:
         raise ValueError(f"its evidence counts {evidence.n} votes, and it says n = {document.get('n')!r}")
     if not is_count(unscored := document.get("unscored", 0)):
         raise ValueError(f"unscored must be a count of pools, got {unscored!r:.60}")
     every = strata_of(document, "every_question", width=width, by_chance=by_chance) if unit == CLUSTER else None
+    every = every if every is None else replace(every, reach=reach)
     labels = LabelRule.of(document.get("labels"))
     judge, evidence = _judge(document, evidence, width=width)
     shift = DensityRatio.of(document["shift"]) if "shift" in document else None

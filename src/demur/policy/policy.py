@@ -24,14 +24,16 @@ from demur.policy.outliers import likeness_of
 from demur.policy.points import point_of
 from demur.policy.selection import Selection, select
 from demur.policy.signature import Key
+from demur.policy.stopped import refuse_ended_elsewhere
 from demur.policy.summary import as_percent, size_note, size_warnings, summary_of, tie_note
 from demur.policy.weighing import weight_asked
 from demur.pools.splits import Texts
 from demur.records import Decision, Problem, question_digest
 from demur.shown.frames import frame_of
 from demur.shown.html import html_of_columns
+from demur.stopping import Stopping, stopping_of
 from demur.voting.key import Beside
-from demur.voting.one_pool import vote_one
+from demur.voting.one_pool import keys_in, vote_one
 from demur.voting.votes import Votes
 
 if TYPE_CHECKING:
@@ -91,8 +93,14 @@ class Policy(PolicyParts):
 
     @property
     def n_paths(self) -> int:
-        """m: how many paths most calibration pools have, and a pool in use should."""
-        return self.strata.usual_size
+        """m: how many paths most calibration pools have, and a pool in use should; at most, with a stopping rule."""
+        most = None if self.stopping is None else self.stopping.most
+        return self.strata.usual_size if most is None else most
+
+    @cached_property
+    def stopping(self) -> Stopping | None:
+        """The rule that ends pools, in use as in calibration; None where they have all their paths."""
+        return stopping_of(self.upstream.sampling)
 
     @property
     def feasible(self) -> bool:
@@ -207,6 +215,8 @@ class Policy(PolicyParts):
         size = vote.n_paths
         if not self.strata.knows(size):
             raise PipelineMismatch([f"n_paths is {self.told_sizes} in the policy, {size} in this pool"])
+        if self.stopping is not None:
+            refuse_ended_elsewhere(self.stopping, keys_in(recipe, answers))
         groups, weight = groups_asked(self, rule, question, group), weight_asked(rule, question, weight)
         p_value = rule.p_value_of(self.strata, vote.key, size, groups, weight)
         likeness = None if self.outliers is None else self.outliers.likeness([text])
@@ -274,6 +284,8 @@ class Policy(PolicyParts):
     @property
     def told_sizes(self) -> str:
         """Which numbers of paths calibration saw, in words."""
+        if self.strata.reach is not None:
+            return "{} to {}".format(*self.strata.reach)
         sizes = list(self.sizes)
         return " or ".join(map(str, sizes)) if len(sizes) <= 2 else f"{sizes[0]} to {sizes[-1]}"
 

@@ -10,6 +10,7 @@ from demur.policy.groups import group_warnings
 from demur.policy.label_notes import label_notes
 from demur.policy.outliers import outlier_notes
 from demur.policy.set_notes import set_note
+from demur.policy.stopped import told_stopping
 from demur.policy.weighing import weight_notes
 
 if TYPE_CHECKING:
@@ -65,9 +66,11 @@ def tie_note(policy: Policy, rule: Rule) -> str:
 
 def size_note(policy: Policy) -> str:
     """How many pools have how many paths, in words; blank where all have as many."""
-    if len(policy.sizes) == 1:
+    if len(policy.sizes) == 1 and policy.stopping is None:
         return ""
     told = ", ".join(f"{size} ({pools})" for size, pools in policy.sizes.items())
+    if policy.stopping is not None:
+        return f"{told_stopping(policy)} Paths per pool (pools): {told}."
     if policy.strata.by_chance:
         return f"Paths per pool (pools): {told}. They vary by chance in use as here, so one threshold serves all."
     alone = all(rule.among_answers for rule in policy.points)

@@ -260,6 +260,12 @@ def read_keys(pool: Pool, fields: FieldChoice) -> tuple[list[str | None], list[s
     return [key_of[text] for text in texts], texts
 
 
+def spellings_of(pool: Pool, keys: Sequence[str | None], fields: FieldChoice) -> dict[str, str]:
+    """How the answer behind each key of a pool is written, of a pool whose keys are known."""
+    texts = _surfaces_of(pool, fields)
+    return _spellings(dict(zip(texts, keys, strict=True)), Counter(texts))
+
+
 def spelling_is_settled(key: str, keys: Sequence[str | None], texts: Sequence[str | None], left: int) -> bool:
     """Whether the answer behind a key will be written as it is now, however `left` more paths write it."""
     times = Counter(text for own, text in zip(keys, texts, strict=True) if own == key and text is not None)

@@ -18,6 +18,7 @@ from demur.errors import InvalidValue, PoolFileError
 from demur.files.headers import POOLS, is_header
 from demur.files.strict_json import is_deep
 from demur.records import Pool
+from demur.stopping import stopping_of
 
 VERSION = 1
 _TEXTS = ("labels", "markers")
@@ -72,6 +73,7 @@ def _description(document: Any) -> Description:
     if is_deep(document):
         raise InvalidValue("its pipeline is nested too deeply")
     description = Description.of(document)
+    stopping_of(description.sampling)  # raises where it is no rule
     for name in _TEXTS:
         texts = description.answers.get(name, [])
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):

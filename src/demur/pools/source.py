@@ -18,16 +18,19 @@ from demur.pools.label_rule import LabelRule
 from demur.pools.labels import read_labels, refuse_labels_as_score
 from demur.pools.path_fields import beside_of, refuse_absent
 from demur.pools.scores import count_gaps, read_column
+from demur.pools.stopped import refuse_ended_elsewhere, stop_pools
 from demur.pools.voted_pools import VotedPools
 from demur.pools.weights import read_weights
 from demur.records import Pool
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of, shown
+from demur.stopping import Stopping, fixed, stopping_of
 from demur.tasks import chosen
 from demur.voting.key import MeanScore, TieBreak, key_of
 from demur.voting.normalisers import parse_normaliser
 from demur.voting.problems import Problems
 from demur.voting.recipe import DROP, Recipe
+from demur.voting.stopped import described
 from demur.voting.votes import Votes, vote_again
 from demur.voting.weights import Uniform, parse_weight
 
@@ -47,6 +50,8 @@ class PoolSource:
     """How many values of a score are not quite what they should be, by flag."""
     left_out: int = 0
     """Problems of a run that still lack paths, and are not among these pools."""
+    read: tuple[Sequence[Pool], PoolTable] | None = field(default=None, repr=False, compare=False)
+    """The columns of these pools, where they were read already."""
 
     def __repr__(self) -> str:
         return f"PoolSource({len(self.pools):,} pools; scores: {', '.join(self.score_names) or 'none'})"
@@ -80,6 +85,60 @@ class PoolSource:
         return replace(fields, labels=labels) if labels and not fields.labels else fields
 
     @property
+    def stopping(self) -> Stopping | None:
+        """The rule that ended these pools; None where they have all their paths."""
+        return stopping_of(self.description.sampling)
+
+    def stopped_by(
+        self,
+        stopping: Stopping | None,
+        fields: FieldChoice = FieldChoice(),  # noqa: B008 - frozen
+        *,
+        partial: bool = False,
+        say: Say = lambda _: None,
+    ) -> PoolSource:
+        """The pools as a stopping rule would have drawn them, by answers in order of index; None: as they are.
+
+        `fields` says how answers are read and compared, as in the vote. `partial` leaves out pools that end before the
+        rule does. Pools that were drawn under a rule have no paths for another.
+        """
+        drawn = self.stopping
+        if drawn is not None and stopping is not None and (drawn.rule, drawn.wave) != (stopping.rule, stopping.wave):
+            raise InvalidValue(
+                f"these pools were drawn until {drawn} stopped, and cannot tell what {stopping} would have drawn",
+                "leave {stop} out, or sample all paths",
+            )
+        rule = stopping if drawn is None else drawn if partial else None
+        if rule is None or not rule.stops:
+            return self
+        table = self._columns(self.as_read(fields))
+        ended = stop_pools(self.pools, table, rule, self.scorers, partial=partial, say=say)
+        left_out, description = len(self.pools) - len(ended.pools), described(self.description, ended.stopping)
+        return replace(
+            self,
+            pools=ended.pools,
+            description=description,
+            left_out=self.left_out + left_out,
+            read=(ended.pools, ended.table),
+        )
+
+    def table(self, fields: FieldChoice) -> PoolTable:
+        """Answers as keys and one score per path; refuses pools that their stopping rule would have ended elsewhere."""
+        table = self._columns(fields)
+        if self.stopping is not None:
+            refuse_ended_elsewhere(table, self.stopping)
+        return table
+
+    def with_columns(self, fields: FieldChoice) -> PoolSource:
+        """The same, its columns read once for all that look at them by this choice of fields."""
+        return replace(self, read=(self.pools, read_table(self.pools, self.as_read(fields))))
+
+    def _columns(self, fields: FieldChoice) -> PoolTable:
+        if self.read is not None and self.read[0] is self.pools and self.read[1].fields == fields:
+            return self.read[1]
+        return read_table(self.pools, fields)
+
+    @property
     def score_names(self) -> list[str]:
         if isinstance(self.pools, FramePools):
             return self.pools.score_names
@@ -111,7 +170,9 @@ class PoolSource:
         weighed = parse_weight(weight or ("uniform" if score is None else "exponential"))
         idle = score is not None and isinstance(weighed, Uniform)
         return Recipe(
-            weighed, parse_normaliser(normaliser or own or "none"), key_of(tie_break, idle_score=idle, told_apart=True)
+            weighed,
+            parse_normaliser(normaliser or own or "none"),
+            key_of(tie_break, idle_score=idle, told_apart=True, stopped=self.stopping is not None),
         )
 
 
@@ -137,9 +198,11 @@ def vote_pools(
     """
     pools, fields = source.pools, source.as_read(fields)
     recipe = recipe or source.recipe(fields.score)
-    table = read_table(pools, fields)
+    table = source.table(fields)
     _mention_spellings(table, say)
     upstream = assumed.updated(source.description_with(fields, recipe.other_scores))
+    # A rule is never assumed: pools that do not say that one ended them have all their paths.
+    upstream = described(upstream, source.stopping or fixed())
     fitted = fitted_on if isinstance(fitted_on, Problems) else Problems.of(fitted_on)
     votes = vote_table(pools, table, recipe, upstream, fitted)
     if table.unscored:

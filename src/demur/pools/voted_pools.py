@@ -27,7 +27,7 @@ from demur.voting.baselines import best_of_m, oracle, single_path
 from demur.voting.cases import Cases
 from demur.voting.codes import CodedAnswers, taken
 from demur.voting.guards import refuse_mask
-from demur.voting.key import NO_JITTER, Column, Jitter, MeanScore, Share
+from demur.voting.key import NO_JITTER, Column, FewerPaths, Jitter, MeanScore, MorePaths, Share
 from demur.voting.score_health import ScoreHealth
 from demur.voting.votes import Votes, vote
 
@@ -348,8 +348,10 @@ def refuse_labels(votes: Votes, correct: NDArray[np.bool_]) -> None:
         return
     labels = correct[answered]
     for part, column in zip(votes.recipe.key, votes.key[answered].T, strict=True):
-        if isinstance(part, (Share, Jitter)) or (isinstance(part, MeanScore) and part.score is None):
-            continue  # what demur itself makes of the vote's scores, which are looked at above, and of questions
+        if isinstance(part, (Share, Jitter, FewerPaths, MorePaths)) or (
+            isinstance(part, MeanScore) and part.score is None
+        ):
+            continue  # what demur itself makes of scores, which are looked at above, of questions and of sizes
         right, wrong = np.unique(column[labels]), np.unique(column[~labels])
         if len(right) == len(wrong) == 1 and right[0] != wrong[0]:
             what = f"the field {part.name!r}" if isinstance(part, Column) else f"the tie-break {part.spec}"

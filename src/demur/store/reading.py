@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -13,8 +13,10 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Select, Table, func, select
 
 from demur.records import Path, Pool, Problem
+from demur.stopping import Stopping
 from demur.store._tables import paths, problems, scores, sessions, texts
 from demur.store.connection import reading
+from demur.store.ended_pools import Keys, ends_of, keys_of_paths
 from demur.store.patience import Patience, patient
 from demur.store.rows import MOST_PATHS, PATH_FACTS, path_of, problem_of, score_of, unpack
 
@@ -42,6 +44,10 @@ class RunReader:
     ) -> None:
         self.engine, self.place, self.key, self.name, self.n_paths = engine, place, key, name, n_paths
         self.patience = patience
+        self.stopping: Stopping | None = None
+        """The rule that ends pools; None where whole ones have `n_paths`."""
+        self.read_by: Mapping[str, Any] = {}
+        """How answers are read, as the run's description has it."""
 
     @property
     def whole(self) -> int:
@@ -59,7 +65,24 @@ class RunReader:
 
     def has_whole_pools(self) -> bool:
         """Whether there is anything to score."""
+        if self.stopping is not None:
+            return bool(self.ends(self.stopping))
         return bool(self._rows(self.whole_pools().limit(1)))
+
+    @patient
+    def keys_of_paths(self, numbers: Collection[int] | None = None) -> Keys:
+        """The answers of paths as keys, by their task: what a stopping rule looks at."""
+        with reading(self.engine, self.place) as connection:
+            return keys_of_paths(connection, self.key, self.read_by, numbers)
+
+    def not_ended(self, pending: Sequence[Pending], stopping: Stopping) -> list[Pending]:
+        """Those of the problems that lack paths of which a rule wants more, or of which some are drawn again."""
+        keys = self.keys_of_paths()
+        return [one for one in pending if one.again or stopping.wanted(keys.get(one.number, {}))]
+
+    def ends(self, stopping: Stopping, numbers: Collection[int] | None = None) -> dict[int, int]:
+        """How many paths each pool has that a rule has ended, by the number of its problem."""
+        return ends_of(self.keys_of_paths(numbers), stopping)
 
     @patient
     def does_without_logprobs(self) -> bool:
@@ -137,6 +160,7 @@ class RunReader:
             query = select(*(table.c[name] for name in columns)).where(mine)
             return connection.execute(query.order_by(*(table.c[name] for name in order))).all()
 
+        ends = self.ends(self.stopping, numbers) if complete and self.stopping is not None else None
         scored: dict[int, dict[str, float]] = {}
         packed: dict[int, bytes] = {}
         by_problem: dict[int, list[Path]] = {}
@@ -150,7 +174,9 @@ class RunReader:
                 key = row[0] * MOST_PATHS + row[1]
                 path = path_of(row, packed.get(key), scored.get(key, _UNSCORED), facts=facts)
                 by_problem.setdefault(row[0], []).append(path)
-            fewest = self.whole if complete else 1
+            if ends is not None:
+                by_problem = {number: by_problem[number][:size] for number, size in ends.items()}
+            fewest = self.whole if complete and ends is None else 1
             kept = [row for row in asked if len(by_problem.get(row.number, ())) >= fewest]
             return [Pool(problem_of(row), tuple(by_problem[row.number])) for row in kept]
 

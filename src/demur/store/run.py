@@ -11,9 +11,11 @@ from sqlalchemy import Connection, Engine, Select, func, select
 from demur.descriptions import Description
 from demur.errors import StoreError
 from demur.records import Problem
+from demur.stopping import stopping_of
 from demur.store._tables import paths, problems, runs, sessions, texts
 from demur.store.changes import RunChanges
 from demur.store.connection import damaged, insert_new, reading, writing
+from demur.store.ended_pools import ends_of, keys_of_paths
 from demur.store.patience import Patience, patient
 from demur.store.rows import PlacedPath, pack, path_row, plain, problem_row, text, what_is_asked
 
@@ -33,6 +35,7 @@ class Run(RunChanges):
     ) -> None:
         super().__init__(engine, place, key, name, n_paths, patience)
         self.description = description
+        self.stopping, self.read_by = stopping_of(description.sampling), description.answers
 
     @patient
     def add_problems(self, wanted: Sequence[Problem]) -> int:
@@ -122,6 +125,8 @@ class Run(RunChanges):
         commands = select(sessions).where(sessions.c.run == self.key).order_by(sessions.c.session)
         with reading(self.engine, self.place) as connection:
             n_problems, n_pools = (connection.execute(count(rows)).scalar_one() for rows in (mine, whole))
+            if self.stopping is not None:
+                n_pools = len(ends_of(keys_of_paths(connection, self.key, self.read_by), self.stopping))
             of_paths = connection.execute(select(*columns).where(paths.c.run == self.key)).one()
             noted = [
                 (text(row.command), row.started, dict(json.loads(row.facts))) for row in connection.execute(commands)

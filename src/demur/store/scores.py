@@ -42,10 +42,13 @@ class RunScores(RunReader):
         this = (scores.c.run == paths.c.run) & (scores.c.number == paths.c.number) & (scores.c.path == paths.c.path)
         scored = paths.outerjoin(scores, this & (scores.c.name == name))
         query = select(paths.c.number, paths.c.path).select_from(scored)
-        query = query.where(paths.c.run == self.key, scores.c.value.is_(None), paths.c.number.in_(self.whole_pools()))
+        query = query.where(paths.c.run == self.key, scores.c.value.is_(None))
+        ends = None if self.stopping is None else self.ends(self.stopping)
+        query = query if ends is not None else query.where(paths.c.number.in_(self.whole_pools()))
         missing: dict[int, list[int]] = {}
         for number, path in self._rows(query.order_by(paths.c.number, paths.c.path)):
-            missing.setdefault(number, []).append(path)
+            if ends is None or path < ends.get(number, 0):
+                missing.setdefault(number, []).append(path)
         return {number: tuple(places) for number, places in missing.items()}
 
     def unscored(self, name: str, lacking: Mapping[int, tuple[int, ...]]) -> Iterator[Unscored]:

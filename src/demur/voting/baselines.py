@@ -16,7 +16,7 @@ from demur.errors import InvalidValue
 from demur.voting._tally import compact, majority
 from demur.voting.codes import code_answers
 from demur.voting.path_scores import as_scores, require_finite
-from demur.voting.votes import settle
+from demur.voting.winners import settle
 
 
 def best_of_m(answers: Any, scores: Any) -> NDArray[Any]:

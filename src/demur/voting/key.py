@@ -2,6 +2,7 @@
 
     (Share, Jitter)                       the confidence ν; among equals a draw
     (Share, MeanScore, Jitter)            before the draw, the mean score of the winning paths
+    (Share, FewerPaths, Jitter)           where a stopping rule ended pools, those that it ended sooner come first
 
 Every unanimous pool has confidence 1 whatever the weights, so on easy data a large part of the votes is one tie, and
 calibration can only keep or drop it whole (theory, departure A). So every key ends in jitter, unless told otherwise or
@@ -243,6 +244,24 @@ class Jitter(Component):
         return (int.from_bytes(digest) >> 11) / 2**53
 
 
+class FewerPaths(Component):
+    """Minus the paths of the pool: of two that a stopping rule ended at one share, the sooner settled is the surer."""
+
+    name, spec = "fewer_paths", "fewer_paths@1"
+
+    def of(self, counted: Counted) -> Floats:
+        return -counted.table.n_paths.astype(np.float64)
+
+
+class MorePaths(Component):
+    """The paths of the pool: of two with one share, the one that more paths agree on comes first."""
+
+    name, spec = "more_paths", "more_paths@1"
+
+    def of(self, counted: Counted) -> Floats:
+        return counted.table.n_paths.astype(np.float64)
+
+
 class Column(Component):
     """Any number the caller has for each pool."""
 
@@ -281,15 +300,16 @@ def jitter(seed: int) -> Jitter:
     return Jitter(seed)
 
 
-def key_of(tie_break: TieBreak, *, idle_score: bool, told_apart: bool) -> Key:
+def key_of(tie_break: TieBreak, *, idle_score: bool, told_apart: bool, stopped: bool = False) -> Key:
     """The key of a vote: its share, what is to break ties, and jitter behind it where problems can be told apart.
 
     `tie_break` is a component, its spec, several of either, or one number per pool; "none" at the end leaves the jitter
-    out. Where it is None, scores that the vote has and that are no weights (`idle_score`) break ties.
+    out. Where it is None, what ended pools sooner does if a rule `stopped` them, and then scores that the vote has and
+    that are no weights (`idle_score`).
     """
     last: Key = (Jitter(0),) if told_apart else ()
     if tie_break is None:
-        return Share(), *((MeanScore(),) if idle_score else ()), *last
+        return Share(), *((FewerPaths(),) if stopped else ()), *((MeanScore(),) if idle_score else ()), *last
     parts = [part for one in _each(tie_break) for part in _as_components(one)]
     ties = tuple(part for part in parts if part is not None)
     if None in parts[:-1] or any(isinstance(part, (Jitter, Share)) for part in ties[:-1]):
@@ -347,7 +367,7 @@ READERS: dict[str, Callable[[Mapping[str, Any]], Component]] = {}
 
 
 def parse_component(document: Any) -> Component:
-    """`share`, `mean_score`, `mean_score:NAME`, `jitter:SEED` or `column:NAME`, with or without the version."""
+    """A component by its spec, with or without the version, or from what it is more than a spec."""
     if isinstance(document, Mapping):
         kind = document.get("component")
         if not isinstance(kind, str) or kind not in READERS:
@@ -365,6 +385,8 @@ def parse_component(document: Any) -> Component:
         return Share()
     if name == "mean_score":
         return MeanScore(argument or None)
+    if name in (FewerPaths.name, MorePaths.name) and not argument:
+        return FewerPaths() if name == FewerPaths.name else MorePaths()
     if name == "jitter":
         try:
             return Jitter(int(argument or 0))
@@ -373,5 +395,6 @@ def parse_component(document: Any) -> Component:
     if name == "column" and argument:
         return Column([], argument)
     raise InvalidValue(
-        f"unknown tie-break {document!r}; expected mean_score, mean_score:SCORE, jitter:SEED, column:FIELD or none"
+        f"unknown tie-break {document!r}; expected mean_score, mean_score:SCORE, jitter:SEED, column:FIELD, "
+        "fewer_paths, more_paths or none"
     )

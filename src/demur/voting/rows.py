@@ -65,6 +65,11 @@ class _Rows(Sequence[Any]):
         first = np.repeat(self._starts[rows] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
         return replace(self, flat=self.flat[first + np.arange(len(first))], sizes=sizes)
 
+    def cut(self, sizes: NDArray[np.intp]) -> Self:
+        """The first paths of each pool, so many of each."""
+        place = np.arange(len(self.flat)) - np.repeat(self._starts[:-1], self.sizes)
+        return replace(self, flat=self.flat[place < np.repeat(sizes, self.sizes)], sizes=sizes)
+
     def _listed(self, part: NDArray[Any]) -> list[Any]:
         return part.tolist()  # type: ignore[no-any-return]
 

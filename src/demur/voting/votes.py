@@ -29,19 +29,21 @@ from demur.questions.outliers import OutlierGate
 from demur.records import Vote, question_digest
 from demur.shown.frames import frame_of
 from demur.shown.html import MOST_ROWS, html_of_columns
+from demur.stopping import Stopping, stopping_of
 from demur.voting import normalisers
 from demur.voting._exact_sums import Floats, grid, on_grid
-from demur.voting._tally import Outcome, compact, majority, weighted
 from demur.voting.cases import Cases, GroupColumn, questions_known
-from demur.voting.codes import CodedAnswers, Rows, code_answers, taken
+from demur.voting.codes import CodedAnswers, code_answers, taken
 from demur.voting.key import Beside, Component, Counted, Share, Sources, TieBreak, key_of, keys_of, sources_of
 from demur.voting.normalisers import Normaliser
 from demur.voting.one_pool import count, in_order
-from demur.voting.path_scores import as_scores, require_finite
+from demur.voting.path_scores import as_scores
 from demur.voting.problems import Problems
 from demur.voting.recipe import Recipe
 from demur.voting.standings import Standings, standings
+from demur.voting.stopped import Stopped, described
 from demur.voting.weights import Exponential, Uniform, Weight
+from demur.voting.winners import winners_of
 
 _NO_JITTER = (
     "{} pools have neither a question nor an id to draw jitter from: they come last among their equals, and cannot "
@@ -144,6 +146,11 @@ class Votes:
         """How these votes came to be, all stages."""
         return replace(self.upstream, vote=self.recipe.describe())
 
+    @property
+    def stopping(self) -> Stopping | None:
+        """The rule that ended these pools; None where they have all their paths."""
+        return stopping_of(self.upstream.sampling)
+
     @cached_property
     def n_paths(self) -> NDArray[np.intp]:
         """m, the number of paths of each pool."""
@@ -220,7 +227,7 @@ class Votes:
 
     def counted(self, needs: Sequence[str] = (), origin: str | None = None) -> Counted:
         """What a component of the key would look at, given the numbers of paths that it needs."""
-        winner, confidence, _ = _winners(self._answers, self._scores, self.recipe)
+        winner, confidence, _ = winners_of(self._answers, self._scores, self.recipe)
         sources = sources_of(len(self), self.questions, self.ids)
         return self.beside.counted(self._answers, winner, confidence, self._scores, sources, needs, origin)
 
@@ -256,6 +263,7 @@ def vote(
     groups: Iterable[Any] | None = None,
     importance: ArrayLike | None = None,
     gate: OutlierGate | None = None,
+    stop: Stopping | None = None,
 ) -> Votes:
     """Hold the vote of every pool of a table.
 
@@ -277,6 +285,8 @@ def vote(
     `groups` names the kind of each question, or several kinds that overlap, for promises per group; `importance` says
     how much each question counts, for promises under shift. Neither may be made of labels. A `gate` takes their
     confidence from votes on questions that are unlike its reference.
+
+    `stop` ends each pool where the rule does, by its answers in order: `stopping.beta(0.95, wave=4)`.
     """
     table = code_answers(answers)
     if weight is None:
@@ -296,8 +306,17 @@ def vote(
     if asked is not None and len(asked) != len(table):
         raise InvalidValue(f"questions must hold one entry per pool, {len(table)} of them, got {len(asked)}")
     values = None if scores is None else as_scores(scores, table)
+    if stop is not None:
+        ended = Stopped.at(stop, table)
+        ended.refuse_short(table.n_paths, names)
+        table, columns, origins = ended.table(table), ended.columns(columns), ended.rows(origins)
+        values, upstream = (
+            None if values is None else values[:, : table.codes.shape[1]],
+            described(upstream, ended.stopping),
+        )
     told_apart = names is not None or any(question is not None for question in asked or ())
-    key = key_of(tie_break, idle_score=values is not None and isinstance(weight, Uniform), told_apart=told_apart)
+    idle, stopped = values is not None and isinstance(weight, Uniform), "stopping" in upstream.sampling
+    key = key_of(tie_break, idle_score=idle, told_apart=told_apart, stopped=stopped)
     recipe = Recipe(weight, normaliser, key, table.pools is None)
     if confidence is not None:
         recipe = recipe.led_by(confidence)
@@ -352,7 +371,7 @@ def _hold(
     questions: Sources | None,
     beside: Beside,
 ) -> Votes:
-    winner, confidence, unanimous = _winners(table, scores, recipe)
+    winner, confidence, unanimous = winners_of(table, scores, recipe)
     key = confidence[:, None]
     if len(recipe.key) > 1 or not isinstance(recipe.key[0], Share):
         sources = sources_of(len(table), questions, ids)
@@ -363,32 +382,3 @@ def _hold(
     kept = scores if recipe.keeps_scores else None
     columns = (table.keys_of(winner), confidence, unanimous, key, ids, recipe, upstream, table, kept)
     return Votes(*columns, questions=questions, beside=beside)
-
-
-def _winners(
-    table: CodedAnswers, scores: Floats | None, recipe: Recipe
-) -> tuple[NDArray[np.int64], Floats, NDArray[np.bool_]]:
-    """For each pool the winning code, ν, and whether all paths gave that answer."""
-    uniform = isinstance(recipe.weight, Uniform)
-    if scores is None and not uniform:
-        raise InvalidValue(f"{recipe.weight.name} weights need scores; give them, or use uniform weights")
-    winner, confidence = np.empty(len(table), dtype=np.int64), np.empty(len(table))
-    unanimous = np.empty(len(table), dtype=np.bool_)
-    for rows, width in table.blocks():
-        codes = compact(table.codes[rows, :width])
-        if scores is not None:
-            # Pools stay rows, but lie path by path in memory: every step then runs along it.
-            block = np.asfortranarray(scores[rows, :width])
-            require_finite(block, rows)
-        outcome = majority(codes) if uniform else weighted(codes, recipe.weights(block, rows))
-        winner[rows] = settle(table, rows, outcome)
-        confidence[rows], unanimous[rows] = outcome.confidence, outcome.unanimous
-    return winner, confidence, unanimous
-
-
-def settle(table: CodedAnswers, rows: Rows, outcome: Outcome) -> NDArray[np.int64]:
-    """The winning codes of a block, ties that fall to the smaller key included."""
-    if table.pools is not None and outcome.tied.size:  # codes of keys have no order of their own
-        index = np.arange(len(table))[rows][outcome.tied]
-        outcome.winner[outcome.tied] = table.smallest_keys(index, outcome.candidates.T)
-    return outcome.winner

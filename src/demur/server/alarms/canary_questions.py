@@ -50,7 +50,9 @@ class CanaryQuestions:
         pools = {
             pool.problem.id: OldPool(pool.problem, tuple(map(float, key)), tuple(row))
             for pool, key, row in zip(source.pools, voted.votes.key, answers, strict=True)
-            if len(pool.paths) == policy.n_paths and pool.problem.question and pool.problem.id not in fitted
+            if (len(pool.paths) == policy.n_paths or policy.stopping is not None)
+            and pool.problem.question
+            and pool.problem.id not in fitted
         }
         if not pools:
             raise InvalidValue(

@@ -1,0 +1,95 @@
+"""Pools that a stopping rule ends, replayed or as it drew them: the columns of the paths that are left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from demur.errors import InvalidValue
+from demur.pools.fields import PoolTable, spellings_of
+from demur.pools.scores import scores_or_dropped
+from demur.records import Pool
+from demur.stopping import Stopping
+from demur.voting.codes import code_answers
+from demur.voting.stopped import Stopped
+
+_OF_POOLS = ("self-consistency", "own")
+"""Scorers that look at all paths of a pool at once: among fewer, their numbers are others."""
+
+
+@dataclass(frozen=True, eq=False)
+class StoppedPools:
+    """Pools and their columns where a rule ended them."""
+
+    pools: Sequence[Pool]
+    table: PoolTable
+    stopping: Stopping
+    """With the number of paths that a pool has at most."""
+
+
+def stop_pools(
+    pools: Sequence[Pool],
+    table: PoolTable,
+    stopping: Stopping,
+    scorers: Mapping[str, Mapping[str, Any]],
+    *,
+    partial: bool,
+    say: Callable[[str], None],
+) -> StoppedPools:
+    """End each pool where the rule does; `partial` leaves out those that end before."""
+    coded = code_answers(table.answers)
+    ended = Stopped.at(stopping, coded)
+    if not partial:
+        ended.refuse_short(coded.n_paths, table.ids)
+    elif len(ended.short):
+        if len(ended.short) == len(pools):
+            ended.refuse_short(coded.n_paths, table.ids)
+        say(f"note: {len(ended.short)} of {len(pools)} pools end before the rule {ended.stopping} does: left out")
+        rows = np.flatnonzero(ended.sizes)
+        ended, table, pools = ended.take(rows), table.take(rows.tolist()), [pools[row] for row in rows.tolist()]
+        coded = coded.take(rows)
+    if (ended.sizes < coded.n_paths).any():
+        _refuse_scores_of_pools(table, scorers)
+    sizes, fields = ended.sizes.tolist(), table.fields
+    kept = [replace(pool, paths=pool.paths[:size]) for pool, size in zip(pools, sizes, strict=True)]
+    answers = ended.rows(table.answers)
+    written = [
+        spelt if size == before else spellings_of(pool, keys, fields)
+        for pool, keys, size, before, spelt in zip(
+            kept, answers, sizes, coded.n_paths.tolist(), table.written, strict=True
+        )
+    ]
+    scores, unscored = table.scores, list[int]()
+    if fields.score is not None:
+        scores, unscored = scores_or_dropped(kept, fields.score, fields.unscored, in_use=fields.in_use)
+    table = replace(table, answers=answers, written=written, scores=scores, unscored=tuple(unscored))
+    return StoppedPools(kept, table, ended.stopping)
+
+
+def refuse_ended_elsewhere(table: PoolTable, stopping: Stopping) -> None:
+    """Raise where a pool did not end where its rule ends it, by the answers as they are read here."""
+    coded = code_answers(table.answers)
+    ended = Stopped.at(stopping, coded)
+    ended.refuse_short(coded.n_paths, table.ids)
+    other = np.flatnonzero(ended.sizes != coded.n_paths)
+    if len(other):
+        row = int(other[0])
+        raise InvalidValue(
+            f"{len(other)} of {len(table.ids)} pools did not end where {stopping} ends them: {table.ids[row]!r} has "
+            f"{int(coded.n_paths[row])} paths, and {int(ended.sizes[row])} are enough",
+            "read and compare answers as when they were drawn",
+        )
+
+
+def _refuse_scores_of_pools(table: PoolTable, scorers: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise where the score is of whole pools: a rule that is replayed would see what later paths brought."""
+    name = table.fields.score
+    if name is not None and scorers.get(name, {}).get("scorer") in _OF_POOLS:
+        raise InvalidValue(
+            f"the score {name!r} looks at all paths of a pool, and fewer would have other scores: a stopping rule "
+            "cannot be replayed with it",
+            "choose another {score}, or sample with the rule and score what it drew",
+        )

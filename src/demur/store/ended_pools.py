@@ -1,0 +1,50 @@
+"""Runs under a stopping rule: which pools the rule has ended, and where, read off their answers.
+
+Nothing of it is noted anywhere: a pool is whole as soon as its paths are there, whoever drew them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from demur.stopping import Stopping
+from demur.store._tables import paths, problems
+from demur.store.rows import problem_of
+from demur.tasks import keys_by_task
+
+Keys = dict[int, dict[int, Any]]
+"""The key of each path that is there, by the number of its problem and its own."""
+
+
+def keys_of_paths(
+    connection: Connection, run: int, answers: Mapping[str, Any], numbers: Collection[int] | None = None
+) -> Keys:
+    """Of the paths of a run, or of some problems; `answers` is the stage of its description that says how it reads."""
+    labels, query = answers.get("labels", ()), select(paths.c.number, paths.c.path, paths.c.answer)
+    some = [] if numbers is None else [paths.c.number.in_(numbers)]
+    query = query.where(paths.c.run == run, *some)
+    saved: dict[int, list[tuple[int, Any]]] = {}
+    for number, path, answer in connection.execute(query.order_by(paths.c.number, paths.c.path)):
+        saved.setdefault(number, []).append((path, answer))
+    keys: Keys = {}
+    some = [] if numbers is None else [problems.c.number.in_(numbers)]
+    for row in connection.execute(select(problems).where(problems.c.run == run, *some)):
+        if row.number in saved:
+            places, given = zip(*saved[row.number], strict=True)
+            keys[row.number] = dict(zip(places, keys_by_task(problem_of(row), given, labels), strict=True))
+    return keys
+
+
+def ends_of(keys: Keys, stopping: Stopping) -> dict[int, int]:
+    """How many paths the rule wants of each pool that has them, by the number of its problem."""
+    ends = {}
+    for number, known in keys.items():
+        in_order: list[Any] = []
+        while len(in_order) in known:
+            in_order.append(known[len(in_order)])
+        if (size := stopping.size(in_order)) is not None:
+            ends[number] = size
+    return ends
