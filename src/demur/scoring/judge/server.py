@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from demur.backends.endpoint import Refused
-from demur.backends.protocol import LOWEST, clamped
+from demur.choices import LOWEST, clamped
 from demur.errors import EndpointRefused, NoSuchRoute, ScoringError
 from demur.records import Problem
 from demur.scoring._server_template import MARK, Around, doubled_start, read_results, text_around_mark, token_of

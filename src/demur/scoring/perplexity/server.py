@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from demur.backends.endpoint import Refused
-from demur.backends.protocol import ROUNDING, clamped
+from demur.choices import ROUNDING, clamped
 from demur.errors import InvalidValue, LogprobsMissing, NoSuchRoute, ScoringError
 from demur.prompts import Prompt
 from demur.scoring.model_scorer import Item, ServerScorer, refusal
