@@ -31,7 +31,10 @@ Examples:
 `demur sample gsm8k --base-url http://localhost:8000/v1 --model Qwen/Qwen3-1.7B -o runs/gsm8k.db`
 
 `demur sample questions.jsonl --task math --dry-run -o runs/mine.db`
+
+`demur sample gsm8k --prepare --base-url http://localhost:8000/v1 --model Qwen/Qwen3-1.7B -o runs/gsm8k.db`
 """
+_PREPARE = "Only make the run and its problems, and ask nobody: `demur export --batch` writes the requests."
 _DATASETS = (
     "gsm8k, math, math-hard, hotpotqa, mmlu, mmlu-pro; builtin:addition, builtin:capitals, builtin:word-problems; or a "
     "file of questions."
@@ -70,6 +73,7 @@ def run(
     repeatable: sampling_options.Repeatable = None,
     config: Config = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be asked for.")] = False,
+    prepare: Annotated[bool, typer.Option("--prepare", help=_PREPARE)] = False,
     json: Json = False,
 ) -> None:
     from demur.pipeline.config import read_config
@@ -88,9 +92,12 @@ def run(
     asked |= {"answer_seconds": answer_seconds, "repeatable": repeatable}
     asked |= sampling_options.backend_flags(backend, backend_set)
     chosen = read_config(config, trust_address or ()).override(**drawn, **read, **asked)
-    pipeline = chosen.pipeline(chosen.backend(mention))
+    pipeline = chosen.pipeline(chosen.backend(_silent if prepare else mention))
     if dry_run:
         _estimate(pipeline, problems, out, run_name, json=json)
+        return
+    if prepare:
+        _prepare(pipeline, problems, out, run_name, json=json)
         return
     with Meter(quiet=json) as meter, stop_on_sigterm():
         sampled = pipeline.run(problems, out, name=run_name, watch=meter)
@@ -144,6 +151,23 @@ def run(
             _say_next(out, run_name, sampled.score)
     if progress.stopped or progress.failed or sampled.unscored:
         raise typer.Exit(130 if progress.stopped else 1)
+
+
+def _silent(_: str) -> None: ...
+
+
+def _prepare(pipeline: demur.Pipeline, problems: list[demur.Problem], out: str, run_name: str, *, json: bool) -> None:
+    """Make a run that others sample."""
+    if pipeline.backend.describe().get("backend") != "openai":
+        raise InvalidValue(
+            "only the model of an endpoint takes batches", "give {base_url} and {model}; nothing is asked for there"
+        )
+    pipeline.prepare(problems, out, name=run_name)
+    if json:
+        output.emit({"run": run_name, "problems": len(problems), "paths": pipeline.n_paths})
+    else:
+        told = f"The run {run_name!r} has {len(problems)} problems of {pipeline.n_paths} paths each"
+        output.say(f"{told}. Next: demur export {out} --run {run_name} --batch requests.jsonl")
 
 
 def _say_next(out: str, run_name: str, score: str | None, flags: str = "") -> None:
