@@ -75,9 +75,9 @@ def _cause(error: Any, status: Any, body: Any) -> str:
     words: list[str] = [str(status)] if isinstance(status, int) and status >= 400 else []
     for part in inner:
         told = part if isinstance(part, Mapping) else {"message": part}
-        named = next((told[name] for name in ("code", "type", "message") if told.get(name)), None)
-        if named is not None and str(named) not in words:
-            words.append(str(named)[:80])
+        said = [str(told[name])[:80] for name in ("code", "type", "message") if told.get(name)]
+        if named := next((word for word in said if word not in words), None):
+            words.append(named)
             break
     if not words and isinstance(error, str):
         words.append(error[:80])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -100,6 +101,7 @@ def _write_requests(
 ) -> None:
     from demur.pipeline.batch_files import MOST_LINES, write_batch
     from demur.pipeline.from_run import batch_pipeline_of_run
+    from demur.store.connection import pasted
 
     refuse_overwriting(file, store, by=LINES)
     if file.suffix != ".jsonl":
@@ -118,7 +120,8 @@ def _write_requests(
     else:
         told = f"{written.requests} requests for {written.paths} paths of {written.problems} problems"
         output.say(f"Wrote {told} to {', '.join(files)}.")
-        output.say("When they are answered: demur import --batch OUTPUT.jsonl ERRORS.jsonl -o", store)
+        named = f"{pasted(store)[0]} --run {shlex.quote(chosen.name)}"
+        output.say(f"When they are answered: demur import --batch OUTPUT.jsonl ERRORS.jsonl -o {named}")
 
 
 def _pools(run: Run, *, texts: bool, unfinished: bool) -> list[demur.Pool]:

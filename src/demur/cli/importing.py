@@ -11,6 +11,7 @@ import typer
 
 import demur
 from demur.cli import output, sampling_options
+from demur.cli.next_command import next_place
 from demur.cli.options import Json, NewRun, RunPlace, Text, argument, option
 from demur.errors import InvalidValue, PoolFileError, StoreError
 
@@ -112,8 +113,7 @@ def _import_pools(file: Path, out: str, run_name: str, *, json: bool) -> None:
 def _import_log(file: Path, out: str, run_name: str, correct: str | None, recover: bool, *, json: bool) -> None:
     from demur.pipeline.log_import import import_log
 
-    with demur.Store(out, create=True) as store:
-        done = import_log(file, store, run_name, correct=correct, recover=recover)
+    done = import_log(file, out, run_name, correct=correct, recover=recover)
     if json:
         counts = ("problems", "new_paths", "lacking", "status", "cut_off", "expected")
         facts: dict[str, Any] = {name: getattr(done, name) for name in counts}
@@ -121,7 +121,7 @@ def _import_log(file: Path, out: str, run_name: str, correct: str | None, recove
         return
     output.say(f"{done.problems} problems, {done.new_paths} new paths; scores: none.")
     _mention_gaps(done)
-    output.say(f"Next, read the answers off the texts: demur answers {out} --run {run_name} -o pools.jsonl")
+    output.say(f"Next, read the answers off the texts: demur answers {next_place(out, run_name)} -o pools.jsonl")
 
 
 def _mention_gaps(done: ImportedLog) -> None:

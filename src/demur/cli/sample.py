@@ -12,6 +12,7 @@ import typer
 import demur
 from demur.cli import output, sampling_options
 from demur.cli.completion import DATASETS, TASKS, among
+from demur.cli.next_command import next_place
 from demur.cli.options import Config, Json, LabelSet, NewRun, RunPlace, Seed, Text, argument, mention, option
 from demur.cli.progress import Meter, duration, stop_on_sigterm
 from demur.cli.vote_flags import label_names
@@ -167,7 +168,7 @@ def _prepare(pipeline: demur.Pipeline, problems: list[demur.Problem], out: str, 
         output.emit({"run": run_name, "problems": len(problems), "paths": pipeline.n_paths})
     else:
         told = f"The run {run_name!r} has {len(problems)} problems of {pipeline.n_paths} paths each"
-        output.say(f"{told}. Next: demur export {out} --run {run_name} --batch requests.jsonl")
+        output.say(f"{told}. Next: demur export {next_place(out, run_name)} --batch requests.jsonl")
 
 
 def _say_next(out: str, run_name: str, score: str | None, flags: str = "") -> None:
@@ -175,10 +176,8 @@ def _say_next(out: str, run_name: str, score: str | None, flags: str = "") -> No
     from demur.store.connection import pasted
 
     scored = "" if score is None else f" --score {shlex.quote(score)}"
-    place, secret = pasted(out)
-    with demur.Store(out) as store:
-        several = f" --run {shlex.quote(run_name)}" if len(store.names()) > 1 else ""
-    output.say(f"Next: demur calibrate {place}{several}{scored}{flags} --alpha 0.1 -o policy.json")
+    place, secret = next_place(out, run_name), pasted(out)[1]
+    output.say(f"Next: demur calibrate {place}{scored}{flags} --alpha 0.1 -o policy.json")
     if secret:
         output.say("  (It lacks the password of the address: set PGPASSWORD to it first, or write it to ~/.pgpass.)")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from demur.errors import PoolFileError, StoreError
@@ -23,7 +24,6 @@ class ImportedLog:
     """What came of a log."""
 
     problems: int = 0
-    paths: int = 0
     new_paths: int = 0
     failed: Counter[str] = field(default_factory=Counter)
     """Samples that hold no path, by reason."""
@@ -36,7 +36,7 @@ class ImportedLog:
 
 
 def import_log(
-    file: Path, store: Store, run_name: str, *, correct: str | None = None, recover: bool = False
+    file: Path, place: str, run_name: str, *, correct: str | None = None, recover: bool = False
 ) -> ImportedLog:
     """Put a log into a run; its epochs are the paths of whole pools, so that what failed is known to be missing.
 
@@ -44,35 +44,32 @@ def import_log(
     """
     with InspectLog(file, correct=correct, recover=recover) as log:
         pools = log.pools()
-        first = next(pools, None)  # before a run is made
+        first = next(pools, None)  # before a store is made
         if first is None:
             why = ", ".join(f"{times} × {reason}" for reason, times in log.failed.most_common(3))
             raise PoolFileError(f"{file} holds no sample that a model answered" + (f": {why}" if why else ""))
-        run = store.open_run(run_name, log.description, log.epochs)
-        done = ImportedLog(failed=log.failed, cut_off=log.cut_off, status=log.status, expected=log.expected)
-        fresh, before = run.is_empty(), run.summary()["paths"]
-        for block in _blocks(_first_then(first, pools)):
-            run.add_problems([pool.problem for pool, _ in block])
-            numbers = run.numbers()
-            if not fresh:
-                _refuse_other_paths(run, block, numbers)
-            run.save(
-                [
-                    PlacedPath(numbers[pool.problem.id], place, path)
-                    for pool, places in block
-                    for place, path in zip(places, pool.paths, strict=True)
-                ]
-            )
-            done.problems += len(block)
-            done.paths += sum(len(places) for _, places in block)
-            done.lacking += sum(len(places) < log.epochs for _, places in block)
-        done.new_paths = run.summary()["paths"] - before
+        with Store(place, create=True) as store:
+            return _stored(log, chain([first], pools), store.open_run(run_name, log.description, log.epochs))
+
+
+def _stored(log: InspectLog, pools: Iterable[Placed], run: Run) -> ImportedLog:
+    done = ImportedLog(failed=log.failed, cut_off=log.cut_off, status=log.status, expected=log.expected)
+    fresh, before = run.is_empty(), run.summary()["paths"]
+    for block in _blocks(pools):
+        run.add_problems([pool.problem for pool, _ in block])
+        numbers = run.numbers()
+        if not fresh:
+            _refuse_other_paths(run, block, numbers)
+        placed = (
+            PlacedPath(numbers[pool.problem.id], place, path)
+            for pool, places in block
+            for place, path in zip(places, pool.paths, strict=True)
+        )
+        run.save(list(placed))
+        done.problems += len(block)
+        done.lacking += sum(len(places) < log.epochs for _, places in block)
+    done.new_paths = run.summary()["paths"] - before
     return done
-
-
-def _first_then(first: Placed, others: Iterable[Placed]) -> Iterator[Placed]:
-    yield first
-    yield from others
 
 
 def _blocks(pools: Iterable[Placed]) -> Iterator[list[Placed]]:

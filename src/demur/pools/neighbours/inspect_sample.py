@@ -74,12 +74,12 @@ def path_of(sample: Record, correct: str | None, where: str) -> Path:
         known["n_tokens"] = usage["output_tokens"]
     if isinstance(output.get("time"), (int, float)):
         known["latency"] = output["time"]
-    scores = scores_of(sample)
+    scores, text = scores_of(sample), _said(choice, output, sample.get("attachments"))
     if scores:
-        known["labels"] = kept(scores)
+        known["labels"] = kept({name: _without(score, text) for name, score in scores.items()})
     if correct is not None:
         known["correct"] = _is_right(scores, correct, where)
-    return Path(None, _said(choice, output, sample.get("attachments")), extra=known, has_answer_field=False)
+    return Path(None, text, extra=known, has_answer_field=False)
 
 
 def scores_of(sample: Record) -> dict[str, Any]:
@@ -88,6 +88,13 @@ def scores_of(sample: Record) -> dict[str, Any]:
     if isinstance(scores, dict):
         return scores
     return {"score": alone} if isinstance(alone, dict) else {}
+
+
+def _without(score: Any, text: str) -> Any:
+    """What a scorer said, without the model's own text, which many repeat, and without what is empty."""
+    if not isinstance(score, dict):
+        return score
+    return {name: value for name, value in score.items() if value not in (None, [], {}, text)}
 
 
 def _is_right(scores: Mapping[str, Any], named: str, where: str) -> bool:
