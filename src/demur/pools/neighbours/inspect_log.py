@@ -13,6 +13,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path as FilePath
 from typing import Any, Self
 
@@ -66,7 +67,7 @@ class InspectLog:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    @property
+    @cached_property
     def epochs(self) -> int:
         """The paths of a whole pool: as the log says, or as many as it holds of any sample."""
         config = self._spec.get("config")
