@@ -117,7 +117,7 @@ def test_many_requests_go_to_several_files(demur, prepared):
 def test_an_export_after_partial_results_asks_for_the_rest_alone(demur, prepared):
     """Three answers came, one of them short of a path, one request failed, two were never answered."""
     short = result(prepared[2])
-    short["response"]["body"]["choices"].pop(1)  # the index of a choice no longer says which it is: the first come first
+    short["response"]["body"]["choices"].pop(1)  # indices no longer say which: the first come first
     expired = {"code": "batch_expired", "message": "This request could not be executed before the window expired."}
     failed = result(prepared[3], response=None, error=expired)
     write("out.jsonl", [result(prepared[0]), result(prepared[1]), short])
@@ -161,11 +161,11 @@ def test_a_failure_and_then_a_success_of_one_request_is_a_success(demur, prepare
     ("line", "cause"),
     [
         ({"response": None, "error": {"code": "batch_cancelled", "message": "stop"}}, "batch_cancelled"),
-        ({"response": {"status_code": 400, "body": {"error": {"message": "no", "code": "bad_n"}}}, "error": None}, "400 bad_n"),
+        ({"response": {"status_code": 400, "body": {"error": {"message": "no", "code": "n"}}}, "error": None}, "400 n"),
         ({"response": {"status_code": 429, "body": None}, "error": None}, "429"),
         # as vLLM writes it
         ({"response": {"status_code": 400, "request_id": "v", "body": None},
-          "error": {"error": {"message": "too long", "type": "BadRequestError", "param": None, "code": 400}}}, "400 BadRequestError"),
+          "error": {"error": {"message": "too long", "type": "BadRequestError", "code": 400}}}, "400 BadRequestError"),
         ({"response": {"status_code": 200, "body": {"choices": []}}, "error": None}, "the answer holds no choices"),
         ({"response": {"status_code": 200, "body": None}, "error": None}, "the answer holds no choices"),
         ({"response": None, "error": "out of memory"}, "out of memory"),
@@ -286,7 +286,7 @@ def test_a_batch_without_logprobs_is_not_drawn_again(demur, server, prepared):
         (("export", "run.db"), "name a file to write"),
         (("import", "--batch", "none.jsonl", "-o", "run.db"), "there is no file none.jsonl"),
         (("import", "--batch", "requests.jsonl", "-o", "absent.db"), "absent.db"),
-        (("import", "--batch", "requests.jsonl", "-o", "run.db", "--correct", "match"), "for logs of inspect"),
+        (("import", "--batch", "requests.jsonl", "-o", "run.db", "--labels-by", "match"), "for logs of inspect"),
         (("import", "--batch", "requests.jsonl", "-o", "run.db", "--run", "x"), "holds no run 'x'"),
         (("sample", "builtin:addition", "--prepare", "-o", "small.db"), "only the model of an endpoint"),
     ],
@@ -302,4 +302,4 @@ def test_recorded_pools_have_no_requests(demur, pools):
     assert demur("import", pools, "-o", "recorded.db").code == 0
     ran = demur("export", "recorded.db", "--batch", "a.jsonl")
     assert ran.code == 2
-    assert "demur sample --prepare" in ran.err
+    assert "demur sample` and --prepare" in ran.err

@@ -39,7 +39,7 @@ def test_a_log_is_imported_read_and_calibrated_on(demur):
 
 def test_a_score_labels_paths_only_where_it_is_named(demur):
     log_of()
-    assert demur("import", "log.eval", "-o", "run.db", "--correct", "match").code == 0
+    assert demur("import", "log.eval", "-o", "run.db", "--labels-by", "match").code == 0
     assert demur("answers", "run.db", "--task", "math", "-o", "pools.jsonl").code == 0
     fields = ("--task", "math", "--alpha", 0.1, "--json")
     named = demur("calibrate", "pools.jsonl", "--correct", "correct", "-o", "p.json", *fields)
@@ -119,7 +119,7 @@ def test_several_files_are_imported_one_after_another(demur):
         assert set(store.run().numbers()) == {"a", "b"}
 
 
-@pytest.mark.parametrize("flags", [("--correct", "match"), ("--recover",)])
+@pytest.mark.parametrize("flags", [("--labels-by", "match"), ("--recover",)])
 def test_flags_of_logs_are_refused_elsewhere(demur, pools, flags):
     ran = demur("import", pools, "-o", "run.db", *flags)
     assert ran.code == 2

@@ -89,8 +89,8 @@ def test_targets_are_gold(tmp_path, target, gold):
 
 
 def test_messages_are_a_conversation_and_what_is_more_than_text_is_kept_as_it_is(tmp_path):
-    talk = [{"id": "1", "role": "system", "content": "Be brief."},
-            {"id": "2", "role": "user", "content": [{"type": "text", "text": "2 + "}, {"type": "text", "text": "2?"}]}]  # fmt: skip
+    parts = [{"type": "text", "text": "2 + "}, {"type": "text", "text": "2?"}]
+    talk = [{"id": "1", "role": "system", "content": "Be brief."}, {"id": "2", "role": "user", "content": parts}]
     problem = one(tmp_path, input=talk).problem
     assert problem.extra["messages"] == [
         {"role": "system", "content": "Be brief."},
@@ -162,26 +162,26 @@ def test_what_scorers_said_is_a_label_and_never_a_score(tmp_path):
     [("C", True), ("I", False), ("N", False), (True, True), (False, False), (1, True), (0.0, False), ("yes", True)],
 )
 def test_a_score_that_is_named_labels_the_paths(tmp_path, value, right):
-    ((pool, _),) = pools_of(write_archive(tmp_path / "log.eval", [sample(value=value)]), correct="match")
+    ((pool, _),) = pools_of(write_archive(tmp_path / "log.eval", [sample(value=value)]), labels_by="match")
     assert pool.paths[0].extra["correct"] is right
 
 
 def test_a_part_of_a_score_may_be_named(tmp_path):
     log = write_archive(tmp_path / "log.eval", [sample(value={"exact": 1, "format": 0})])
-    assert pools_of(log, correct="match.exact")[0][0].paths[0].extra["correct"] is True
-    assert pools_of(log, correct="match.format")[0][0].paths[0].extra["correct"] is False
+    assert pools_of(log, labels_by="match.exact")[0][0].paths[0].extra["correct"] is True
+    assert pools_of(log, labels_by="match.format")[0][0].paths[0].extra["correct"] is False
 
 
 @pytest.mark.parametrize("value", ["P", 0.5, [1, 0], None, {"a": 1}, "perhaps"])
 def test_what_is_neither_right_nor_wrong_is_refused_as_a_label(tmp_path, value):
     with pytest.raises(PoolFileError, match="neither right"):
-        pools_of(write_archive(tmp_path / "log.eval", [sample(value=value)]), correct="match")
+        pools_of(write_archive(tmp_path / "log.eval", [sample(value=value)]), labels_by="match")
 
 
 def test_a_score_that_is_not_there_is_refused_with_those_that_are(tmp_path):
     log = write_archive(tmp_path / "log.eval", [sample()])
     with pytest.raises(PoolFileError, match="no score 'matches'; those there are: match"):
-        pools_of(log, correct="matches")
+        pools_of(log, labels_by="matches")
 
 
 def test_the_first_logs_had_one_score_without_a_name(tmp_path):
@@ -189,7 +189,7 @@ def test_the_first_logs_had_one_score_without_a_name(tmp_path):
     old["score"] = old.pop("scores")["match"]
     log = write_json(tmp_path / "old.json", [old])
     log.write_text(log.read_text().replace('"version": 2', '"version": 1'))
-    ((pool, _),) = pools_of(log, correct="score")
+    ((pool, _),) = pools_of(log, labels_by="score")
     assert pool.paths[0].extra["correct"] is True
 
 
@@ -233,7 +233,8 @@ def test_a_log_that_was_cut_off_is_refused_and_whole_samples_of_it_are_recovered
         before = [ends[at] for at, following in zip(offsets, [*offsets[1:], cut], strict=True) if following <= cut]
         with InspectLog(log, recover=True) as recovered:
             assert recovered.cut_off
-            read = {f"samples/{pool.problem.id}_epoch_{place + 1}.json" for pool, ps in recovered.pools() for place in ps}
+            placed = [(pool.problem.id, place + 1) for pool, places in recovered.pools() for place in places]
+        read = {f"samples/{name}_epoch_{epoch}.json" for name, epoch in placed}
         assert read == {name for name in before if name.startswith("samples/")}
 
 

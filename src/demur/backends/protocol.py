@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from demur.answers.completions import deviation_of, logprobs_of, mean_of, text_of, written
 from demur.answers.extraction import was_cut
-from demur.choices import deviation_of, logprobs_of, mean_of, text_of, written
 from demur.prompts import Prompt
 
 

@@ -27,7 +27,7 @@ What the file says of itself, as one that `demur export` wrote does, the run say
 adds nothing; importing another adds its problems.
 
 Logs of inspect (.eval, .json), sample logs of lm-eval and results of uqlm are told by what they hold: epochs, repeats
-and sampled responses are the paths. What their scorers said stays a label, and counts only where `--correct` names it.
+and sampled responses are the paths. What their scorers said stays a label, and counts only where `--labels-by` says so.
 
 With `--batch`, files are the results and errors of a batch that `demur export --batch` wrote. Each path is stored once,
 under the index it was asked for; what failed is counted by cause, and the next `export --batch` asks for it again.
@@ -36,12 +36,12 @@ Examples:
 
 `demur import pools.jsonl -o runs/recorded.db`
 
-`demur import logs/gsm8k.eval -o runs/recorded.db --correct match`
+`demur import logs/gsm8k.eval -o runs/recorded.db --labels-by match`
 
 `demur import --batch output.jsonl errors.jsonl -o runs/gsm8k.db`
 """
 _FILES = "Pool files: JSON lines, .parquet or .csv; logs of inspect, lm-eval or uqlm; of a batch, results and errors."
-_CORRECT = "Of a log of inspect: the score that says which paths are right; it becomes their field `correct`."
+_LABELS_BY = "Of a log of inspect: the score that says which paths are right; it becomes their field `correct`."
 _BATCH = 8000
 
 
@@ -50,7 +50,7 @@ def run(
     out: RunPlace,
     run_name: NewRun = "run",
     batch: Annotated[bool, typer.Option("--batch", help="The files are results and errors of a batch.")] = False,
-    correct: Annotated[Text, option("--correct", "SCORER", _CORRECT)] = None,
+    labels_by: Annotated[Text, option("--labels-by", "SCORER", _LABELS_BY)] = None,
     recover: Annotated[bool, typer.Option("--recover", help="Take what a log holds that was cut off.")] = False,
     extract: sampling_options.Extract = None,
     json: Json = False,
@@ -59,17 +59,17 @@ def run(
     from demur.pools.neighbours.kinds import INSPECT
 
     if batch:
-        if correct is not None or recover:
-            raise InvalidValue("--correct and --recover are for logs of inspect, not for a --batch")
+        if labels_by is not None or recover:
+            raise InvalidValue("--labels-by and --recover are for logs of inspect, not for a --batch")
         _import_batch(files, out, run_name, extract, json=json)
         return
     if extract is not None:
         raise InvalidValue("--extract goes with --batch; of other files, `demur answers` reads answers off texts")
     for file in files:
         if file.suffix == ".eval" or neighbour_file(file) == INSPECT:
-            _import_log(file, out, run_name, correct, recover, json=json)
-        elif correct is not None or recover:
-            raise InvalidValue(f"--correct and --recover are for logs of inspect, and {file} is none")
+            _import_log(file, out, run_name, labels_by, recover, json=json)
+        elif labels_by is not None or recover:
+            raise InvalidValue(f"--labels-by and --recover are for logs of inspect, and {file} is none")
         else:
             _import_pools(file, out, run_name, json=json)
 
@@ -110,10 +110,10 @@ def _import_pools(file: Path, out: str, run_name: str, *, json: bool) -> None:
         output.say(f"{len(pools)} problems, {new} new paths; scores: {', '.join(names) or 'none'}.")
 
 
-def _import_log(file: Path, out: str, run_name: str, correct: str | None, recover: bool, *, json: bool) -> None:
+def _import_log(file: Path, out: str, run_name: str, labels_by: str | None, recover: bool, *, json: bool) -> None:
     from demur.pipeline.log_import import import_log
 
-    done = import_log(file, out, run_name, correct=correct, recover=recover)
+    done = import_log(file, out, run_name, labels_by=labels_by, recover=recover)
     if json:
         counts = ("problems", "new_paths", "lacking", "status", "cut_off", "expected")
         facts: dict[str, Any] = {name: getattr(done, name) for name in counts}

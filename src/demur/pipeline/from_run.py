@@ -26,12 +26,12 @@ def batch_pipeline_of_run(run: Run, *, logprobs: bool = True, extract: str | Non
     if run.n_paths is None or not isinstance(sampling.get("prompt"), dict):
         raise StoreError(
             f"the run {run.name!r} holds recorded pools, and does not say how paths are sampled",
-            "make one with `demur sample --prepare`",
+            "make one with `demur sample` and {prepare}",
         )
     if sampling.get("backend") != "openai":
         raise StoreError(
             f"the run {run.name!r} is sampled by the backend {sampling.get('backend')!r:.40}, which takes no batches",
-            "make one with `demur sample --prepare` and the address of an endpoint",
+            "make one with `demur sample`, {prepare} and the address of an endpoint",
         )
     reading = reading_of(answers)
     if reads and reading is not None and names_function(reading) and reading != extract:

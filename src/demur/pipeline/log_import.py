@@ -36,13 +36,13 @@ class ImportedLog:
 
 
 def import_log(
-    file: Path, place: str, run_name: str, *, correct: str | None = None, recover: bool = False
+    file: Path, place: str, run_name: str, *, labels_by: str | None = None, recover: bool = False
 ) -> ImportedLog:
     """Put a log into a run; its epochs are the paths of whole pools, so that what failed is known to be missing.
 
     Importing it again adds nothing. What was stored before an error is kept.
     """
-    with InspectLog(file, correct=correct, recover=recover) as log:
+    with InspectLog(file, labels_by=labels_by, recover=recover) as log:
         pools = log.pools()
         first = next(pools, None)  # before a store is made
         if first is None:

@@ -37,11 +37,11 @@ _DRAWN = (
 
 
 class InspectLog:
-    """A log that is open. `correct` names the score that labels paths; `recover` takes what a log holds that was cut
+    """A log that is open. `labels_by` names the score that labels paths; `recover` takes what a log holds that was cut
     off. `failed` counts the samples that hold no path, by reason, as they are met."""
 
-    def __init__(self, path: FilePath, *, correct: str | None = None, recover: bool = False) -> None:
-        self.path, self._correct = path, correct
+    def __init__(self, path: FilePath, *, labels_by: str | None = None, recover: bool = False) -> None:
+        self.path, self._labels_by = path, labels_by
         self.failed: Counter[str] = Counter()
         self.cut_off = False
         self._open = ExitStack()
@@ -108,7 +108,7 @@ class InspectLog:
                     self.failed[reason] += 1
                     continue
                 problem = problem or problem_of(sample, where)
-                placed[epoch - 1] = path_of(sample, self._correct, where)
+                placed[epoch - 1] = path_of(sample, self._labels_by, where)
             if problem is not None:
                 places = tuple(sorted(placed))
                 yield Pool(problem, tuple(placed[place] for place in places)), places

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from demur.choices import deviation_of, logprobs_of, mean_of, text_of
+from demur.answers.completions import deviation_of, logprobs_of, mean_of, text_of
 from demur.errors import PoolFileError
 from demur.pools.neighbours.fields import data_set_fields, kept
 from demur.prompts.conversations import known_transcript
@@ -54,8 +54,8 @@ def problem_of(sample: Record, where: str) -> Problem:
     return known_transcript(Problem(str(name), question, gold, extra=extra))
 
 
-def path_of(sample: Record, correct: str | None, where: str) -> Path:
-    """The path that a sample is, without an answer: that is read off its text. `correct` names the score that labels
+def path_of(sample: Record, labels_by: str | None, where: str) -> Path:
+    """The path that a sample is, without an answer: that is read off its text. `labels_by` names the score that labels
     it right or wrong."""
     output = sample.get("output")
     output = output if isinstance(output, dict) else {}
@@ -77,8 +77,8 @@ def path_of(sample: Record, correct: str | None, where: str) -> Path:
     scores, text = scores_of(sample), _said(choice, output, sample.get("attachments"))
     if scores:
         known["labels"] = kept({name: _without(score, text) for name, score in scores.items()})
-    if correct is not None:
-        known["correct"] = _is_right(scores, correct, where)
+    if labels_by is not None:
+        known["correct"] = _is_right(scores, labels_by, where)
     return Path(None, text, extra=known, has_answer_field=False)
 
 
@@ -103,7 +103,7 @@ def _is_right(scores: Mapping[str, Any], named: str, where: str) -> bool:
     score = scores.get(name)
     if score is None:
         known = f"those there are: {', '.join(map(str, scores))}" if scores else "it has none at all"
-        raise PoolFileError(f"{where}: the sample has no score {named!r:.60}; {known}", "name another as {correct}")
+        raise PoolFileError(f"{where}: the sample has no score {named!r:.60}; {known}", "name another as {labels_by}")
     value = score.get("value") if isinstance(score, dict) else score
     value = value.get(part) if part and isinstance(value, dict) else value
     if isinstance(value, str):
@@ -114,7 +114,7 @@ def _is_right(scores: Mapping[str, Any], named: str, where: str) -> bool:
         return bool(value)
     raise PoolFileError(
         f"{where}: the score {named!r:.60} is {value!r:.40}, neither right (C, 1) nor wrong (I, N, 0)",
-        "name another as {correct}, or leave it out: labels come from gold then",
+        "name another as {labels_by}, or leave it out: labels come from gold then",
     )
 
 

@@ -3,8 +3,8 @@
     result.to_dict()     {"data": {"prompts": […], "responses": […], "sampled_responses": [[…], …], …}, "metadata": {…}}
     result.to_df()       the same as a table, prompt, response, sampled_responses, …: JSON, JSON lines or CSV
 
-uqlm's scores are of a prompt, not of a path: they are kept as fields of the problem, which `--tie-break column:NAME`
-can look at. Where a result has raw responses, those are the texts, and the others the answers read off them.
+uqlm's scores are of a prompt, not of a path: they are kept as fields of the problem, which may break ties
+(`column:NAME`). Where a result has raw responses, those are the texts, and the others the answers read off them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from io import StringIO
 from pathlib import Path as FilePath
 from typing import Any
 
-from demur.choices import deviation_of, logprobs_of, mean_of
+from demur.answers.completions import deviation_of, logprobs_of, mean_of
 from demur.descriptions import Description
 from demur.errors import PoolFileError
 from demur.files.inputs import text_of

@@ -1,4 +1,4 @@
-"""One choice of a model's answer as servers and logs write it: what was said, and its token log-probabilities.
+"""A completion of a model as servers and logs write it: what was said, and its token log-probabilities.
 
 Beneath both wings, so that a path reads the same whether it was sampled here, came in a batch or stands in a log.
 """
