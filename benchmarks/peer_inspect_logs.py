@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 from zipfile import ZipFile
 
+import inspect_ai._util.zipfile as inspect_zip
 from inspect_ai import Epochs, Task, eval  # noqa: A004
-from inspect_ai._util.zipfile import zipfile_compress_kwargs
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.log import read_eval_log, read_eval_log_samples
 from inspect_ai.model import GenerateConfig, get_model
@@ -43,8 +43,9 @@ def make(url: str, folder: Path, sizes: list[int]) -> None:
 def multiply(header: dict, samples: list[dict], size: int, target: Path) -> None:
     """A log of as many samples, epoch by epoch, as an evaluation finishes them."""
     questions = size // EPOCHS
+    inspect_zip._ZSTD_THREADS = 0  # twelve threads for every entry are most of the time, and change nothing
     header["eval"]["dataset"] |= {"samples": questions, "sample_ids": list(range(questions))}
-    with ZipFile(target, "w", **zipfile_compress_kwargs) as large:
+    with ZipFile(target, "w", **inspect_zip.zipfile_compress_kwargs) as large:
         for epoch in range(1, EPOCHS + 1):
             for question in range(questions):
                 sample = samples[(question * EPOCHS + epoch) % len(samples)] | {"id": question, "epoch": epoch}
