@@ -114,6 +114,15 @@ def test_many_requests_go_to_several_files(demur, prepared):
     assert not Path("parts.jsonl").exists()
 
 
+def test_no_part_takes_the_place_of_something_else(demur, pools, prepared):
+    pools.rename("parts-2.jsonl")
+    before = Path("parts-2.jsonl").read_bytes()
+    ran = demur("export", "run.db", "--batch", "parts.jsonl", "--batch-lines", 4)
+    assert ran.code == 2
+    assert "parts-2.jsonl is there already and holds pools" in ran.err
+    assert Path("parts-2.jsonl").read_bytes() == before
+
+
 def test_an_export_after_partial_results_asks_for_the_rest_alone(demur, prepared):
     """Three answers came, one of them short of a path, one request failed, two were never answered."""
     short = result(prepared[2])

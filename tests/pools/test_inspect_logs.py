@@ -108,6 +108,11 @@ def test_choices_make_it_multiple_choice(tmp_path):
     assert "task" not in one(tmp_path, choices=["red", "blue"], target="blue").problem.extra
 
 
+def test_choices_that_are_right_only_together_are_no_gold(tmp_path):
+    problem = one(tmp_path, choices=["red", "blue", "wood"], target=["A", "B"]).problem
+    assert (problem.gold, problem.extra["gold_choices"]) == ((), ["A", "B"])
+
+
 def test_reasoning_stands_before_what_was_said(tmp_path):
     parts = [{"type": "reasoning", "reasoning": "Two and two."}, {"type": "text", "text": "4"}]
     assert one(tmp_path, said=parts).paths[0].text == "<think>Two and two.</think>\n4"

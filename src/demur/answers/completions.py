@@ -30,8 +30,9 @@ def written(content: Any) -> str:
 
 def logprobs_of(told: Any) -> tuple[float, ...] | None:
     """Token log-probabilities, without that of the empty token that ends a sequence; None if any is missing."""
-    fields = ("content", "token_logprobs", "tokens")
-    content, values, tokens = map(told.get, fields) if isinstance(told, dict) else (None, None, None)
+    if not isinstance(told, dict):
+        return None
+    content, values, tokens = map(told.get, ("content", "token_logprobs", "tokens"))
     if isinstance(content, list):
         known = [token if isinstance(token, dict) else {} for token in content]
         entries = [(token.get("token"), token.get("logprob")) for token in known]

@@ -94,8 +94,8 @@ def read_choices(document: Any, wanted: Sequence[Wanted], latency: float | None 
     if not has_choices(document):
         raise ValueError("the answer holds no choices")
     choices = document["choices"]
-    places = [choice.get("index") for choice in choices]
-    if sorted(places, key=str) == sorted(range(len(choices)), key=str):  # the k-th has the k-th seed
+    places, in_order = [choice.get("index") for choice in choices], list(range(len(choices)))
+    if places != in_order and sorted(places, key=str) == sorted(in_order, key=str):  # the k-th has the k-th seed
         choices = sorted(choices, key=lambda choice: choice["index"])
     receipt = _receipt(document)
     tokens = receipt.completion_tokens if len(choices) == 1 else None
@@ -144,7 +144,10 @@ def _text(choice: dict[str, Any]) -> str:
     message = choice.get("message")
     if not isinstance(message, dict):
         return written(choice.get("text"))
-    content = written(message.get("content")) or written(message.get("refusal"))
+    content = message.get("content")
+    if type(content) is str and content and not message.get("reasoning") and not message.get("reasoning_content"):
+        return content  # as nearly all are
+    content = written(content) or written(message.get("refusal"))
     return text_of(content, written(message.get("reasoning")) or written(message.get("reasoning_content")))
 
 

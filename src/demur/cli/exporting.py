@@ -103,14 +103,16 @@ def _write_requests(
     from demur.pipeline.from_run import batch_pipeline_of_run
     from demur.store.connection import pasted
 
-    refuse_overwriting(file, store, by=LINES)
+    def check(part: Path) -> None:
+        refuse_overwriting(part, store, by=LINES)
+
     if file.suffix != ".jsonl":
         raise InvalidValue(f"requests are JSON lines, which {file} is not named like", "name it .jsonl")
     with demur.Store(store) as opened:
         chosen = opened.run(run_name)
         fitted = batch_pipeline_of_run(chosen, logprobs=logprobs is not False, reads=False)
         lines = most_lines or MOST_LINES
-        written = write_batch(chosen, fitted, file, seed=seed, largest_n=largest_n, most_lines=lines)
+        written = write_batch(chosen, fitted, file, seed=seed, largest_n=largest_n, most_lines=lines, check=check)
     files = [str(path) for path in written.files]
     if json:
         counts = {"requests": written.requests, "paths": written.paths, "problems": written.problems}

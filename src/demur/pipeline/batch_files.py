@@ -7,7 +7,7 @@ the index that their request asked for, each once; what failed or never came is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,11 +48,12 @@ def write_batch(
     seed: int = 0,
     largest_n: int | None = None,
     most_lines: int = MOST_LINES,
+    check: Callable[[Path], None] = lambda _: None,
 ) -> WrittenBatch:
     """Write requests for every path that a run lacks; nothing where it lacks none.
 
     One request asks for all missing paths of a problem whose indices follow each other, at most `largest_n`. What is
-    too much for one file goes to several, NAME-1.jsonl and so on.
+    too much for one file goes to several, NAME-1.jsonl and so on; `check` may refuse a name before it is written to.
     """
     for name, number in (("largest_n", largest_n), ("most_lines", most_lines)):
         if number is not None and number < 1:
@@ -73,20 +74,21 @@ def write_batch(
                 counts.update(requests=1, paths=len(portion))
                 yield (line_of(model.request(named, prompt, fitted.settings, portion)) + "\n").encode()
 
-    files = _written(lines(), target, most_lines)
+    files = _written(lines(), target, most_lines, check)
     if files:
         facts = {**counts, "logprobs": fitted.settings.logprobs, "batch": True}
         run.note("export", _now(), facts)
     return WrittenBatch(tuple(files), counts["requests"], counts["paths"], len(pending))
 
 
-def _written(lines: Iterable[bytes], target: Path, most_lines: int) -> list[Path]:
+def _written(lines: Iterable[bytes], target: Path, most_lines: int, check: Callable[[Path], None]) -> list[Path]:
     """Lines in one file, or in several where they are too many for one."""
     files: list[Path] = []
     part: list[bytes] = []
     size = 0
 
     def put(path: Path) -> None:
+        check(path)
         try:
             with atomic_file(path) as unfinished, unfinished.open("wb") as stream:
                 stream.writelines(part)

@@ -45,6 +45,8 @@ def problem_of(sample: Record, where: str) -> Problem:
     if isinstance(choices, list) and choices:
         extra["choices"] = [str(choice) for choice in choices]
         extra |= {"task": "mc"} if gold and all(map(_LETTER.fullmatch, gold)) else {}
+        if len(gold) > 1:  # all of them together are right there, and none alone
+            gold, extra["gold_choices"] = (), list(gold)
     asked, attached = sample.get("input"), sample.get("attachments")
     question = None
     if isinstance(asked, str):
