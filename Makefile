@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSPECT := .inspect-venv
 BIOME := node_modules/.bin/biome
 # One more than there are processors: many tests wait, for servers that are slow and processes that are killed.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
@@ -12,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 INSTALL = install() { { $(BIN)/python -m pip install --progress-bar off --editable "$$1"; echo $$? > $(VENV)/.status; } | \
   awk '/^Collecting/ { print "  " $$2; fflush() }'; return $$(cat $(VENV)/.status); }; install
 
-.PHONY: help setup demo model test test-hf browser lint lint-page format docs bench picture release clean
+.PHONY: help setup demo model test test-hf test-neighbours browser lint lint-page format docs bench picture release clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
@@ -42,9 +43,20 @@ model: setup ## Fetch the embedded model's weights, once
 	@$(BIN)/demur models
 
 test: setup lint model ## Lint, type-check, check the layers and run the tests
-	$(BIN)/python -m pytest -n $(WORKERS) --ignore=tests/hf $(TESTS)
+	$(BIN)/python -m pytest -n $(WORKERS) --ignore=tests/hf --ignore=tests/neighbours $(TESTS)
 	@$(BIN)/python tests/browser/chromium.py
 	@echo "Left out: tests/hf, the tests that need torch and transformers. Run them with: make test-hf"
+	@echo "Left out: tests/neighbours, the tests on logs that inspect-ai writes. Run them with: make test-neighbours"
+
+test-neighbours: setup $(INSPECT)/.ready ## Run the tests on logs that inspect-ai itself writes (installs it, about 400 MB)
+	INSPECT_PYTHON=$(CURDIR)/$(INSPECT)/bin/python $(BIN)/python -m pytest tests/neighbours
+
+# In an environment of its own, and at the versions it asks for: nothing of demur runs there.
+$(INSPECT)/.ready: Makefile
+	@echo "Installing inspect-ai into $(INSPECT) (about 400 MB):"
+	@$(PYTHON) -m venv $(INSPECT)
+	@PIP_CONSTRAINT= $(INSPECT)/bin/python -m pip install --quiet inspect-ai==0.3.285 openai==3.49.0
+	@touch $@
 
 test-hf: $(VENV)/.ready-hf ## Run the tests that need torch and transformers (installs them, about 1 GB)
 	$(BIN)/python -m pytest tests/hf
@@ -102,4 +114,4 @@ release: setup ## Build wheel and sdist, and try each in a clean environment on 
 	@$(BIN)/python tools/release.py
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) node_modules .bench-venv .bench-peers demo dist site
+	rm -rf $(VENV) $(INSPECT) node_modules .bench-venv .bench-peers demo dist site

@@ -58,6 +58,7 @@ SCRIPTS = [
     "answer_classes.py",
     "answer_texts.py",
     "store_speed.py",
+    "eval_import_speed.py",
     "review_queue_speed.py",
     "embedded_speed.py",
     "sampling_speed.py",

@@ -19,6 +19,7 @@ EXCEPTIONS = {
     "--score": "score computes some, calibrate reads one, ask is given the function of its policy's",
     "--checked": "judge-labels reads a sheet that people filled in, calibrate a field",
     "--policy": "serve takes several, each under a name",
+    "--batch": "export writes requests to a file, import is told that its files answer some",
     "--extract": "ask is given the function of its policy's",
 }
 

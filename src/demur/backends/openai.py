@@ -145,17 +145,36 @@ class OpenAI(UsesEndpoint):
         return True
 
     def _request(self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]) -> tuple[str, dict[str, Any]]:
-        body: dict[str, Any] = {"model": self.model, "temperature": settings.temperature}
-        body |= {"top_p": settings.top_p} if settings.top_p != 1 else {}
-        body |= {"stop": list(settings.stop)} if settings.stop else {}
-        body |= {"n": len(wanted)} if len(wanted) > 1 else {}
-        body |= {"seed": wanted[0].seed} if self._seeds else {}
-        if prompt.text is not None:
-            body |= {"prompt": prompt.text, "max_tokens": settings.max_tokens}
-            return "/completions", body | ({"logprobs": 1} if settings.logprobs else {})
-        length = "max_tokens" if self._old_length_field else "max_completion_tokens"
-        body |= {"messages": [dict(message) for message in prompt.messages], length: settings.max_tokens}
-        if settings.logprobs:
-            body["logprobs"] = True
-            body |= {} if self._alternatives is None else {"top_logprobs": self._alternatives}
-        return "/chat/completions", body
+        manners: dict[str, Any] = {
+            "seeds": self._seeds,
+            "alternatives": self._alternatives,
+            "old_length_field": self._old_length_field,
+        }
+        return request_of(self.model, prompt, settings, wanted, **manners)
+
+
+def request_of(
+    model: str,
+    prompt: Prompt,
+    settings: Settings,
+    wanted: Sequence[Wanted],
+    *,
+    seeds: bool = True,
+    alternatives: int | None = _ALTERNATIVES[0],
+    old_length_field: bool = False,
+) -> tuple[str, dict[str, Any]]:
+    """What asks for some paths of one prompt: the route, and the body as any OpenAI-compatible server takes it."""
+    body: dict[str, Any] = {"model": model, "temperature": settings.temperature}
+    body |= {"top_p": settings.top_p} if settings.top_p != 1 else {}
+    body |= {"stop": list(settings.stop)} if settings.stop else {}
+    body |= {"n": len(wanted)} if len(wanted) > 1 else {}
+    body |= {"seed": wanted[0].seed} if seeds else {}
+    if prompt.text is not None:
+        body |= {"prompt": prompt.text, "max_tokens": settings.max_tokens}
+        return "/completions", body | ({"logprobs": 1} if settings.logprobs else {})
+    length = "max_tokens" if old_length_field else "max_completion_tokens"
+    body |= {"messages": [dict(message) for message in prompt.messages], length: settings.max_tokens}
+    if settings.logprobs:
+        body["logprobs"] = True
+        body |= {} if alternatives is None else {"top_logprobs": alternatives}
+    return "/chat/completions", body

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from demur.answers.completions import deviation_of, logprobs_of, mean_of, text_of, written
 from demur.answers.extraction import was_cut
 from demur.prompts import Prompt
-
-LOWEST = -100.0
-"""A log-probability below this counts as this: servers write "impossible" in several ways."""
-ROUNDING = 1e-3
-"""What is further above 0 than this is no log-probability."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +59,11 @@ class Completion(NamedTuple):
 
     @property
     def logprob_mean(self) -> float | None:
-        return math.fsum(self.logprobs) / len(self.logprobs) if self.logprobs else None
+        return mean_of(self.logprobs) if self.logprobs else None
 
     @property
     def logprob_std(self) -> float | None:
-        mean = self.logprob_mean
-        if mean is None or not self.logprobs:
-            return None
-        return math.sqrt(math.fsum((logprob - mean) ** 2 for logprob in self.logprobs) / len(self.logprobs))
+        return deviation_of(self.logprobs) if self.logprobs else None
 
 
 Portions = AsyncGenerator[list[Completion], None]
@@ -94,7 +86,7 @@ class Backend(Protocol):
     async def close(self) -> None: ...
 
 
-def read_choices(document: Any, wanted: Sequence[Wanted], latency: float) -> list[Completion]:
+def read_choices(document: Any, wanted: Sequence[Wanted], latency: float | None = None) -> list[Completion]:
     """The choices of an OpenAI-style answer, chat or completion; raises ValueError where it has none.
 
     A server that sends fewer than asked for is taken at its word; what it sends beyond that is dropped.
@@ -140,9 +132,9 @@ def has_choices(document: Any) -> bool:
 
 
 def _completion(
-    choice: dict[str, Any], want: Wanted, latency: float, tokens: int | None, receipt: Receipt | None
+    choice: dict[str, Any], want: Wanted, latency: float | None, tokens: int | None, receipt: Receipt | None
 ) -> Completion:
-    logprobs, reason = _logprobs(choice.get("logprobs")), choice.get("finish_reason")
+    logprobs, reason = logprobs_of(choice.get("logprobs")), choice.get("finish_reason")
     ended, counted = str(reason)[:40] if reason else None, tokens if logprobs is None else len(logprobs)
     return Completion(want.path, _text(choice), ended, logprobs, want.seed, latency, counted, receipt)
 
@@ -151,44 +143,12 @@ def _text(choice: dict[str, Any]) -> str:
     """What was said; reasoning that came apart from it stands before it in a reasoning block."""
     message = choice.get("message")
     if not isinstance(message, dict):
-        return _written(choice.get("text"))
+        return written(choice.get("text"))
     content = message.get("content")
     if type(content) is str and content and not message.get("reasoning") and not message.get("reasoning_content"):
         return content  # as nearly all are
-    content = _written(content) or _written(message.get("refusal"))
-    reasoning = _written(message.get("reasoning")) or _written(message.get("reasoning_content"))
-    return f"<think>{reasoning}</think>\n{content}" if reasoning else content
-
-
-def _written(content: Any) -> str:
-    if isinstance(content, list):  # a message in parts
-        return "".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
-    return content if isinstance(content, str) else ""
-
-
-def _logprobs(told: Any) -> tuple[float, ...] | None:
-    """Token log-probabilities, without that of the empty token that ends a sequence; None if any is missing."""
-    if not isinstance(told, dict):
-        return None
-    content, values, tokens = map(told.get, ("content", "token_logprobs", "tokens"))
-    if isinstance(content, list):
-        known = [token if isinstance(token, dict) else {} for token in content]
-        entries = [(token.get("token"), token.get("logprob")) for token in known]
-    elif isinstance(values, list):
-        entries = list(zip(tokens if isinstance(tokens, list) else [None] * len(values), values, strict=False))
-    else:
-        return None
-    if entries and entries[-1][0] == "":
-        entries.pop()
-    numbers = [value for _, value in entries if isinstance(value, (int, float)) and value == value]
-    if not numbers or len(numbers) < len(entries) or max(numbers) > ROUNDING:
-        return None
-    # Servers write "impossible" as -9999 or as the lowest float; one such entry must not drown the rest.
-    return tuple(float(min(0.0, max(number, LOWEST))) for number in numbers)
-
-
-def clamped(logprob: float) -> float:
-    return max(min(logprob, 0.0), LOWEST)
+    content = written(content) or written(message.get("refusal"))
+    return text_of(content, written(message.get("reasoning")) or written(message.get("reasoning_content")))
 
 
 def consecutive(wanted: Sequence[Wanted], most: int) -> list[list[Wanted]]:

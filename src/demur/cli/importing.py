@@ -1,18 +1,23 @@
-"""`demur import`: recorded pools into a run."""
+"""`demur import`: recorded pools, logs of other programs and answered batches into a run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 import demur
-from demur.cli import output
-from demur.cli.options import Json, NewRun, RunPlace, argument
-from demur.errors import PoolFileError, StoreError
+from demur.cli import output, sampling_options
+from demur.cli.next_command import next_place
+from demur.cli.options import Json, NewRun, RunPlace, Text, argument, option
+from demur.errors import InvalidValue, PoolFileError, StoreError
 
 if TYPE_CHECKING:
+    from demur.pipeline.batch_files import ReadBatch
+    from demur.pipeline.log_import import ImportedLog
     from demur.store import PlacedPath
 
 NAME = "import"
@@ -21,17 +26,55 @@ HELP = """Put recorded pools into a run: from JSON lines (plain or .gz), Parquet
 What the file says of itself, as one that `demur export` wrote does, the run says too. Importing the same file again
 adds nothing; importing another adds its problems.
 
-Example: `demur import pools.jsonl -o runs/recorded.db`
+Logs of inspect (.eval, .json), sample logs of lm-eval and results of uqlm are told by what they hold: epochs, repeats
+and sampled responses are the paths. What their scorers said stays a label, and counts only where `--labels-by` says so.
+
+With `--batch`, files are the results and errors of a batch that `demur export --batch` wrote. Each path is stored once,
+under the index it was asked for; what failed is counted by cause, and the next `export --batch` asks for it again.
+
+Examples:
+
+`demur import pools.jsonl -o runs/recorded.db`
+
+`demur import logs/gsm8k.eval -o runs/recorded.db --labels-by match`
+
+`demur import --batch output.jsonl errors.jsonl -o runs/gsm8k.db`
 """
+_FILES = "Pool files: JSON lines, .parquet or .csv; logs of inspect, lm-eval or uqlm; of a batch, results and errors."
+_LABELS_BY = "Of a log of inspect: the score that says which paths are right; it becomes their field `correct`."
 _BATCH = 8000
 
 
 def run(
-    file: Annotated[Path, argument("FILE", "Pool file: JSON lines, .parquet or .csv.")],
+    files: Annotated[list[Path], argument("FILE", _FILES)],
     out: RunPlace,
     run_name: NewRun = "run",
+    batch: Annotated[bool, typer.Option("--batch", help="The files are results and errors of a batch.")] = False,
+    labels_by: Annotated[Text, option("--labels-by", "SCORER", _LABELS_BY)] = None,
+    recover: Annotated[bool, typer.Option("--recover", help="Take what a log holds that was cut off.")] = False,
+    extract: sampling_options.Extract = None,
     json: Json = False,
 ) -> None:
+    from demur.pools.files import neighbour_file
+    from demur.pools.neighbours.kinds import INSPECT
+
+    if batch:
+        if labels_by is not None or recover:
+            raise InvalidValue("--labels-by and --recover are for logs of inspect, not for a --batch")
+        _import_batch(files, out, run_name, extract, json=json)
+        return
+    if extract is not None:
+        raise InvalidValue("--extract goes with --batch; of other files, `demur answers` reads answers off texts")
+    for file in files:
+        if file.suffix == ".eval" or neighbour_file(file) == INSPECT:
+            _import_log(file, out, run_name, labels_by, recover, json=json)
+        elif labels_by is not None or recover:
+            raise InvalidValue(f"--labels-by and --recover are for logs of inspect, and {file} is none")
+        else:
+            _import_pools(file, out, run_name, json=json)
+
+
+def _import_pools(file: Path, out: str, run_name: str, *, json: bool) -> None:
     from demur.pools.fields import named_sampling
     from demur.pools.files import flag_of, source_of_file
     from demur.store import PathScore, PlacedPath
@@ -65,6 +108,66 @@ def run(
         output.emit({"run": run_name, "problems": len(pools), "new_paths": new, "scores": names})
     else:
         output.say(f"{len(pools)} problems, {new} new paths; scores: {', '.join(names) or 'none'}.")
+
+
+def _import_log(file: Path, out: str, run_name: str, labels_by: str | None, recover: bool, *, json: bool) -> None:
+    from demur.pipeline.log_import import import_log
+
+    done = import_log(file, out, run_name, labels_by=labels_by, recover=recover)
+    if json:
+        counts = ("problems", "new_paths", "lacking", "status", "cut_off", "expected")
+        facts: dict[str, Any] = {name: getattr(done, name) for name in counts}
+        output.emit({"run": run_name, **facts, "failed": dict(done.failed), "scores": []})
+        return
+    output.say(f"{done.problems} problems, {done.new_paths} new paths; scores: none.")
+    _mention_gaps(done)
+    output.say(f"Next, read the answers off the texts: demur answers {next_place(out, run_name)} -o pools.jsonl")
+
+
+def _mention_gaps(done: ImportedLog) -> None:
+    """Say what a log does not hold, which may not be missing at random."""
+    for reason, times in done.failed.most_common(5):
+        output.say(f"  {times} samples hold no path: {output.visible(reason, 200)}")
+    if done.lacking:
+        output.say(f"  {done.lacking} problems lack paths; they are left out unless you say otherwise.")
+    if done.cut_off:
+        output.say("  The log was cut off: whatever stood behind is missing, and may not be missing at random.")
+    elif done.expected is not None and done.problems < done.expected:
+        told = f"  The log holds {done.problems} of the {done.expected} samples of its data set"
+        output.say(f"{told} (its status: {output.visible(done.status, 40)}).")
+
+
+def _import_batch(files: Sequence[Path], out: str, run_name: str, extract: str | None, *, json: bool) -> None:
+    from demur.pipeline.batch_files import read_batch
+    from demur.pipeline.from_run import batch_pipeline_of_run
+
+    with demur.Store(out) as store:
+        chosen = store.run(run_name)
+        read = read_batch(chosen, batch_pipeline_of_run(chosen, extract=extract), files)
+    if json:
+        counts = ("lines", "saved", "there", "short", "lacking")
+        facts = {"run": run_name, **{name: getattr(read, name) for name in counts}}
+        output.emit(facts | {"failed": dict(read.failed), "foreign": dict(read.foreign)})
+    else:
+        _say_batch(read)
+    if read.foreign:
+        others = sum(read.foreign.values())
+        raise PoolFileError(
+            f"{read.first_foreign}; {others} of {read.lines} answers are not of this run, and not stored",
+            "import them into the run that they were asked for",
+        )
+
+
+def _say_batch(read: ReadBatch) -> None:
+    output.say(f"{read.saved} new paths from {read.lines} answers; the run lacks {read.lacking or 'none'}.")
+    if read.there:
+        output.say(f"  {read.there} paths were there before, and stay as they were.")
+    for cause, times in read.failed.most_common(5):
+        output.say(f"  {times} requests failed: {output.visible(cause, 200)}")
+    if read.short:
+        output.say(f"  {read.short} paths were asked for and are not in the answers.")
+    if read.lacking:
+        output.say("Ask for the rest with `demur export --batch`, or run the same `demur sample` command again.")
 
 
 def _without_flags(placed: PlacedPath) -> PlacedPath:

@@ -12,6 +12,7 @@ import typer
 import demur
 from demur.cli import output, sampling_options
 from demur.cli.completion import DATASETS, TASKS, among
+from demur.cli.next_command import next_place
 from demur.cli.options import Config, Json, LabelSet, NewRun, RunPlace, Seed, StopRule, Text, argument, mention, option
 from demur.cli.progress import Meter, duration, stop_on_sigterm
 from demur.cli.vote_flags import label_names
@@ -34,7 +35,10 @@ Examples:
 `demur sample builtin:addition --stop beta:0.95 --wave 4 -o runs/fewer.db --limit 100`
 
 `demur sample questions.jsonl --task math --dry-run -o runs/mine.db`
+
+`demur sample gsm8k --prepare --base-url http://localhost:8000/v1 --model Qwen/Qwen3-1.7B -o runs/gsm8k.db`
 """
+_PREPARE = "Only make the run and its problems, and ask nobody: `demur export --batch` writes the requests."
 _DATASETS = (
     "gsm8k, math, math-hard, hotpotqa, mmlu, mmlu-pro; builtin:addition, builtin:capitals, builtin:word-problems; or a "
     "file of questions."
@@ -75,6 +79,7 @@ def run(
     repeatable: sampling_options.Repeatable = None,
     config: Config = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be asked for.")] = False,
+    prepare: Annotated[bool, typer.Option("--prepare", help=_PREPARE)] = False,
     json: Json = False,
 ) -> None:
     from demur.pipeline.config import read_config
@@ -94,9 +99,12 @@ def run(
     asked |= {"answer_seconds": answer_seconds, "repeatable": repeatable}
     asked |= sampling_options.backend_flags(backend, backend_set)
     chosen = read_config(config, trust_address or ()).override(**drawn, **read, **asked)
-    pipeline = chosen.pipeline(chosen.backend(mention))
+    pipeline = chosen.pipeline(chosen.backend(_silent if prepare else mention))
     if dry_run:
         _estimate(pipeline, problems, out, run_name, json=json)
+        return
+    if prepare:
+        _prepare(pipeline, problems, out, run_name, json=json)
         return
     with Meter(quiet=json) as meter, stop_on_sigterm():
         sampled = pipeline.run(problems, out, name=run_name, watch=meter)
@@ -153,15 +161,30 @@ def run(
         raise typer.Exit(130 if progress.stopped else 1)
 
 
+def _silent(_: str) -> None: ...
+
+
+def _prepare(pipeline: demur.Pipeline, problems: list[demur.Problem], out: str, run_name: str, *, json: bool) -> None:
+    """Make a run that others sample."""
+    if pipeline.backend.describe().get("backend") != "openai":
+        raise InvalidValue(
+            "only the model of an endpoint takes batches", "give {base_url} and {model}; nothing is asked for there"
+        )
+    pipeline.prepare(problems, out, name=run_name)
+    if json:
+        output.emit({"run": run_name, "problems": len(problems), "paths": pipeline.n_paths})
+    else:
+        told = f"The run {run_name!r} has {len(problems)} problems of {pipeline.n_paths} paths each"
+        output.say(f"{told}. Next: demur export {next_place(out, run_name)} --batch requests.jsonl")
+
+
 def _say_next(out: str, run_name: str, score: str | None, flags: str = "") -> None:
     """A command to paste: quoted, and without the password of the address."""
     from demur.store.connection import pasted
 
     scored = "" if score is None else f" --score {shlex.quote(score)}"
-    place, secret = pasted(out)
-    with demur.Store(out) as store:
-        several = f" --run {shlex.quote(run_name)}" if len(store.names()) > 1 else ""
-    output.say(f"Next: demur calibrate {place}{several}{scored}{flags} --alpha 0.1 -o policy.json")
+    place, secret = next_place(out, run_name), pasted(out)[1]
+    output.say(f"Next: demur calibrate {place}{scored}{flags} --alpha 0.1 -o policy.json")
     if secret:
         output.say("  (It lacks the password of the address: set PGPASSWORD to it first, or write it to ~/.pgpass.)")
 

@@ -39,7 +39,7 @@ def pipeline_of_policy(
     refuse_unsampled(policy)
     sampling, answers = policy.upstream.sampling, policy.upstream.answers
     template = template_of(sampling["prompt"], "the policy's prompt")
-    reading = _reading(answers)
+    reading = reading_of(answers)
     if reading is not None and names_function(reading) and reading != extract:
         refuse_function(reading, "what reads answers for this policy", "extract")
     scorer: Scorer | None = None
@@ -75,7 +75,7 @@ def refuse_unsampled(policy: Policy) -> None:
         )
 
 
-def _reading(answers: Mapping[str, Any]) -> str | None:
+def reading_of(answers: Mapping[str, Any]) -> str | None:
     """What reads answers in place of the task's own rules; None where those do."""
     usual, told = task_named(answers.get("task")).relation, str(answers.get("extract"))
     name, at, version = told.partition("@")

@@ -129,6 +129,20 @@ class Pipeline:
             lambda stop: self.run_async(problems, store, name=name, watch=watch, seconds=seconds, stop=stop)
         )
 
+    def prepare(self, problems: Sequence[Problem], store: str | os.PathLike[str], *, name: str = "run") -> None:
+        """Make a run with its problems, and sample nothing: a batch may ask for its paths."""
+        problems, fitted = self._askable(problems)
+        with Store(store, create=True) as opened:
+            opened.open_run(name, fitted.description(), self.n_paths).add_problems(problems)
+
+    def _askable(self, problems: Sequence[Problem]) -> tuple[list[Problem], Fitted]:
+        """Problems as they are asked; raises before a store is made: a question that cannot be asked spoils nothing."""
+        asked = [with_transcript(problem) for problem in problems]
+        fitted = self.fitted(asked)
+        for problem in asked:
+            fitted.render(problem)
+        return asked, fitted
+
     async def run_async(
         self,
         problems: Sequence[Problem],
@@ -140,10 +154,7 @@ class Pipeline:
         stop: Stop = None,
     ) -> SampledRun:
         """`run`, to be awaited; `stop` asks it to end after saving what came."""
-        problems = [with_transcript(problem) for problem in problems]
-        fitted = self.fitted(problems)
-        for problem in problems:
-            fitted.render(problem)  # before a store is made: a question that cannot be asked spoils nothing
+        problems, fitted = self._askable(problems)
         with Store(store, create=True) as opened:
             run = opened.open_run(name, fitted.description(), self.n_paths)
             run.add_problems(problems)

@@ -1,4 +1,5 @@
-"""Files of pools, whatever their kind: JSON lines (plain or gzipped), Parquet, or CSV with one row per path.
+"""Files of pools, whatever their kind: JSON lines (plain or gzipped), Parquet, or CSV with one row per path; and the
+files of `pools.neighbours`.
 
 What a file holds and what it is called must agree; under any other name a file is told by its first bytes.
 """
@@ -17,6 +18,7 @@ from demur.pools.delimited import read_csv, write_csv
 from demur.pools.frames import FramePools
 from demur.pools.jsonl import read_jsonl
 from demur.pools.jsonl import write_pools as write_jsonl
+from demur.pools.neighbours.kinds import neighbour_of, reader_of
 from demur.pools.parquet import read_parquet, write_parquet
 from demur.pools.provenance import PoolFile, Provenance
 from demur.pools.source import PoolSource
@@ -73,7 +75,13 @@ def flag_of(fields: object, name: str) -> str | None:
 
 
 def _read(path: Path, columns: Mapping[str, str]) -> PoolFile:
-    named, held = kind_named(path), _kind_held(path)
+    head = _head(path)
+    neighbour = None if head is None else neighbour_of(head)
+    if neighbour is not None:
+        if columns:
+            raise InvalidValue(f"{path} is {neighbour}, which has no columns of its own", "leave {columns} out")
+        return reader_of(neighbour)(path)
+    named, held = kind_named(path), None if head is None else _kind_held(head)
     if held is not None and named not in (None, held):
         ending = next(endings[0] for endings, kind in _ENDINGS.items() if kind == held)
         raise PoolFileError(f"{path} is named like {named} and holds {held}", f"give it a name that ends in {ending}")
@@ -87,8 +95,14 @@ def _read(path: Path, columns: Mapping[str, str]) -> PoolFile:
     return read_jsonl(path)
 
 
-def _kind_held(path: Path) -> str | None:
-    """What the first bytes say, as far as they do; a pipe is not asked, for it can be read once only."""
+def neighbour_file(path: Path) -> str | None:
+    """Which other program wrote a file, as far as its first bytes say."""
+    head = _head(path)
+    return None if head is None else neighbour_of(head)
+
+
+def _head(path: Path) -> bytes | None:
+    """The first bytes of a file, unpacked; None of a pipe, which can be read once only."""
     try:
         if not path.is_file():
             return None
@@ -96,9 +110,14 @@ def _kind_held(path: Path) -> str | None:
             head = stream.read(_HEAD)
         if head.startswith(b"\x1f\x8b"):
             with gzip.open(path) as packed:
-                head = packed.read(_HEAD)
+                return packed.read(_HEAD)
     except (OSError, EOFError, ValueError, zlib.error):
         return None  # the reader says what is the matter
+    return head
+
+
+def _kind_held(head: bytes) -> str | None:
+    """What the first bytes of a file say, as far as they do."""
     if head.startswith(b"PAR1"):
         return PARQUET
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()

@@ -87,7 +87,8 @@ class RunReader:
     @patient
     def does_without_logprobs(self) -> bool:
         """Whether paths of it were sampled without log-probabilities on purpose."""
-        noted = select(sessions.c.facts).where(sessions.c.run == self.key, sessions.c.command == "sample")
+        asking = sessions.c.command.in_(("sample", "export"))
+        noted = select(sessions.c.facts).where(sessions.c.run == self.key, asking)
         with reading(self.engine, self.place) as connection:
             return any(dict(json.loads(facts)).get("logprobs") is False for (facts,) in connection.execute(noted))
 
@@ -95,6 +96,11 @@ class RunReader:
         """The number of each problem, by id."""
         query = select(problems.c.id, problems.c.number).where(problems.c.run == self.key)
         return {row.id: row.number for row in self._rows(query)}
+
+    def questions(self) -> list[tuple[int, Problem]]:
+        """Every problem and its number, in the order they were added; without gold, as for `pending`."""
+        rows = self._rows(select(problems).where(problems.c.run == self.key).order_by(problems.c.number))
+        return [(row.number, replace(problem_of(row), gold=())) for row in rows]
 
     @patient
     def pending(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from demur.backends.protocol import LOWEST, ROUNDING, clamped
+from demur.answers.completions import LOWEST, ROUNDING, clamped
 from demur.errors import LogprobsMissing, ScoringError
 from demur.prompts.judging import JudgePrompt, prompt_identity
 from demur.records import Problem

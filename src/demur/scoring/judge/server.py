@@ -12,8 +12,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from demur.answers.completions import LOWEST, clamped
 from demur.backends.endpoint import Refused
-from demur.backends.protocol import LOWEST, clamped
 from demur.errors import EndpointRefused, NoSuchRoute, ScoringError
 from demur.records import Problem
 from demur.scoring._server_template import MARK, Around, doubled_start, read_results, text_around_mark, token_of

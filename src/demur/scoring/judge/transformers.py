@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from demur.backends.protocol import LOWEST, clamped
+from demur.answers.completions import LOWEST, clamped
 from demur.errors import ScoringError
 from demur.scoring.judge.judge import Judge, Verdict
 from demur.scoring.model_scorer import Item

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from demur.answers.completions import ROUNDING, clamped
 from demur.backends.endpoint import Refused
-from demur.backends.protocol import ROUNDING, clamped
 from demur.errors import InvalidValue, LogprobsMissing, NoSuchRoute, ScoringError
 from demur.prompts import Prompt
 from demur.scoring.model_scorer import Item, ServerScorer, refusal

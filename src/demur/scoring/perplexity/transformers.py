@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from demur.backends.protocol import LOWEST
+from demur.answers.completions import LOWEST
 from demur.prompts import Prompt
 from demur.scoring.model_scorer import Item
 from demur.scoring.perplexity.rescored import Rescored

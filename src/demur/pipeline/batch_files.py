@@ -1,0 +1,204 @@
+"""Batches: what a run still lacks as files of requests, and the answers to them put into the run.
+
+Anybody may have them answered: OpenAI's batch service, `vllm run-batch`, a client of one's own. Paths are stored under
+the index that their request asked for, each once; what failed or never came is asked for again by the next export.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from demur.backends.batch import Answer, Batch, answer_of
+from demur.backends.protocol import consecutive, read_choices
+from demur.engine.sample import wanted_paths
+from demur.errors import InvalidValue, PoolFileError
+from demur.files.atomic import atomic_file
+from demur.files.inputs import lines_of
+from demur.files.strict_json import NotJson, parse
+from demur.pipeline.batch_ids import Asked, BatchIds
+from demur.pipeline.fitted import Fitted
+from demur.pools.jsonl import line_of
+from demur.store import PlacedPath, Run
+
+MOST_LINES, MOST_BYTES = 50_000, 200_000_000
+"""What OpenAI's service takes in one file."""
+_AT_ONCE = 4000
+
+
+@dataclass(frozen=True)
+class WrittenBatch:
+    """Files of requests, and what they ask for."""
+
+    files: tuple[Path, ...]
+    requests: int
+    paths: int
+    problems: int
+
+
+def write_batch(
+    run: Run,
+    fitted: Fitted,
+    target: Path,
+    *,
+    seed: int = 0,
+    largest_n: int | None = None,
+    most_lines: int = MOST_LINES,
+    check: Callable[[Path], None] = lambda _: None,
+) -> WrittenBatch:
+    """Write requests for every path that a run lacks; nothing where it lacks none.
+
+    One request asks for all missing paths of a problem whose indices follow each other, at most `largest_n`. What is
+    too much for one file goes to several, NAME-1.jsonl and so on; `check` may refuse a name before it is written to.
+    """
+    for name, number in (("largest_n", largest_n), ("most_lines", most_lines)):
+        if number is not None and number < 1:
+            raise InvalidValue(f"{name} must be at least 1, got {number}")
+    pending = run.pending()
+    ids = BatchIds(run, (lacking.problem for lacking in pending))
+    model = fitted.pipeline.backend
+    assert isinstance(model, Batch)
+    counts: Counter[str] = Counter()
+
+    def lines() -> Iterator[bytes]:
+        for lacking in pending:
+            n_paths, missing = run.n_paths or 1, lacking.missing
+            wanted = wanted_paths(seed, lacking.problem.id, n_paths, missing, lacking.first_seed)
+            prompt = fitted.render(lacking.problem)
+            for portion in consecutive(wanted, largest_n or len(wanted)):
+                named = ids.of(lacking.problem, portion)
+                counts.update(requests=1, paths=len(portion))
+                yield (line_of(model.request(named, prompt, fitted.settings, portion)) + "\n").encode()
+
+    files = _written(lines(), target, most_lines, check)
+    if files:
+        facts = {**counts, "logprobs": fitted.settings.logprobs, "batch": True}
+        run.note("export", _now(), facts)
+    return WrittenBatch(tuple(files), counts["requests"], counts["paths"], len(pending))
+
+
+def _written(lines: Iterable[bytes], target: Path, most_lines: int, check: Callable[[Path], None]) -> list[Path]:
+    """Lines in one file, or in several where they are too many for one."""
+    files: list[Path] = []
+    part: list[bytes] = []
+    size = 0
+
+    def put(path: Path) -> None:
+        check(path)
+        try:
+            with atomic_file(path) as unfinished, unfinished.open("wb") as stream:
+                stream.writelines(part)
+        except OSError as error:
+            raise PoolFileError(f"cannot write {path}: {error.strerror or error}") from None
+        files.append(path)
+
+    for line in lines:
+        if part and (len(part) == most_lines or size + len(line) > MOST_BYTES):
+            put(numbered(target, len(files) + 1))
+            part, size = [], 0
+        part.append(line)
+        size += len(line)
+    if part:
+        put(numbered(target, len(files) + 1) if files else target)
+    return files
+
+
+def numbered(target: Path, number: int) -> Path:
+    """The name of one of several files: batch.jsonl is batch-1.jsonl, batch-2.jsonl, …"""
+    return target.with_name(f"{target.stem}-{number}{target.suffix}")
+
+
+@dataclass
+class ReadBatch:
+    """What came of the answers to a batch."""
+
+    lines: int = 0
+    saved: int = 0
+    there: int = 0
+    """Paths that the run had already, or that came twice: the first stays."""
+    short: int = 0
+    """Paths that were asked for and are not in an answer."""
+    failed: Counter[str] = field(default_factory=Counter)
+    """Requests that failed, by cause."""
+    foreign: Counter[str] = field(default_factory=Counter)
+    """Answers that are not of this run, by reason; nothing of them is stored."""
+    first_foreign: str = ""
+    """Where the first of them stands."""
+    lacking: int = 0
+    """Paths that the run still lacks."""
+
+
+def read_batch(run: Run, fitted: Fitted, files: Sequence[Path]) -> ReadBatch:
+    """Put the answers of a batch into a run; whatever is in the way of one, those before it are kept."""
+    started, read = _now(), ReadBatch()
+    problems = run.questions()
+    ids = BatchIds(run, (problem for _, problem in problems))
+    numbers = {problem.id: number for number, problem in problems}
+    missing = {lacking.problem.id: set(lacking.missing) for lacking in run.pending()}
+    new: list[PlacedPath] = []
+
+    def save() -> None:
+        run.save(new)
+        read.saved += len(new)
+        new.clear()
+
+    try:
+        for where, answer in _answers(files):
+            read.lines += 1
+            asked = ids.read(answer.custom_id)
+            if isinstance(asked, str):
+                read.foreign[asked] += 1
+                read.first_foreign = read.first_foreign or f"{where}: {answer.custom_id!r:.70} is {asked}"
+                continue
+            lacks = missing.get(asked.problem.id, set())
+            for place, path in _paths(fitted, asked, answer, read):
+                if place in lacks:
+                    lacks.discard(place)
+                    new.append(PlacedPath(numbers[asked.problem.id], place, path))
+                else:
+                    read.there += 1
+            if len(new) >= _AT_ONCE:
+                save()
+    finally:
+        if new:
+            save()
+        if read.saved:
+            facts = {"paths": read.saved, "failed": sum(read.failed.values()), "batch": True}
+            run.note("import", started, facts)
+    read.lacking = sum(map(len, missing.values()))
+    return read
+
+
+def _answers(files: Sequence[Path]) -> Iterator[tuple[str, Answer]]:
+    for path in files:
+        for number, line in lines_of(path, PoolFileError):
+            if line.isspace():
+                continue
+            where = f"{path}, line {number}"
+            try:
+                record = parse(line)
+            except NotJson as error:
+                raise PoolFileError(
+                    f"{where}: expected one whole JSON object: {error}; what stands before it is in the run",
+                    "fetch the file again",
+                ) from None
+            yield where, answer_of(record, where)
+
+
+def _paths(fitted: Fitted, asked: Asked, answer: Answer, read: ReadBatch) -> Iterator[tuple[int, Any]]:
+    """The paths of one answer, read as those that are sampled here."""
+    if answer.document is None:
+        read.failed[str(answer.failure)] += 1
+        return
+    completions = read_choices(answer.document, asked.wanted)
+    read.short += len(asked.wanted) - len(completions)
+    for completion in completions:
+        yield completion.path, fitted.path(asked.problem, completion)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

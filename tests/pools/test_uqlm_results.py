@@ -1,0 +1,111 @@
+"""Results of uqlm, read as pools: as `to_dict` and `to_df` have them, saved as people save them."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+from demur.errors import PoolFileError
+from demur.pools.fields import FieldChoice
+from demur.pools.files import source_of_file
+from demur.pools.source import vote_pools
+
+DATA = {
+    "prompts": ["What is 2 + 2?", "What is 3 + 3?"],
+    "responses": ["4", "6"],
+    "sampled_responses": [["4", "5"], ["6", "6"]],
+    "semantic_negentropy": [0.4, 1.0],
+    "noncontradiction": [0.5, 0.9],
+}
+METADATA = {"temperature": 0.0, "sampling_temperature": 1.0, "num_responses": 2, "scorers": ["noncontradiction"]}
+RESULT = {"data": DATA, "metadata": METADATA}
+FRAME = pd.DataFrame(DATA).rename(columns={"prompts": "prompt", "responses": "response"})  # as `to_df` names them
+
+
+def texts(source):
+    return [[path.text for path in pool.paths] for pool in source.pools]
+
+
+SAVED = {
+    "dict.json": lambda path: path.write_text(json.dumps(RESULT)),
+    "indented.json": lambda path: path.write_text(json.dumps(RESULT, indent=2)),
+    "lines.jsonl": lambda path: FRAME.to_json(path, orient="records", lines=True),
+    "records.json": lambda path: FRAME.to_json(path, orient="records"),
+    "columns.json": lambda path: FRAME.to_json(path),
+    "table.csv": lambda path: FRAME.to_csv(path),
+    "bare.csv": lambda path: FRAME.to_csv(path, index=False),
+}
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_the_response_and_those_sampled_beside_it_are_paths_however_it_was_saved(tmp_path, name):
+    SAVED[name](tmp_path / name)
+    source = source_of_file(tmp_path / name)
+    assert texts(source) == [["4", "4", "5"], ["6", "6", "6"]]
+    assert [pool.problem.question for pool in source.pools] == DATA["prompts"]
+    assert [pool.problem.id for pool in source.pools] == ["0", "1"]
+    scored = [pool.problem.extra for pool in source.pools]
+    assert scored == [
+        {"semantic_negentropy": 0.4, "noncontradiction": 0.5},
+        {"semantic_negentropy": 1.0, "noncontradiction": 0.9},
+    ]
+    assert source.score_names == []
+
+
+def test_how_responses_were_sampled_is_told(tmp_path):
+    (tmp_path / "r.json").write_text(json.dumps(RESULT))
+    assert dict(source_of_file(tmp_path / "r.json").description.sampling) == {"backend": "uqlm", "temperature": 1.0}
+
+
+def test_a_score_of_uqlm_may_break_ties(tmp_path):
+    rows = [
+        {"prompt": "a?", "response": "1", "sampled_responses": ["1"], "raw_response": "So 1",
+         "raw_sampled_responses": ["Then 1"], "noncontradiction": 0.2, "gold": "1"},
+        {"prompt": "b?", "response": "2", "sampled_responses": ["3"], "raw_response": "So 2",
+         "raw_sampled_responses": ["Then 3"], "noncontradiction": 0.7, "gold": ["2", "two"]},
+    ]  # fmt: skip
+    (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    source = source_of_file(tmp_path / "r.jsonl")
+    assert [(path.answer, path.text) for path in source.pools[0].paths] == [("1", "So 1"), ("1", "Then 1")]
+    recipe = source.recipe(tie_break="column:noncontradiction")
+    voted = vote_pools(source, FieldChoice(), recipe)
+    assert voted.votes.key[:, 1].tolist() == [0.2, 0.7]
+    assert source.pools[1].problem.gold == ("2", "two")
+
+
+def test_log_probabilities_are_those_of_each_response(tmp_path):
+    tokens = [[{"token": "a", "logprob": -0.1}], [{"token": "b", "logprob": -0.5}]]
+    row = {"prompt": "a?", "response": "1", "sampled_responses": ["2"]}
+    row |= {"logprob": tokens[0], "sampled_logprob": [tokens[1]]}
+    (tmp_path / "r.json").write_text(json.dumps([row]))
+    (pool,) = source_of_file(tmp_path / "r.json").pools
+    assert [path.extra["logprob_mean"] for path in pool.paths] == [-0.1, -0.5]
+
+
+def test_a_prompt_of_messages_is_a_conversation(tmp_path):
+    said = (("user", "2?"), ("assistant", "3"), ("user", "No."))
+    talk = [{"role": role, "content": content} for role, content in said]
+    (tmp_path / "r.json").write_text(json.dumps([{"prompt": talk, "response": "1", "sampled_responses": ["1"]}]))
+    assert source_of_file(tmp_path / "r.json").pools[0].problem.extra["messages"] == talk
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ('{"data": {"responses": ["a"], "prompts": ["x", "y"]}}', "columns of one length"),
+        ('{"prompt": {"0": "a"}}', "columns of one length"),
+        ('[{"response": 7}]', "must be texts"),
+        ('[{"response": "a", "sampled_responses": ["b", null]}]', "must be texts"),
+        ('[{"response": "a", "raw_response": "b", "raw_sampled_responses": ["c"]}]', "1 responses and 2 raw ones"),
+        ('{"response": "a"}\n{"response": ', "line 2"),
+        ('[{"response": "a"}, 3]', "every row must be an object"),
+    ],
+)
+def test_what_is_no_result_is_refused_in_one_line(tmp_path, content, told):
+    (tmp_path / "r.json").write_text(content)
+    with pytest.raises(PoolFileError) as refused:
+        source_of_file(tmp_path / "r.json")
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
