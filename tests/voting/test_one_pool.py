@@ -149,7 +149,7 @@ def test_what_is_no_code_is_named_and_so_are_scores_that_overflow():
 
 def test_questions_and_ids_that_do_not_belong_together_draw_no_jitter():
     for questions, ids in ((["q"], None), (None, ["x"]), (["q", "r"], ["x"])):
-        with pytest.raises(ValueError, match="zip"):
+        with pytest.raises(ValueError, match="one entry per pool, 2 of them, got 1"):
             sources_of(2, questions, ids)
 
 
