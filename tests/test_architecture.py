@@ -40,7 +40,7 @@ ABOVE = {
 MAY_READ_GOLD = {
     "records.py",
     "pools/jsonl.py",
-    "pools/frames.py",
+    "pools/frame_rows.py",
     "pools/gold.py",
     "pools/parquet.py",
     "pools/labels.py",

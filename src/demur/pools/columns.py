@@ -53,6 +53,9 @@ class Columns(Protocol):
     def only(self, name: str) -> str | None:
         """The text that all rows of a column say, where that is known without a look at them."""
 
+    def mentions(self, name: str, words: str) -> bool:
+        """Whether some text of a column holds these words."""
+
     def at(self, row: int) -> str | None:
         """Where a row stands, for messages; None where the table has no parts."""
 
@@ -78,6 +81,9 @@ class _InMemory:
 
     def only(self, name: str) -> str | None:
         return None
+
+    def mentions(self: Columns, name: str, words: str) -> bool:
+        return any(isinstance(cell, str) and words in cell for cell in self.cells(name))
 
     def at(self, row: int) -> str | None:
         return None

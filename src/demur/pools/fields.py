@@ -16,8 +16,9 @@ from demur.answers.kinds import counted
 from demur.answers.relations import Relation, as_written, relation_named, relation_of_spec
 from demur.descriptions import Description
 from demur.errors import InvalidValue, PipelineMismatch, PoolFileError
+from demur.pools.answer_keys import keys_serve, refuse_other_keys
 from demur.pools.field_names import answer_fields, there_is
-from demur.pools.frame_table import Spellings, Texts, digests_of, keys_of, scores_of, surfaces_of
+from demur.pools.frame_table import Spellings, Texts, digests_of, keys_of, scores_of, stored_keys, surfaces_of
 from demur.pools.frames import FramePools
 from demur.pools.groups import GROUP, read_groups
 from demur.pools.scores import ABSENT, as_unscored, field_of, refuse_label_name, scores_or_dropped
@@ -238,6 +239,7 @@ def _keys_in(
 def read_table(pools: Sequence[Pool], fields: FieldChoice) -> PoolTable:
     """Answers as keys and one score per path."""
     if isinstance(pools, FramePools):
+        refuse_other_keys(pools, fields.describe(pools.kinds[1]))
         table = _read_columns(pools, fields)
         if table is not None:
             return table
@@ -290,7 +292,8 @@ def _read_columns(pools: FramePools, fields: FieldChoice) -> PoolTable | None:
     if surfaces is None or (fields.score is not None and scored is None):
         return None
     named = {spelling.strip() for spelling in fields.missing}
-    answers = keys_of(pools, surfaces, named, fields.key_of)
+    answers = stored_keys(pools, surfaces, named) if keys_serve(pools, fields.describe(problems)) else None
+    answers = answers or keys_of(pools, surfaces, named, fields.key_of)
     relations = Counter[str]()
     for problem, many in zip(problems, np.bincount(kind_of, minlength=len(problems)).tolist(), strict=True):
         relations[fields.relation_of(problem).spec] += many

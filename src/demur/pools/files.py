@@ -140,8 +140,7 @@ class _FlagsOfTable(Mapping[str, Mapping[str, int]]):
             return _count_flags(self._pools)
         if "path_extra" not in names or self._pools.columns.only("path_extra") == "{}":
             return {}
-        encoded = self._pools.columns.encoded("path_extra")
-        if encoded is None or not any(isinstance(value, str) and FLAGS in value for value in encoded[1]):
+        if not self._pools.columns.mentions("path_extra", FLAGS):
             return {}
         return _count_flags(self._pools)
 

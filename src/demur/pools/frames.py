@@ -10,6 +10,7 @@ often another problem's than the same one's.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -32,10 +33,14 @@ Said = tuple[NDArray[Any], Sequence[Any]]
 class FramePools(Sequence[Pool]):
     """The pools of a table, which become objects only where somebody looks at one."""
 
-    def __init__(self, columns: Columns, where: str, task: str | None = None) -> None:
+    def __init__(
+        self, columns: Columns, where: str, task: str | None = None, keys: Mapping[str, Any] | None = None
+    ) -> None:
         self.columns, self.where = columns, where
         self.task = task
         """What all problems are said to be of, whatever the table says."""
+        self.keys = keys or {}
+        """How the answers were compared whose classes the table holds; nothing where it holds none."""
         self._refuse_missing()
         runs, self.ids = self._identities()
         self.order: NDArray[np.intp] | None = None
@@ -81,7 +86,7 @@ class FramePools(Sequence[Pool]):
 
     def of_task(self, task: str) -> FramePools:
         """The same, of problems that are all of one task."""
-        return FramePools(self.columns, self.where, task)
+        return FramePools(self.columns, self.where, task, self.keys)
 
     def said(self, name: str) -> Said | None:
         """What a column says of each problem, in its first row; None where there is no such column, or where it holds
@@ -199,8 +204,7 @@ class FramePools(Sequence[Pool]):
             raise PoolFileError(f"{self._at(int(self.first[place]))}: {error}") from None
         if self.task is None:
             return problem
-        extra = {**problem.extra, "task": self.task}
-        return Problem(problem.id, problem.question, problem.gold, problem.cluster, problem.group, extra)
+        return replace(problem, extra={**problem.extra, "task": self.task})
 
     def _at(self, row: int) -> str:
         """Where a row stands, for messages."""

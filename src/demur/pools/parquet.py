@@ -15,6 +15,7 @@ from typing import Any
 from demur.errors import PoolFileError
 from demur.files.atomic import atomic_file
 from demur.files.strict_json import NotJson, parse
+from demur.pools.answer_keys import KEY
 from demur.pools.frame_rows import DIGEST, PATH, PROBLEM, SCORE, score_names, table_of
 from demur.pools.frames import FramePools, renamed
 from demur.pools.parquet_columns import ParquetColumns
@@ -22,8 +23,6 @@ from demur.pools.provenance import PoolFile, Provenance
 from demur.pools.shards import is_remote, libraries, located, shards_of
 from demur.records import Pool
 
-KEY = "key"
-"""The column of answer classes, as `demur answers` writes it."""
 _METADATA = b"demur"
 _ROWS = 1 << 17
 """Rows of a row group, or a few more: pools are never split."""
@@ -68,7 +67,7 @@ def read_parquet(source: str | os.PathLike[str], columns: Mapping[str, str] | No
     """
     table = ParquetColumns(shards_of(source))
     known = _provenance(table)
-    return PoolFile(FramePools(renamed(table, columns or {}, str(source)), str(source)), known)
+    return PoolFile(FramePools(renamed(table, columns or {}, str(source)), str(source), keys=known.keys), known)
 
 
 def _provenance(table: ParquetColumns) -> Provenance:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from demur.errors import PoolFileError
 from demur.pools.columns import Codes, cells_of, plain_form, refuse_repeated
-from demur.pools.runs import Runs
+from demur.pools.runs import Runs, is_text
 from demur.pools.shards import Shard, libraries, reading
 
 _ROWS = 1 << 17  # rows that are read at once
@@ -131,6 +131,16 @@ class ParquetColumns:
                 said.add(counts.min)
         (text,) = said if len(said) == 1 else (None,)
         return text if isinstance(text, str) else None
+
+    def mentions(self, name: str, words: str) -> bool:
+        """Whether some text of a column holds these words."""
+        from pyarrow import compute
+
+        for part in self._batches(name):
+            texts = part.dictionary if self._arrow.types.is_dictionary(part.type) else part
+            if is_text(texts.type) and compute.any(compute.match_substring(texts, words)).as_py():
+                return True
+        return False
 
     def renamed(self, names: Mapping[str, str]) -> ParquetColumns:
         return ParquetColumns(self._shards, {here: own for own, here in names.items() if own in self.names})
