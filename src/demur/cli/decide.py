@@ -42,7 +42,7 @@ def run(
     key_file: options.KeyFile = None,
     out: Annotated[
         Path | None,
-        options.option("--out", "FILE", "Write one decision per line (.jsonl or .gz) or per row (.parquet).", "-o"),
+        options.option("--out", "FILE", "Write one decision per line (.jsonl, .gz) or row (.parquet).", "-o"),
     ] = None,
     alpha: options.OneAlpha = None,
     guarantee: options.GuaranteeName = None,

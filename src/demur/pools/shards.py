@@ -46,12 +46,16 @@ class Shard:
     """As messages name it."""
     path: str
     filesystem: Any = field(repr=False)
+    stamp: tuple[Any, ...] = ()
+    """Its size and when it was written, so that a change is noticed."""
     metadata: Any = field(default=None, repr=False)
 
     def opened(self, as_dictionaries: Sequence[str] = ()) -> Any:
         """The file, to be read; its footer is read once."""
         arrow, parquet = libraries()
         with reading(self.name, arrow):
+            if _stamp(self.filesystem.get_file_info(self.path)) != self.stamp:
+                raise PoolFileError(f"{self.name} was changed while it was read", "run the command again")
             source = self.filesystem.open_input_file(self.path)
             opened = parquet.ParquetFile(source, metadata=self.metadata, read_dictionary=list(as_dictionaries))
             self.metadata = opened.metadata
@@ -66,7 +70,7 @@ def shards_of(place: str | os.PathLike[str]) -> list[Shard]:
         filesystem, path = located(place)
         info = filesystem.get_file_info(path)
     if info.is_file:
-        return [Shard(told, path, filesystem)]
+        return [Shard(told, path, filesystem, _stamp(info))]
     if info.type == arrow.fs.FileType.NotFound:
         raise PoolFileError(f"there is no file {told}")
     if info.type != arrow.fs.FileType.Directory:
@@ -85,7 +89,12 @@ def shards_of(place: str | os.PathLike[str]) -> list[Shard]:
             f"the folder {told} holds pools of two kinds: {files[0].base_name} and {others[0].base_name}",
             "keep them apart",
         )
-    return [Shard(f"{told.rstrip('/')}/{entry.base_name}", entry.path, filesystem) for entry in files]
+    folder = told.rstrip("/")
+    return [Shard(f"{folder}/{entry.base_name}", entry.path, filesystem, _stamp(entry)) for entry in files]
+
+
+def _stamp(info: Any) -> tuple[Any, ...]:
+    return info.size, info.mtime_ns
 
 
 def located(place: str | os.PathLike[str]) -> tuple[Any, str]:
@@ -119,10 +128,9 @@ def reading(name: str, arrow: Any) -> Iterator[None]:
     except (OSError, arrow.ArrowException, ValueError, OverflowError) as error:
         if isinstance(error, PoolFileError):
             raise
-        told = " ".join(str(error).split())
-        raise PoolFileError(
-            f"{name} cannot be read as Parquet: {told:.300}", _DAMAGED if "://" not in name else ""
-        ) from None
+        told = " ".join(str(error).split()).rstrip(".")
+        away = is_remote(name) and not isinstance(error, arrow.ArrowInvalid)
+        raise PoolFileError(f"{name} cannot be read as Parquet: {told:.300}", "" if away else _DAMAGED) from None
 
 
 def libraries() -> tuple[Any, Any]:
