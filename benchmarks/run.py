@@ -20,6 +20,7 @@ READY = ENVIRONMENT / ".ready"
 SCRIPTS = [
     "voting_speed.py",
     "frames_speed.py",
+    "tables_speed.py",
     "decide_speed.py",
     "waves_speed.py",
     "calibration_speed.py",

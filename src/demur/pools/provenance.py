@@ -2,6 +2,7 @@
 
     {"format": "demur-pools", "version": 1, "pipeline": {"sampling": {…}, "answers": {…}}, "scores": {"judge": {…}}}
 
+Where a table holds classes of answers, `keys` says how they were made (see `pools.answer_keys`).
 JSON lines have it as a line of its own, Parquet as metadata of the table. A file's claims are data: they are compared,
 fingerprinted and shown, and nothing is loaded or run because of them.
 """
