@@ -2,9 +2,9 @@
 JSON lines, and as much per pool at ten million as at a hundred thousand.
 
 Pools of 16 answers and scores with gold, ids and question digests are drawn in chunks and written as a folder of
-Parquet files, as JSON lines and as arrays. Every measurement is a process of its own: CPU seconds behind the imports, and the
-largest resident size beyond what it was there. Polars' group-by majority on the same files stands beside it, without a
-claim: it finds the commonest answer, and neither weighs, labels nor calibrates.
+Parquet files, as JSON lines and as arrays. Every measurement is a process of its own: CPU seconds behind the imports,
+and the largest resident size beyond what it was there. Polars' group-by majority on the same files stands beside it,
+without a claim: it finds the commonest answer, and neither weighs, labels nor calibrates.
 
     python benchmarks/tables_speed.py [--largest 10000000] [--folder FOLDER]
 """

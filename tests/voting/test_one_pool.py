@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 import demur as dm
 from demur.errors import InvalidValue, NoJitterWarning
 from demur.voting._exact_sums import grid, row_sums
-from demur.voting.key import Column, Share, sources_of
+from demur.voting.key import Column, Share
 from demur.voting.one_pool import vote_one
 from demur.voting.recipe import Recipe
+from demur.voting.sources import sources_of
 from demur.voting.votes import vote_again
 
 normalisers = dm.normalisers

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -28,9 +27,9 @@ from demur.voting.codes import CodedAnswers, taken
 from demur.voting.guards import refuse_booleans
 from demur.voting.problems import Problems
 from demur.voting.rows import ScoreRows
+from demur.voting.sources import Sources
 
 Winners = NDArray[np.int64]
-Sources = Sequence[str | None]
 NO_JITTER = -1.0
 """Below every draw: what is not known by a question or an id comes last among its equals."""
 LENGTH = "length"
@@ -331,57 +330,6 @@ def keys_of(key: Key, counted: Counted) -> Floats:
             )
         columns.append(column)
     return np.stack(columns, axis=1)
-
-
-def sources_of(rows: int, questions: Sources | None, ids: Sources | None) -> ProblemSources:
-    """What each problem's jitter is drawn from: the digest of its question, or else its id; None where it has neither.
-
-    An id must be the problem's own: one that is given to many problems would give all of them one jitter.
-    """
-    return ProblemSources(rows, questions, ids)
-
-
-@dataclass(frozen=True, eq=False)
-class ProblemSources(Sequence[str | None]):
-    """What tells each problem apart, made when it is looked at."""
-
-    rows: int
-    questions: Sources | None
-    ids: Sources | None
-
-    def __post_init__(self) -> None:
-        for column in (self.questions, self.ids):
-            if column is not None and len(column) != self.rows:
-                raise InvalidValue(f"there must be one entry per pool, {self.rows} of them, got {len(column)}")
-
-    def __len__(self) -> int:
-        return self.rows
-
-    def __getitem__(self, row: Any) -> Any:
-        if isinstance(row, slice):
-            return [self[at] for at in range(*row.indices(self.rows))]
-        question = None if self.questions is None else self.questions[row]
-        return _source(question, None if self.ids is None or question is not None else self.ids[row])
-
-    def __iter__(self) -> Iterator[str | None]:
-        asked = repeat(None, self.rows) if self.questions is None else self.questions
-        named = repeat(None, self.rows) if self.ids is None else self.ids
-        return map(_source, asked, named)
-
-    def take(self, rows: NDArray[np.intp]) -> ProblemSources:
-        """Of some of the problems, in that order."""
-        return ProblemSources(len(rows), taken(self.questions, rows), taken(self.ids, rows))
-
-    @property
-    def lacking(self) -> int:
-        """How many problems have neither."""
-        if self.ids is not None and not any(name is None for name in self.ids):
-            return 0
-        return sum(source is None for source in self)
-
-
-def _source(question: str | None, name: str | None) -> str | None:
-    return f"question:{question}" if question is not None else None if name is None else f"id:{name}"
 
 
 READERS: dict[str, Callable[[Mapping[str, Any]], Component]] = {}

@@ -34,13 +34,14 @@ from demur.voting._exact_sums import Floats, grid, on_grid
 from demur.voting._tally import Outcome, compact, majority, weighted
 from demur.voting.cases import Cases, GroupColumn, questions_known
 from demur.voting.codes import CodedAnswers, Rows, code_answers, taken
-from demur.voting.key import Beside, Component, Counted, Share, Sources, TieBreak, key_of, keys_of, sources_of
+from demur.voting.key import Beside, Component, Counted, Share, TieBreak, key_of, keys_of
 from demur.voting.normalisers import Normaliser
 from demur.voting.one_pool import count, in_order
 from demur.voting.path_scores import as_scores, require_finite
 from demur.voting.problems import Problems
 from demur.voting.recipe import Recipe
 from demur.voting.rows import KeyRows
+from demur.voting.sources import Sources, sources_of
 from demur.voting.standings import Standings, standings
 from demur.voting.weights import Exponential, Uniform, Weight
 
