@@ -41,7 +41,7 @@ def refuse_other_keys(pools: Any, asked: Mapping[str, Any]) -> None:
             raise PoolFileError(
                 f"{pools.where} holds keys of the relation {name}@{theirs[name]}, and this demur compares by "
                 f"{name}@{version}",
-                "make them again: demur answers POOLS --rekey -o COPY",
+                "make them again with `demur answers` and {rekey=True}",
             )
 
 
