@@ -118,7 +118,7 @@ def _reader(fields: demur.FieldChoice, extract: str | None, from_texts: bool) ->
 
 
 def _is_place(given: str) -> bool:
-    return "://" in given or Path(given).is_file()
+    return "://" in given or Path(given).is_file() or Path(given).is_dir()
 
 
 def _explain(texts: list[str], fields: demur.FieldChoice, *, json: bool) -> None:

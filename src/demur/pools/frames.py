@@ -26,6 +26,7 @@ from demur.records import Pool, Problem
 from demur.voting.text_columns import DigestColumn, TextColumn
 
 _AT_ONCE = 2048  # pools that become objects together, where their table is not in memory
+_KEPT_ROWS = 1 << 20  # rows whose pools stay in memory once somebody has looked at all of them
 Said = tuple[NDArray[Any], Sequence[Any]]
 """A code for each problem, −1 for nothing, and the value behind each."""
 
@@ -67,7 +68,7 @@ class FramePools(Sequence[Pool]):
         return len(self.ids)
 
     def __getitem__(self, row: Any) -> Any:
-        if self.columns.in_memory:
+        if self.columns.in_memory or "_built" in vars(self):
             return self._built[row]
         if isinstance(row, slice):
             return [self[at] for at in range(*row.indices(len(self)))]
@@ -79,7 +80,7 @@ class FramePools(Sequence[Pool]):
         return self._block[1][place]
 
     def __iter__(self) -> Iterator[Pool]:
-        if self.columns.in_memory:
+        if self.columns.in_memory or self.columns.n <= _KEPT_ROWS:
             return iter(self._built)
         starts = range(0, len(self), _AT_ONCE)
         return chain.from_iterable(self._build(start, min(start + _AT_ONCE, len(self))) for start in starts)
