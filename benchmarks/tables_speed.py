@@ -3,8 +3,9 @@ JSON lines, and as much per pool at ten million as at a hundred thousand.
 
 Pools of 16 answers and scores with gold, ids and question digests are drawn in chunks and written as a folder of
 Parquet files, as JSON lines and as arrays. Every measurement is a process of its own: CPU seconds behind the imports,
-and the largest resident size beyond what it was there. Polars' group-by majority on the same files stands beside it,
-without a claim: it finds the commonest answer, and neither weighs, labels nor calibrates.
+and the largest resident size beyond what it was there. Arrays come with ids, which jitter is drawn from as in files; a
+vote without names has no jitter to draw and to sort by, and stands beside it without a claim. So does Polars' group-by
+majority on the same files: it finds the commonest answer, and neither weighs, labels nor calibrates.
 
     python benchmarks/tables_speed.py [--largest 10000000] [--folder FOLDER]
 """
@@ -26,13 +27,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow
+import pyarrow.fs
 import pyarrow.parquet
 from claims import at_least, at_most, print_report
 
 PATHS, WORDS, CHUNK, FILE = 16, 1000, 8192, 1_000_000
 COMPARED, ROUNDS = 100_000, 3
 GIBIBYTE = 1 << 30
-KINDS = ("arrays", "parquet", "json lines", "polars")
+KINDS = ("arrays", "arrays without names", "parquet", "json lines", "polars")
 
 
 def draw(start: int, pools: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -90,16 +92,18 @@ def measure(kind: str, folder: Path, pools: int) -> dict[str, Any]:
 
     if kind == "polars":
         import polars
-    chunks = [draw(start, min(CHUNK, pools - start)) for start in range(0, pools, CHUNK)] if kind == "arrays" else []
-    drawn = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
-    dm.calibrate(dm.vote(np.zeros((50, 2), dtype=int)), np.ones(50, dtype=bool), alpha=0.1)  # imports what is lazy
+    starts = range(0, pools if kind.startswith("arrays") else 0, CHUNK)
+    drawn = [np.concatenate(parts) for parts in zip(*(draw(at, min(CHUNK, pools - at)) for at in starts), strict=True)]
+    ids = [f"q{row:08}" for row in range(pools)] if kind == "arrays" else None
+    few = [{"id": row, "gold": "1", "answer": "1", "score.rm": row} for row in range(50)]
+    dm.calibrate(dm.vote_pools(dm.read_pools(few), dm.FieldChoice(score="rm")), alpha=0.1)  # imports what is lazy
     before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     if kind == "polars":
         answers = polars.scan_parquet(folder / "tables" / "*.parquet").group_by("id", "answer").len()
         found = answers.sort("len", descending=True).group_by("id").first().collect().height
-    elif kind == "arrays":
+    elif drawn:
         codes, scores, gold = drawn
-        votes = dm.vote(codes, scores)
+        votes = dm.vote(codes, scores, ids=ids)
         found = dm.calibrate(votes, votes.answer == gold, alpha=0.05).n
     else:
         source = dm.read_pools(folder / ("tables" if kind == "parquet" else "pools.jsonl"))
