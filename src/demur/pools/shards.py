@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from demur.errors import MissingExtra, PoolFileError
@@ -26,16 +25,6 @@ _DAMAGED = "write it again, or move it out of the folder"
 def is_remote(place: str | os.PathLike[str]) -> bool:
     """Whether a place is an address on a filesystem that Arrow knows."""
     return isinstance(place, str) and _REMOTE.match(place) is not None
-
-
-def is_folder(place: str | os.PathLike[str]) -> bool:
-    """Whether a place is a folder; of an address, whatever is no file."""
-    if not is_remote(place):
-        return Path(place).is_dir()
-    arrow, _ = libraries()
-    with reading(str(place), arrow):
-        filesystem, path = located(place)
-        return not filesystem.get_file_info(path).is_file
 
 
 @dataclass
