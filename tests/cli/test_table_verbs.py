@@ -54,6 +54,13 @@ def test_decisions_as_a_table_are_those_of_the_lines(demur, shards):
         assert json.loads(row["support"]) == line["support"]
         assert json.loads(row["shares"]) == line["shares"]
         assert {name: row[f"key.{name}"] for name in line["key"]} == line["key"]
+    assert demur("decide", shards, "--policy", "policy.json", "-o", "decisions.parquet").code == 0
+    over_pools = demur("decide", "shards/part-1.parquet", "--policy", "policy.json", "-o", "shards/part-0.parquet")
+    assert over_pools.code == 2
+    assert "holds a Parquet file, which a table of decisions would replace" in over_pools.err
+    as_pools = demur("calibrate", "decisions.parquet", "--alpha", 0.1)
+    assert as_pools.code == 2
+    assert "expected an object of the format 'demur-pools'" in as_pools.err
     refused = demur("decide", shards, "--policy", "policy.json", "-o", "policy.json")
     assert refused.code == 2
     assert "is an input of this command" in refused.err
@@ -78,6 +85,13 @@ def test_answers_writes_keys_under_the_version_and_makes_them_again_on_request(d
     again = pyarrow.parquet.read_table("new.parquet")
     assert again.equals(pyarrow.parquet.read_table("keyed.parquet"))
     assert demur("calibrate", "new.parquet", "--alpha", 0.1).code == 0
+
+
+def test_nothing_is_written_into_the_folder_that_is_read(demur, shards):
+    for name in ("part-0.parquet", "new.parquet"):
+        ran = demur("answers", shards, "-o", f"shards/{name}")
+        assert ran.code == 2
+        assert "would be one of the files of shards, which is an input" in ran.err
 
 
 def test_a_truncated_file_of_a_folder_is_one_line(demur, shards):

@@ -33,7 +33,7 @@ def is_table(out: Path | None) -> bool:
 
 def written_as(out: Path | None) -> str:
     """The kind of file that decisions go to."""
-    return replacing.PARQUET if is_table(out) else replacing.LINES
+    return replacing.DECISIONS if is_table(out) else replacing.LINES
 
 
 def write_decisions(
@@ -50,7 +50,11 @@ def write_decisions(
 
     arrow, _ = libraries()
     types = {name: _type(name, arrow) for name in fields} | {_KEY + name: arrow.float64() for name in key}
-    write_tables(_tables(iter(lines), types), out, arrow.schema(list(types.items())))
+    write_tables(
+        _tables(iter(lines), types),
+        out,
+        arrow.schema(list(types.items()), metadata={b"demur": replacing.DECISION_MARK}),
+    )
 
 
 def _tables(lines: Iterator[dict[str, Any]], types: dict[str, Any]) -> Iterator[dict[str, list[Any]]]:
