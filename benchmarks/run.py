@@ -37,6 +37,7 @@ RESULTS = Path("assets", "benchmarks.json")
 SCRIPTS = [
     "voting_speed.py",
     "frames_speed.py",
+    "tables_speed.py",
     "decide_speed.py",
     "waves_speed.py",
     "calibration_speed.py",

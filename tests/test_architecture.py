@@ -41,7 +41,7 @@ ABOVE = {
 MAY_READ_GOLD = {
     "records.py",
     "pools/jsonl.py",
-    "pools/frames.py",
+    "pools/frame_rows.py",
     "pools/gold.py",
     "pools/parquet.py",
     "pools/labels.py",
@@ -137,7 +137,7 @@ def test_aliases_of_gold_are_read_where_gold_is_and_by_nothing_else():
     for module in MODULES:
         name = module.relative_to(SOURCE).as_posix()
         constants = [node.value for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Constant)]
-        assert "aliases" not in constants or name in {"pools/gold.py", "pools/frames.py"}, name
+        assert "aliases" not in constants or name in {"pools/gold.py", "pools/frame_rows.py"}, name
 
 
 def test_verdicts_on_labels_reach_the_labels_the_report_and_those_who_ask_for_them(graph):

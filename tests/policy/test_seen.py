@@ -62,5 +62,5 @@ def test_columns_that_do_not_belong_together_are_not_compared_in_part():
     votes = dm.vote([["a", "a"]] * 30, ids=[f"q{row}" for row in range(30)])
     policy = dm.calibrate(votes, [True] * 30, alpha=0.1)
     for columns in ({"questions": ["New?"]}, {"clusters": ["c"]}):
-        with pytest.raises(ValueError, match="zip"):
+        with pytest.raises(ValueError, match="one entry per problem, 2 of them, got 1"):
             policy.refuse_seen(["new", "q3"], **columns)

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 import demur as dm
 from demur.errors import InvalidValue, NoJitterWarning
 from demur.voting._exact_sums import grid, row_sums
-from demur.voting.key import Column, Share, sources_of
+from demur.voting.key import Column, Share
 from demur.voting.one_pool import vote_one
 from demur.voting.recipe import Recipe
+from demur.voting.sources import sources_of
 from demur.voting.votes import vote_again
 
 normalisers = dm.normalisers
@@ -149,7 +150,7 @@ def test_what_is_no_code_is_named_and_so_are_scores_that_overflow():
 
 def test_questions_and_ids_that_do_not_belong_together_draw_no_jitter():
     for questions, ids in ((["q"], None), (None, ["x"]), (["q", "r"], ["x"])):
-        with pytest.raises(ValueError, match="zip"):
+        with pytest.raises(ValueError, match="one entry per pool, 2 of them, got 1"):
             sources_of(2, questions, ids)
 
 

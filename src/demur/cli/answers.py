@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from operator import ne
@@ -18,6 +18,8 @@ from demur.cli.replacing import refuse_overwriting, written_as
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from demur.pools.reading import AnswerReader, PathRead
 
 NAME = "answers"
@@ -26,7 +28,8 @@ HELP = """Read the answers of paths off their texts, put equal ones into one cla
 Ends with a table: how answers were found, how many, and three of each. With `-o` it writes a copy in which every path
 has `answer`, `extraction` (the rule that found it), `found_at` (where) and `key` (equal for equal answers). Paths that
 have an answer keep it, unless `--from-texts` or `--extract` says otherwise. `--explain` shows the whole way from a text
-to its key. With `--slow` an answer that only math-verify can read is given the spelling it is equal to.
+to its key. With `--slow` an answer that only math-verify can read is given the spelling it is equal to. In a Parquet
+copy `key` is a column under the relation's version: later commands use it as it is, so that answers are compared once.
 
 Examples:
 
@@ -36,11 +39,14 @@ Examples:
 
 `demur answers pools.jsonl --task mc --labels True,False,Uncertain -o classed.jsonl`
 
+`demur answers shards/ -o keyed.parquet`
+
 `demur answers pools.jsonl --explain --problem q7`
 
 `demur answers --explain '1/2' 'So the answer is 0.50.'`
 """
 _SLOW = "Put answers that no rule can read to math-verify; verdicts are kept in this file."
+_REKEY = "Replace keys that another version of the relation made."
 _SLOW_TALE = (
     "The slow path asked math-verify {asked} times and gave {respelled} answers the spelling they are equal to; "
     "{disputed} pairs of one value stay apart, {killed} questions ran into a limit, {restarted} children ended."
@@ -62,6 +68,7 @@ def run(
     extract: sampling_options.Extract = None,
     answer_marker: sampling_options.AnswerMarker = None,
     slow: Annotated[Path | None, option("--slow", "VERDICTS", _SLOW)] = None,
+    rekey: Annotated[bool, typer.Option("--rekey", help=_REKEY)] = False,
     relation: Relation = None,
     task: options.Task = None,
     labels: options.LabelSet = None,
@@ -92,6 +99,11 @@ def run(
     refuse_overwriting(out, given[0], by=written_as(out))
     source = demur.read_pools(given[0], run_name, texts=True, partial=True, say=output.mention)
     reader = _reader(fields, extract, from_texts)
+    if not rekey:
+        from demur.pools.answer_keys import refuse_other_keys
+        from demur.pools.fields import problems_of
+
+        refuse_other_keys(source.pools, fields.describe(problems_of(source.pools)))
     if explain:
         _explain_file(source, reader, problem, json=json)
         return
@@ -106,7 +118,7 @@ def _reader(fields: demur.FieldChoice, extract: str | None, from_texts: bool) ->
 
 
 def _is_place(given: str) -> bool:
-    return "://" in given or Path(given).is_file()
+    return "://" in given or Path(given).is_file() or Path(given).is_dir()
 
 
 def _explain(texts: list[str], fields: demur.FieldChoice, *, json: bool) -> None:
@@ -208,18 +220,20 @@ def _class_file(
 
     tally = _Classes()
     with nullcontext() if store is None else demur.answers.SlowPath(store=store) as slow:
-        pools = [tally.classed(pool, reader, slow) for pool in source.pools]
-    reader.refuse_unused_marker()
+
+        def classed() -> Iterator[demur.Pool]:
+            """The pools one by one; what is amiss is said behind the last, before a copy is put in its place."""
+            yield from (tally.classed(pool, reader, slow) for pool in source.pools)
+            _refuse_idle_flags(reader, tally)
+
+        if out is None:
+            deque(classed(), maxlen=0)
+        else:
+            # Sampled and scored as they were; how their answers were read is this command's doing.
+            described = replace(source.description, answers={})
+            write_pools(replace(source, description=described, keys=_made_by(reader, source)), out, classed)
     _mention_unread_markers(reader)
-    structure = (
-        None if reader.fields.relation is None else demur.answers.relation_named(reader.fields.relation).structure
-    )
-    if structure is not None and (unmet := structure.unmet(tally.answers)):
-        named = ", ".join(map(repr, unmet[:5]))
-        raise InvalidValue(f"the rules for answers name {named}, and no answer has that", "correct it or leave it out")
-    if out is not None:
-        # Sampled and scored as they were; how their answers were read is this command's doing.
-        write_pools(replace(source, pools=pools, description=replace(source.description, answers={})), out)
+    pools = source.pools
     counts = {name: getattr(tally, name) for name in ("spellings", "classes", "as_text", "winners_changed")}
     facts: dict[str, Any] = {"file": None if out is None else str(out), "problems": len(pools), **counts}
     facts |= {"methods": dict(reader.methods), "without_answer": reader.without, "kinds": dict(tally.kinds)}
@@ -249,6 +263,23 @@ def _class_file(
     output.table_of("How answers were found", reader.methods.most_common(), columns)
     _warn(reader)
     output.wrote(out)
+
+
+def _refuse_idle_flags(reader: AnswerReader, tally: _Classes) -> None:
+    """Raise where a marker or a rule fits no answer."""
+    reader.refuse_unused_marker()
+    relation = reader.fields.relation
+    structure = None if relation is None else demur.answers.relation_named(relation).structure
+    if structure is not None and (unmet := structure.unmet(tally.answers)):
+        named = ", ".join(map(repr, unmet[:5]))
+        raise InvalidValue(f"the rules for answers name {named}, and no answer has that", "correct it or leave it out")
+
+
+def _made_by(reader: AnswerReader, source: demur.PoolSource) -> dict[str, Any]:
+    """How keys are made, for whoever reads them: as the answers of a file are compared where nothing else is said."""
+    from demur.pools.fields import problems_of
+
+    return replace(reader.fields, answer_field="answer").describe(problems_of(source.pools))
 
 
 @dataclass

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import demur
-from demur.cli import output, replacing, vote_flags
+from demur.cli import decision_files, output, replacing, vote_flags
 from demur.errors import InvalidValue
 
 _SHOWN = 20
@@ -54,7 +54,7 @@ def decide(
     decided = cascade.decide_votes(tables)
     lines = [decision.document() for decision in decided]
     if out is not None:
-        write_lines(lines, out)
+        decision_files.write_decisions(lines, out, list(dict.fromkeys(name for line in lines for name in line)))
     lacking = {stage.name: decided.needing(stage.name) for stage in cascade.stages}
     wanted = {name for names in lacking.values() for name in names}
     if needed is not None:

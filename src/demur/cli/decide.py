@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import demur
-from demur.cli import cascade_use, options, output, policy_files, replacing, vote_flags
+from demur.cli import cascade_use, decision_files, options, output, policy_files, replacing, vote_flags
 from demur.errors import InvalidValue
 
 NAME = "decide"
@@ -22,6 +22,8 @@ writes the questions that a stage has still to be sampled for.
 Examples:
 
 `demur decide new.jsonl --policy policy.json -o decisions.jsonl`
+
+`demur decide shards/ --policy policy.json -o decisions.parquet`
 
 `demur decide new.jsonl --policy policy.json --fdr 0.1`
 
@@ -39,7 +41,8 @@ def run(
     cascade: options.CascadeFile = None,
     key_file: options.KeyFile = None,
     out: Annotated[
-        Path | None, options.option("--out", "FILE", "Write one decision per line (.jsonl or .gz).", "-o")
+        Path | None,
+        options.option("--out", "FILE", "Write one decision per line (.jsonl, .gz) or row (.parquet).", "-o"),
     ] = None,
     alpha: options.OneAlpha = None,
     guarantee: options.GuaranteeName = None,
@@ -54,9 +57,8 @@ def run(
     json: options.Json = False,
 ) -> None:
     from demur.policy.set_notes import set_note
-    from demur.pools.jsonl import write_lines
 
-    replacing.refuse_overwriting(out, *files, policy, cascade, key_file, by=replacing.LINES)
+    replacing.refuse_overwriting(out, *files, policy, cascade, key_file, by=decision_files.written_as(out))
     if cascade is not None:
         policy_files.refuse_beside_cascade(policy=policy, alpha=alpha, guarantee=guarantee, fdr=fdr)
         policy_files.refuse_beside_cascade(stop=stop, wave=wave)
@@ -76,16 +78,18 @@ def run(
     selected = None if fdr is None else loaded.select(voted, fdr=fdr)
     decided = selected or loaded.decide_votes(voted.votes, alpha=alpha, guarantee=guarantee)
     names = loaded.recipe.names
-    lines = [decision_line(decision, names) for decision in decided]
+    some = decided if json else (decided[row] for row in range(min(len(decided), _SHOWN)))
+    lines = [decision_line(decision, names) for decision in some]
     if out is not None:
-        write_lines(lines, out)
-    rule, n_answered = decided.rule, int(decided.answered.sum())
+        every = lines if json else (decision_line(decision, names) for decision in decided)
+        decision_files.write_decisions(every, out, key=names)
+    rule, n, n_answered = decided.rule, len(decided), int(decided.answered.sum())
     if json:
         how = {"alpha": rule.alpha, "threshold": rule.threshold, "guarantee": rule.guarantee.name}
         how |= {} if selected is None else {"fdr": selected.fdr, "cut_off": selected.cut_off}
         how |= {"by_size": {size: list(rule.threshold_of(size)) for size in loaded.sizes}} if rule.by_size else {}
         how |= {"by_group": rule.document()["by_group"]} if rule.needs_groups else {}
-        counts = {"problems": len(lines), "n_answered": n_answered, "answered": n_answered / len(lines)}
+        counts = {"problems": n, "n_answered": n_answered, "answered": n_answered / n}
         how |= (
             {}
             if decided.sets is None
@@ -116,12 +120,12 @@ def run(
         "p-value": lambda line: f"{line['p_value']:.4f}",
         "paths per answer": _votes,
     }
-    output.table_of(title, lines[:_SHOWN], columns)
-    if len(lines) > _SHOWN:
-        output.say(f"… and {len(lines) - _SHOWN} more" + ("" if out is not None else "; -o FILE writes them all"))
-    share = output.percent(n_answered / len(lines))
-    output.say(f"Answered {n_answered} of {len(lines)} ({share}), abstained on the rest.", rule.promise)
-    if decided.sets is not None and n_answered < len(lines):
+    output.table_of(title, lines, columns)
+    if n > _SHOWN:
+        output.say(f"… and {n - _SHOWN} more" + ("" if out is not None else "; -o FILE writes them all"))
+    share = output.percent(n_answered / n)
+    output.say(f"Answered {n_answered} of {n} ({share}), abstained on the rest.", rule.promise)
+    if decided.sets is not None and n_answered < n:
         output.say(*dict.fromkeys([decided.set_note(), set_note(loaded, rule)]))
     output.warn(decided.notes())
     output.wrote(out)

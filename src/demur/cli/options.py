@@ -68,11 +68,15 @@ def argument(metavar: str, text: str, offers: Any = None) -> Any:
 
 Pools = Annotated[
     str,
-    argument("POOLS", "Pool file (.jsonl, .jsonl.gz, .parquet, .csv), or a run: a .db file or postgresql:// address."),
+    argument(
+        "POOLS",
+        "Pool file (.jsonl, .jsonl.gz, .parquet, .csv), a folder of Parquet files or s3:// address, or a run: a .db "
+        "file or postgresql:// address.",
+    ),
 ]
 _SOURCES = (
-    "Pool file (.jsonl, .jsonl.gz, .parquet, .csv), or a run: a .db file or postgresql:// address; of a cascade, those "
-    "of each stage in order."
+    "Pool file (.jsonl, .jsonl.gz, .parquet, .csv), a folder of Parquet files or s3:// address, or a run: a .db file "
+    "or postgresql:// address; of a cascade, those of each stage in order."
 )
 ManyPools = Annotated[list[str], argument("POOLS", _SOURCES)]
 _PILOT = "A pilot with labels: a pool file, or a run.  [default: none, plan from alpha alone]"

@@ -11,13 +11,20 @@ from demur.errors import InvalidValue
 
 POLICY, CASCADE, POOLS, LINES, PARQUET = "a policy", "a cascade", "pools", "JSON lines", "a Parquet file"
 PAGE, TUNED, SHIFT, QUESTIONS = "a web page", "a tuned vote", "a fitted shift", "questions"
-STORE, _OTHER = "a store of runs", "something else"
+STORE, DECISIONS, _OTHER = "a store of runs", "a table of decisions", "something else"
+DECISION_MARK = b'{"format": "demur-decisions"}'
+"""What a Parquet file of decisions says of itself."""
 _HEAD = 4096
 
 
 def refuse_overwriting(out: Path | None, *inputs: str | Path | None, by: str) -> None:
     """Raise if a result, which is `by` kind, would take the place of an input or of a file of another kind."""
-    if out is None or not out.is_file():
+    if out is None:
+        return
+    for folder in (Path(place) for place in inputs if place is not None and Path(place).is_dir()):
+        if out.suffix.lower() in (".parquet", ".pq") and out.resolve().parent == folder.resolve():
+            raise InvalidValue(f"{out} would be one of the files of {folder}, which is an input; choose another folder")
+    if not out.is_file():
         return
     for source in (Path(place) for place in inputs if place is not None):
         if source.exists() and out.samefile(source):
@@ -38,8 +45,18 @@ def written_as(out: Path | None) -> str:
 def refuse_foreign(place: Path) -> None:
     """Raise where a table or figure would take the place of a store, a policy or pools."""
     there = kind_of(place) if place.is_file() else None
-    if there in (STORE, POLICY, CASCADE, TUNED, SHIFT, POOLS, QUESTIONS, PARQUET):
+    if there in (STORE, POLICY, CASCADE, TUNED, SHIFT, POOLS, QUESTIONS, PARQUET, DECISIONS):
         raise InvalidValue(f"{place} holds {there}, which results would replace; choose another folder")
+
+
+def _footer(path: Path) -> bytes:
+    """What stands at the end of a Parquet file, before its own length in four bytes and a mark in four more."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - 8))
+        length = min(int.from_bytes(file.read(4), "little"), size)
+        file.seek(max(0, size - 8 - length))
+        return file.read(length)
 
 
 def kind_of(path: Path) -> str | None:
@@ -54,7 +71,7 @@ def kind_of(path: Path) -> str | None:
     if head.startswith(b"SQLite format 3\0"):
         return STORE
     if head.startswith(b"PAR1"):
-        return PARQUET
+        return DECISIONS if DECISION_MARK in _footer(path) else PARQUET
     text = head.decode(errors="replace").removeprefix("\ufeff").lstrip()
     if not text:
         return None

@@ -87,8 +87,7 @@ class VoteFlags:
         source = source.stopped_by(stop, fields, partial=partial, say=mention)
         recipe = source.recipe(score, **how).gated(gate)
         fitted_on = [] if self.fitted_on is None else read_ids(self.fitted_on)
-        known = {pool.problem.id for pool in source.pools}
-        if self.fitted_on is not None and known.isdisjoint(fitted_on):
+        if self.fitted_on is not None and source.ids.isdisjoint(fitted_on):
             mention(f"note: none of the {len(fitted_on)} ids in {self.fitted_on} is that of a problem in {place}")
         if checked and correct.is_plain:
             from demur.pools.labels import labelled_rows

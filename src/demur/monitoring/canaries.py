@@ -27,6 +27,7 @@ from demur.monitoring.monitor import BettingMonitor, as_level, take
 from demur.monitoring.uniforms import Uniforms
 from demur.policy.policy import Policy
 from demur.voting.key import Jitter
+from demur.voting.problems import Names
 
 _SIGN_BETS = (0.2, 0.5, 0.9, -0.2, -0.5, -0.9)
 _BETS = (*("keys lie higher",) * 3, *("keys lie lower",) * 3, *("answers differ",) * 3)
@@ -53,7 +54,10 @@ class CanaryMonitor(BettingMonitor):
         self._uniforms = Uniforms(seed)
         self._width = policy.evidence.levels.shape[1]
         self._shared = [isinstance(part, Jitter) for part in policy.recipe.key]
-        self._fitted_on = policy.recipe.normaliser.fitted_on.union(*(part.fitted_on.ids for part in policy.recipe.key))
+        self.fitted_on: Names = policy.recipe.normaliser.fitted_on
+        """The ids of questions that may not be asked again, for the key was fitted on their old pools."""
+        for part in policy.recipe.key:
+            self.fitted_on = self.fitted_on | part.fitted_on.ids
         self.higher = self.lower = 0
         """How many new keys lie above, and below, the old ones."""
         self._asked: set[str] = set()
@@ -62,11 +66,6 @@ class CanaryMonitor(BettingMonitor):
     def seed(self) -> int:
         """What breaks ties between equal agreements."""
         return self._uniforms.seed
-
-    @property
-    def fitted_on(self) -> frozenset[str]:
-        """The ids of questions that may not be asked again, for the key was fitted on their old pools."""
-        return frozenset(self._fitted_on)
 
     @property
     def equal(self) -> int:
@@ -150,7 +149,7 @@ class CanaryMonitor(BettingMonitor):
                 f"question {name!r:.60} was asked again before, and its old pool must not count twice",
                 "ask each question again once per policy",
             )
-        if name in self._fitted_on:
+        if name in self.fitted_on:
             raise InvalidValue(
                 f"the key was fitted on the old pool of question {name!r:.60}, so that a new one is not like it",
                 "ask questions again that nothing was fitted on",

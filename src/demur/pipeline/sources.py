@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from demur.errors import InvalidValue, StoreError
 from demur.pools.files import source_of_file
 from demur.pools.frames import pools_of_frame
+from demur.pools.shards import is_remote
 from demur.pools.source import PoolSource, Say
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ def read_pools(
     say: Say = lambda _: None,
 ) -> PoolSource:
     """The pools of a file (JSON lines, CSV, Parquet), of a run, or of a table with one row per path.
+
+    A folder of Parquet files is one table; they may lie on a filesystem that Arrow knows: `s3://bucket/pools`.
 
     A table is a DataFrame of pandas or Polars, anything else that has Arrow's C stream interface, a dictionary of
     columns, or rows as dictionaries. `columns` says what a table's own names mean: {"response": "answer", "rm":
@@ -76,7 +79,9 @@ def source_of_run(
 
 
 def is_store(place: str) -> bool:
-    """Whether a place is a store rather than a pool file."""
+    """Whether a place is a store rather than pools: an address of a database, and not of a filesystem."""
+    if is_remote(place):
+        return False
     if "://" in place or Path(place).suffix in (".db", ".sqlite", ".sqlite3"):
         return True
     return _begins(place, b"SQLite format 3\x00")

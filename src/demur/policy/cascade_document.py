@@ -16,8 +16,9 @@ from demur.calibration.cascade import JointVotes, as_shares
 from demur.calibration.guarantee import without_infinity
 from demur.policy.cascade import Cascade, StageParts, cascade_of
 from demur.policy.cascade_calibration import check_names
-from demur.policy.document import description_of, guarantee_of, seen_of
+from demur.policy.document import description_of, guarantee_of
 from demur.policy.file import Document
+from demur.policy.seen_document import seen_document, seen_of
 from demur.pools.label_rule import LabelRule
 from demur.version import __version__
 from demur.voting.recipe import Recipe
@@ -27,7 +28,6 @@ _MOST_PATHS = 1 << 20
 
 def to_document(cascade: Cascade) -> Document:
     """The cascade as plain values."""
-    seen = cascade.seen
     return {
         "demur": __version__,
         **_settled(cascade),
@@ -46,10 +46,7 @@ def to_document(cascade: Cascade) -> Document:
             for stage in cascade.stages
         ],
         "rows": _rows(cascade.votes),
-        "calibration": {
-            **{name: sorted(getattr(seen, name)) for name in ("ids", "questions", "clusters")},
-            "hold_out": seen.hold_out,
-        },
+        "calibration": seen_document(cascade.seen),
     }
 
 

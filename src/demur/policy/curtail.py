@@ -25,13 +25,14 @@ from demur.policy.groups import groups_asked
 from demur.policy.weighing import weight_asked
 from demur.records import Decision, Early, Problem, question_digest
 from demur.voting.gate import Gated
-from demur.voting.key import Column, Component, Jitter, Share, sources_of
+from demur.voting.key import Column, Component, Jitter, Share
 from demur.voting.learned import Learned
 from demur.voting.normalisers import PoolZ
 from demur.voting.one_pool import keys_in, vote_one
 from demur.voting.prospects import Prospects, prospects
 from demur.voting.reach import ANY_NUMBER, Range, unbounded
 from demur.voting.recipe import DROP
+from demur.voting.sources import sources_of
 from demur.voting.weights import Uniform
 
 if TYPE_CHECKING:

@@ -33,8 +33,9 @@ from demur.policy.evidence_document import (
     strata_of,
 )
 from demur.policy.file import Document
-from demur.policy.plain_values import is_count, is_fraction, is_number, strings, typed
+from demur.policy.plain_values import is_count, is_fraction, is_number, typed
 from demur.policy.seen import Seen
+from demur.policy.seen_document import seen_document, seen_of
 from demur.pools.label_rule import LabelRule
 from demur.pools.scores import as_unscored
 from demur.questions.density_ratio import DensityRatio
@@ -44,7 +45,6 @@ from demur.version import __version__
 from demur.voting.recipe import Recipe
 
 _SETTLED = ("guarantee", "k", "threshold", "by_size", "by_group", "pooled")
-_SEEN = ("ids", "questions", "clusters")
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ def level_of(outliers: OutlierGate | None) -> float | None:
 
 def to_document(parts: PolicyParts) -> Document:
     """The policy as plain values."""
-    seen, clusters = parts.seen, parts.every_question
+    clusters = parts.every_question
     return {
         "demur": __version__,
         "points": [rule.document() for rule in parts.points],
@@ -135,7 +135,7 @@ def to_document(parts: PolicyParts) -> Document:
         **({} if parts.down_to is None else {"down_to": down_to_document(parts.down_to)}),
         "pipeline": parts.description.document(),
         "fingerprint": parts.description.fingerprint,
-        "calibration": {**{name: sorted(getattr(seen, name)) for name in _SEEN}, "hold_out": seen.hold_out},
+        "calibration": seen_document(parts.seen),
     }
 
 
@@ -193,16 +193,6 @@ def description_of(document: Document) -> Description:
         if not all(isinstance(spelling, str) for spelling in description.answers.get(name, ())):
             raise ValueError(f"answers.{name} must hold strings")
     return description
-
-
-def seen_of(document: Document) -> Seen:
-    """Which problems calibrated a document's policy."""
-    calibration = typed(document, "calibration", dict)
-    hold_out = calibration.get("hold_out")
-    if not (hold_out is None or (is_number(hold_out) and 0 < hold_out < 1)):
-        raise ValueError(f"hold_out must be a share, got {hold_out!r}")
-    ids, questions, clusters = (frozenset(strings(calibration, name)) for name in _SEEN)
-    return Seen(ids, questions, clusters, hold_out)
 
 
 def _judge(document: Document, evidence: Strata, *, width: int) -> tuple[JudgeCheck | None, Strata]:

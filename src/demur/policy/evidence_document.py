@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
 from dataclasses import replace
 from itertools import pairwise
@@ -17,6 +19,8 @@ from demur.policy.file import Document
 from demur.policy.plain_values import is_count, is_number, typed
 
 MOST_PATHS = 1 << 20
+MOST_ROWS = 100_000
+"""More rows than these stand in a file as packed columns."""
 _ROUNDING = 1e-9
 
 
@@ -39,9 +43,13 @@ def counts_of(strata: Strata) -> Document | list[Document]:
     ]
 
 
-def rows_of(evidence: Evidence) -> list[list[Any]]:
+def rows_of(evidence: Evidence) -> list[list[Any]] | Document:
+    """Rows of a key and counts; where they are very many, their columns as they are."""
     counts = [evidence.right, evidence.wrong]
     counts += [] if evidence.unlabelled is None else [evidence.unlabelled]
+    if len(evidence.levels) > MOST_ROWS:
+        packed = [evidence.levels.astype("<f8"), *(column.astype("<i8") for column in counts)]
+        return {"columns": [base64.b64encode(column.tobytes()).decode("ascii") for column in packed]}
     columns = zip(evidence.levels.tolist(), *(column.tolist() for column in counts), strict=True)
     return [[*without_infinity(level), *numbers] for level, *numbers in columns]
 
@@ -103,7 +111,36 @@ def _weighted(evidence: Evidence, rows: Any) -> Evidence:
     return replace(evidence, right_weight=right, not_right_weight=not_right, squared_weight=squared)
 
 
+def _unpacked(stored: Document, width: int) -> Evidence:
+    """Evidence whose columns stand as they are; ValueError where they make none."""
+    packed = stored.get("columns")
+    if not isinstance(packed, list) or len(packed) not in (3, 4) or not all(isinstance(part, str) for part in packed):
+        raise ValueError("its evidence must be rows, or columns of levels and counts")
+    try:
+        held = [base64.b64decode(part, validate=True) for part in packed]
+        levels = np.frombuffer(held[0], dtype="<f8").astype(np.float64).reshape(-1, width)
+        counts = [np.frombuffer(part, dtype="<i8").astype(np.int64) for part in held[1:]]
+    except (binascii.Error, ValueError):
+        raise ValueError("the columns of its evidence are damaged") from None
+    if not len(levels) or any(len(column) != len(levels) for column in counts):
+        raise ValueError("the columns of its evidence must be of one length")
+    if min(int(column.min()) for column in counts) < 0 or not np.logical_or.reduce(counts).all():
+        raise ValueError("counts of its evidence must be whole numbers >= 0, not all 0")
+    if not ((levels[:, 0] >= 0) & (levels[:, 0] <= 1)).all():
+        raise ValueError("confidences of its evidence must lie in [0, 1]")
+    if np.isnan(levels).any() or (levels == math.inf).any():
+        raise ValueError("tie-breaks of its evidence must be numbers")
+    rises = np.zeros(len(levels) - 1, dtype=np.bool_)
+    for column in levels.T[::-1]:
+        rises = (column[1:] > column[:-1]) | ((column[1:] == column[:-1]) & rises)
+    if not rises.all():
+        raise ValueError("its evidence must be at least one row, each level once and in order")
+    return Evidence(levels, counts[0], counts[1], counts[2] if len(counts) == 3 else None)
+
+
 def evidence_of(rows: Any, *, width: int) -> Evidence:
+    if isinstance(rows, dict):
+        return _unpacked(rows, width)
     if not isinstance(rows, list):
         raise ValueError(f"its evidence must be a list of rows, got {rows!r:.60}")
     counted = 3 if all(isinstance(row, list) and len(row) == width + 3 for row in rows) else 2

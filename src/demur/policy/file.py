@@ -20,6 +20,7 @@ from demur.errors import PolicyFileError
 from demur.files import strict_json
 from demur.files.atomic import atomic_file
 from demur.files.inputs import text_of
+from demur.policy.sidecar import MARK, is_packed, pack, unpacked
 from demur.policy.signature import Key, check_signature, checked_key, signature_of
 
 FORMAT, CASCADE = "demur-policy", "demur-cascade"
@@ -40,16 +41,16 @@ def write(document: Document, path: str | os.PathLike[str], key: Key | None = No
     if key is not None:
         checked_key(key)  # before a sidecar is written
     sealed: Document = {"format": kind, "schema": SCHEMAS[kind], **document}
-    if len(sealed["calibration"]["ids"]) > INLINE_LIMIT:
-        text = json.dumps(sealed["calibration"])
-        sha256 = hashlib.sha256(text.encode()).hexdigest()
+    if is_packed(sealed["calibration"]) or len(sealed["calibration"]["ids"]) > INLINE_LIMIT:
+        content = pack(sealed["calibration"])
+        sha256 = hashlib.sha256(content).hexdigest()
         sidecar = target.with_name(f"{target.name}.{sha256[:12]}.calibration")
-        _write_sidecar(sidecar, text)
+        _write_sidecar(sidecar, content)
         sealed["calibration"] = {"file": sidecar.name, "sha256": sha256}
     sealed["digest"] = digest(sealed)
     if key is not None:
         sealed["signature"] = signature_of(sealed, key)
-    _write_whole(target, json.dumps(sealed, indent=1, allow_nan=False) + "\n")
+    _write_whole(target, (json.dumps(sealed, indent=1, allow_nan=False) + "\n").encode())
     _remove_others(target, sealed["calibration"].get("file"))
 
 
@@ -93,11 +94,11 @@ def read(path: str | os.PathLike[str], key: Key | None = None, kind: str = FORMA
     return document
 
 
-def _write_sidecar(sidecar: Path, text: str) -> None:
+def _write_sidecar(sidecar: Path, content: bytes) -> None:
     """Beside the one that the policy has so far, which is not touched: until the policy is written, that one counts."""
-    if sidecar.exists() and not (sidecar.is_file() and sidecar.read_bytes() == text.encode()):
+    if sidecar.exists() and not (sidecar.is_file() and sidecar.read_bytes() == content):
         raise PolicyFileError(f"{sidecar} is there already and is something else", "remove it, or choose another name")
-    _write_whole(sidecar, text)
+    _write_whole(sidecar, content)
 
 
 def _remove_others(policy: Path, kept: str | None) -> None:
@@ -114,11 +115,21 @@ def _read_sidecar(policy: Path, reference: Document) -> Any:
     if not name or "\0" in name or Path(name).name != name:
         raise PolicyFileError(f"{policy} names a sidecar outside its folder: {name!r}")
     sidecar = policy.with_name(name)
-    text = _read_text(sidecar)
-    found = hashlib.sha256(text.encode()).hexdigest()
+    content = _read_bytes(sidecar)
+    found = hashlib.sha256(content).hexdigest()
     if not hmac.compare_digest(found.encode(), str(reference.get("sha256")).encode()):
         raise PolicyFileError(f"{sidecar} does not belong to {policy} (its SHA-256 differs); calibrate again")
-    return _parse(sidecar, text)
+    try:
+        return unpacked(content) if content.startswith(MARK) else _parse(sidecar, content.decode())
+    except ValueError as error:
+        raise PolicyFileError(f"{sidecar} cannot be read: {error}; calibrate again") from None
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return _read_text(path).encode()  # which says what is the matter
 
 
 def _read_text(path: Path) -> str:
@@ -134,9 +145,9 @@ def _parse(path: Path, text: str) -> Any:
         raise PolicyFileError(f"{path} is not JSON: line {error.line}: {error}") from None
 
 
-def _write_whole(path: Path, text: str) -> None:
+def _write_whole(path: Path, content: bytes) -> None:
     try:
         with atomic_file(path) as unfinished:
-            unfinished.write_text(text, encoding="utf-8", newline="\n")
+            unfinished.write_bytes(content)
     except OSError as error:
         raise PolicyFileError(f"cannot write {path}: {error.strerror or error}") from None

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.errors import InvalidValue, PoolFileError
+from demur.pools.runs import Runs, is_text
 from demur.records import is_nothing
 
-Codes = NDArray[np.intp]
+Codes = NDArray[Any]
 
 
 class Columns(Protocol):
@@ -24,6 +25,8 @@ class Columns(Protocol):
 
     names: list[str]
     n: int
+    in_memory: bool
+    """Whether columns are there, and not read when somebody asks for them."""
 
     def cells(self, name: str) -> list[Any]:
         """The values of a column."""
@@ -38,8 +41,58 @@ class Columns(Protocol):
     def renamed(self, names: Mapping[str, str]) -> Columns:
         """The same under other names."""
 
+    def cells_at(self, name: str, rows: NDArray[np.intp]) -> list[Any]:
+        """The values of a column in some rows, ascending."""
 
-class ListColumns:
+    def runs(self, name: str) -> Runs | None:
+        """A column whose rows mostly repeat the one before; None where `encoded` is."""
+
+    def whole_numbers(self, name: str) -> NDArray[np.int32] | None:
+        """A column of small whole numbers, none of which is missing; None where it holds anything else."""
+
+    def only(self, name: str) -> str | None:
+        """The text that all rows of a column say, where that is known without a look at them."""
+
+    def mentions(self, name: str, words: str) -> bool:
+        """Whether some text of a column holds these words."""
+
+    def at(self, row: int) -> str | None:
+        """Where a row stands, for messages; None where the table has no parts."""
+
+    def part_of(self, rows: NDArray[np.int64]) -> NDArray[np.intp]:
+        """The part of the table that each row stands in: tables of several files have several."""
+
+
+class _InMemory:
+    """What columns have alike that lie in memory."""
+
+    in_memory = True
+
+    def cells_at(self: Columns, name: str, rows: NDArray[np.intp]) -> list[Any]:
+        cells = self.cells(name)
+        return [cells[row] for row in rows.tolist()]
+
+    def runs(self: Columns, name: str) -> Runs | None:
+        encoded = self.encoded(name, in_runs=True)
+        return None if encoded is None else Runs.of_codes(*encoded)
+
+    def whole_numbers(self, name: str) -> NDArray[np.int32] | None:
+        return None
+
+    def only(self, name: str) -> str | None:
+        return None
+
+    def mentions(self: Columns, name: str, words: str) -> bool:
+        return any(isinstance(cell, str) and words in cell for cell in self.cells(name))
+
+    def at(self, row: int) -> str | None:
+        return None
+
+    def part_of(self, rows: NDArray[np.int64]) -> NDArray[np.intp]:
+        return np.zeros(len(rows), dtype=np.intp)
+
+
+class ListColumns(_InMemory):
     """Columns as lists of Python's own values."""
 
     def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
@@ -80,14 +133,14 @@ class ListColumns:
         return ListColumns({names.get(name, name): column for name, column in self._columns.items()})
 
 
-class ArrowColumns:
+class ArrowColumns(_InMemory):
     """Columns of an Arrow table."""
 
     def __init__(self, table: Any) -> None:
         self._table, self.names, self.n = table, list(table.column_names), table.num_rows
 
     def cells(self, name: str) -> list[Any]:
-        return [_cell(value) for value in self._column(name).to_pylist()]
+        return cells_of(self._column(name))
 
     def encoded(self, name: str, *, in_runs: bool = False) -> tuple[Codes, list[Any]] | None:
         import pyarrow
@@ -124,20 +177,30 @@ class ArrowColumns:
         return ArrowColumns(self._table.rename_columns([names.get(name, name) for name in self.names]))
 
     def _column(self, name: str) -> Any:
-        """A column without categories, and with texts in a form that every release of pyarrow works on."""
-        import pyarrow
-        from pyarrow import types
+        return plain_form(self._table[name], keep_dictionaries=False)
 
-        column = self._table[name]
-        if types.is_dictionary(column.type):
-            values = pyarrow.large_string() if str(column.type.value_type) == "string_view" else column.type.value_type
-            chunks = [chunk.dictionary.cast(values).take(chunk.indices) for chunk in column.chunks]
-            column = pyarrow.chunked_array(chunks, values)
-        if types.is_decimal(column.type):
-            column = column.cast(pyarrow.float64())
-        if str(column.type) == "string_view":
-            column = column.cast(pyarrow.large_string())
-        return column
+
+def plain_form(column: Any, *, keep_dictionaries: bool = True) -> Any:
+    """A column without categories, and with texts in a form that every release of pyarrow works on."""
+    import pyarrow
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_dictionary(kind) and (not keep_dictionaries or not is_text(kind.value_type)):
+        values = pyarrow.large_string() if str(kind.value_type) == "string_view" else kind.value_type
+        chunks = column.chunks if isinstance(column, pyarrow.ChunkedArray) else [column]
+        taken = [chunk.dictionary.cast(values).take(chunk.indices) for chunk in chunks]
+        column = pyarrow.chunked_array(taken, values) if isinstance(column, pyarrow.ChunkedArray) else taken[0]
+    if types.is_decimal(column.type):
+        column = column.cast(pyarrow.float64())
+    if str(column.type) == "string_view":
+        column = column.cast(pyarrow.large_string())
+    return column
+
+
+def cells_of(column: Any) -> list[Any]:
+    """The values of an Arrow column as Python has them; None for nothing."""
+    return [_cell(value) for value in column.to_pylist()]
 
 
 def _factorised(column: Any, *, in_runs: bool) -> tuple[Codes, list[Any]]:

@@ -23,7 +23,8 @@ from demur.files.atomic import atomic_file
 from demur.files.inputs import text_of
 from demur.files.strict_json import NotJson, parse
 from demur.pools.columns import ListColumns, refuse_repeated
-from demur.pools.frames import OF_PROBLEM, PROBLEM, SCORE, FramePools, renamed, table_of
+from demur.pools.frame_rows import OF_PROBLEM, PROBLEM, SCORE, table_of
+from demur.pools.frames import FramePools, renamed
 from demur.records import ASKED_WITH, Pool
 
 _TEXTS = {*PROBLEM, *OF_PROBLEM, "answer", "text", "path_extra"} - {"temperature"}

@@ -10,13 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from demur.answers.kinds import counted
 from demur.answers.relations import Relation, as_written, relation_named, relation_of_spec
 from demur.descriptions import Description
 from demur.errors import InvalidValue, PipelineMismatch, PoolFileError
+from demur.pools.answer_keys import keys_serve, refuse_other_keys
 from demur.pools.field_names import answer_fields, there_is
-from demur.pools.frame_table import Spellings, digests_of, keys_of, scores_of, surfaces_of
+from demur.pools.frame_table import Spellings, Texts, digests_of, keys_of, scores_of, stored_keys, surfaces_of
 from demur.pools.frames import FramePools
 from demur.pools.groups import GROUP, read_groups
 from demur.pools.scores import ABSENT, as_unscored, field_of, refuse_label_name, scores_or_dropped
@@ -26,6 +28,7 @@ from demur.tasks import asked_by, by_task, chosen, is_known_relation, known_rela
 from demur.voting.cases import GroupColumn
 from demur.voting.codes import taken
 from demur.voting.recipe import Unscored
+from demur.voting.rows import KeyRows
 
 _SUSPECT = re.compile(r"(?i)none|null|nan|n/?a|no[ _-]?answer[.!]?|unknown|\?+|_+|-+|\[?invalid\]?")
 
@@ -159,11 +162,11 @@ class FieldChoice:
 class PoolTable:
     """The columns of a file: one entry per problem, one per path within."""
 
-    ids: list[str]
-    questions: list[str | None]
-    digests: list[str | None]
+    ids: Sequence[str]
+    questions: Sequence[str | None]
+    digests: Sequence[str | None]
     """Of what is asked: see `records.question_digest`."""
-    clusters: list[str | None]
+    clusters: Sequence[str | None]
     groups: GroupColumn
     answers: Sequence[list[str | None]]
     """Keys: equal for equal answers."""
@@ -182,17 +185,26 @@ class PoolTable:
 
     def comparison(self) -> str:
         """How its answers were compared, and what they were read as, in words."""
-        keys = [key for pool in self.answers for key in pool]
-        kinds = ", ".join(f"{many:,} {kind}" for kind, many in counted(keys).most_common())
-        none = f"; {keys.count(None):,} of {len(keys):,} paths have none" if None in keys else ""
-        return f"Answers are compared by {' and '.join(sorted(self.relations))}: {kinds or 'none'}{none}."
+        if isinstance(self.answers, KeyRows):
+            keys, paths = self.answers.keys.tolist(), self.answers.paths_of.tolist()
+        else:
+            times = Counter(key for pool in self.answers for key in pool)
+            keys, paths = list(times), list(times.values())
+        kinds = Counter[str]()
+        for key, many in zip(keys, paths, strict=True):
+            kinds.update(dict.fromkeys(counted([key]), many))
+        lacking = sum(many for key, many in zip(keys, paths, strict=True) if key is None)
+        told = ", ".join(f"{many:,} {kind}" for kind, many in kinds.most_common() if many)
+        none = f"; {lacking:,} of {sum(paths):,} paths have none" if lacking else ""
+        return f"Answers are compared by {' and '.join(sorted(self.relations))}: {told or 'none'}{none}."
 
-    def take(self, rows: Sequence[int]) -> PoolTable:
+    def take(self, rows: Sequence[int] | NDArray[np.intp]) -> PoolTable:
         """Some of the rows, in that order."""
         columns = ("ids", "questions", "digests", "clusters", "groups", "answers", "written", "scores")
-        kept: dict[str, Any] = {name: taken(getattr(self, name), np.asarray(rows, dtype=np.intp)) for name in columns}
-        left_out = set(self.unscored)
-        return replace(self, **kept, unscored=tuple(at for at, row in enumerate(rows) if row in left_out))
+        index = np.asarray(rows, dtype=np.intp)
+        kept: dict[str, Any] = {name: taken(getattr(self, name), index) for name in columns}
+        left_out: list[int] = np.flatnonzero(np.isin(index, self.unscored)).tolist() if self.unscored else []
+        return replace(self, **kept, unscored=tuple(left_out))
 
 
 @dataclass(frozen=True)
@@ -227,6 +239,7 @@ def _keys_in(
 def read_table(pools: Sequence[Pool], fields: FieldChoice) -> PoolTable:
     """Answers as keys and one score per path."""
     if isinstance(pools, FramePools):
+        refuse_other_keys(pools, fields.describe(pools.kinds[1]))
         table = _read_columns(pools, fields)
         if table is not None:
             return table
@@ -277,7 +290,7 @@ def spelling_is_settled(key: str, keys: Sequence[str | None], texts: Sequence[st
 
 def _read_columns(pools: FramePools, fields: FieldChoice) -> PoolTable | None:
     """The same from the columns of a table; None where it must be read path by path."""
-    problems = problems_of(pools)
+    kind_of, problems = pools.kinds
     if any(fields.relation_of(problem).structure is not None for problem in problems):
         return None
     surfaces = surfaces_of(pools, fields.answer_field)
@@ -285,23 +298,24 @@ def _read_columns(pools: FramePools, fields: FieldChoice) -> PoolTable | None:
     if surfaces is None or (fields.score is not None and scored is None):
         return None
     named = {spelling.strip() for spelling in fields.missing}
-    answers = keys_of(pools, surfaces, named, fields.key_of)
-    relations = Counter(fields.relation_of(problem).spec for problem in problems)
-    if pools.plain_problems:
-        relations = Counter({spec: len(pools) for spec in relations})
+    answers = stored_keys(pools, surfaces, named) if keys_serve(pools, fields.describe(problems)) else None
+    answers = answers or keys_of(pools, surfaces, named, fields.key_of)
+    relations = Counter[str]()
+    for problem, many in zip(problems, np.bincount(kind_of, minlength=len(problems)).tolist(), strict=True):
+        relations[fields.relation_of(problem).spec] += many
     suspects = {text: n for text, n in surfaces.counts.items() if _SUSPECT.fullmatch(text) and text not in named}
     unused = tuple(spelling for spelling in fields.missing if spelling.strip() not in surfaces.counts)
-    clusters, groups = pools.clusters(), read_groups(pools, fields.group_field, in_use=fields.in_use)
+    groups = read_groups(pools, fields.group_field, in_use=fields.in_use)
     scores, unscored = (None, []) if scored is None else scored
-    known = (pools.ids, pools.questions(), digests_of(pools), clusters, groups, answers)
+    known = (pools.ids, Texts(pools), digests_of(pools), pools.clusters, groups, answers)
     written = Spellings(answers, surfaces, _spellings)
     return PoolTable(*known, written, scores, fields, suspects, unused, relations, tuple(unscored))
 
 
 def problems_of(pools: Sequence[Pool]) -> list[Problem]:
-    """The problems of pools; one for all, where a table says nothing that would tell how they are read."""
-    if isinstance(pools, FramePools) and pools.plain_problems:
-        return [Problem("")]
+    """The problems of pools; of a table, one of each kind that is read in a way of its own."""
+    if isinstance(pools, FramePools):
+        return pools.kinds[1]
     return [pool.problem for pool in pools]
 
 

@@ -10,7 +10,9 @@ import gzip
 import os
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 from demur.errors import InvalidValue, PoolFileError
@@ -21,6 +23,7 @@ from demur.pools.jsonl import write_pools as write_jsonl
 from demur.pools.neighbours.kinds import neighbour_of, reader_of
 from demur.pools.parquet import read_parquet, write_parquet
 from demur.pools.provenance import PoolFile, Provenance
+from demur.pools.shards import is_remote
 from demur.pools.source import PoolSource
 from demur.records import Pool
 
@@ -38,28 +41,32 @@ FLAGS = "score_flags"
 
 def source_of_file(path: str | os.PathLike[str], columns: Mapping[str, str] | None = None) -> PoolSource:
     """The pools of a file, with what it says of how they came to be; `columns`, what a table's own names mean."""
-    read = _read(Path(path), columns or {})
+    read = _read(path, columns or {})
     known = read.provenance
-    return PoolSource(read.pools, known.description, known.scorers, _count_flags(read.pools))
+    return PoolSource(read.pools, known.description, known.scorers, flag_counts(read.pools), keys=known.keys)
 
 
-def write_pools(source: PoolSource, target: str | os.PathLike[str]) -> None:
+def write_pools(
+    source: PoolSource, target: str | os.PathLike[str], pools: Callable[[], Iterable[Pool]] | None = None
+) -> None:
     """Write pools in the kind that the name ends in, with what is known of how they came to be.
 
-    A CSV file has no place for that: what is read from it is a table, with scores of unknown origin.
+    A CSV file has no place for that: what is read from it is a table, with scores of unknown origin. `pools` gives
+    those of the source changed, one by one, as they are written.
     """
-    path, known = Path(target), Provenance(source.description, source.scorers)
+    path, known = Path(target), Provenance(source.description, source.scorers, source.keys)
     kind = kind_named(path)
+    given = source.pools if pools is None else pools()
     if not path.name:
         raise InvalidValue(f"{str(target)!r} is not a file name")
     if kind is None:
         raise InvalidValue(f"{path} is named like no kind of pool file", f"name it {', '.join(WRITTEN)} or .csv")
     if kind == PARQUET:
-        write_parquet(source.pools, path, known)
+        write_parquet(given, target if is_remote(target) else path, known, source.score_names)
     elif kind == CSV:
-        write_csv(source.pools, path)
+        write_csv(list(given), path)
     else:
-        write_jsonl(source.pools, path, known)
+        write_jsonl(given, path, replace(known, keys={}))
 
 
 def kind_named(path: Path) -> str | None:
@@ -74,7 +81,14 @@ def flag_of(fields: object, name: str) -> str | None:
     return flag if isinstance(flag, str) else None
 
 
-def _read(path: Path, columns: Mapping[str, str]) -> PoolFile:
+def _read(place: str | os.PathLike[str], columns: Mapping[str, str]) -> PoolFile:
+    path = Path(place)
+    if is_remote(place):
+        if kind_named(path) not in (None, PARQUET):
+            raise InvalidValue(f"{place} is named like {kind_named(path)}, and only Parquet is read from there")
+        return read_parquet(place, columns)
+    if path.is_dir():
+        return read_parquet(path, columns)
     head = _head(path)
     neighbour = None if head is None else neighbour_of(head)
     if neighbour is not None:
@@ -127,10 +141,40 @@ def _kind_held(head: bytes) -> str | None:
     return CSV if {b"id", b"answer"} <= columns else None
 
 
-def _count_flags(pools: Sequence[Pool]) -> dict[str, dict[str, int]]:
+def flag_counts(pools: Sequence[Pool]) -> Mapping[str, Mapping[str, int]]:
+    """How many values of each score are flagged, by flag; of a table, when somebody asks."""
+    return _FlagsOfTable(pools) if isinstance(pools, FramePools) else _count_flags(pools)
+
+
+class _FlagsOfTable(Mapping[str, Mapping[str, int]]):
+    """Counts that need a look at the further fields of every path."""
+
+    def __init__(self, pools: FramePools) -> None:
+        self._pools = pools
+
+    @cached_property
+    def _counts(self) -> dict[str, dict[str, int]]:
+        names = self._pools.columns.names
+        if FLAGS in names:
+            return _count_flags(self._pools)
+        if "path_extra" not in names or self._pools.columns.only("path_extra") == "{}":
+            return {}
+        if not self._pools.columns.mentions("path_extra", FLAGS):
+            return {}
+        return _count_flags(self._pools)
+
+    def __getitem__(self, name: str) -> Mapping[str, int]:
+        return self._counts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._counts)
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+
+def _count_flags(pools: Iterable[Pool]) -> dict[str, dict[str, int]]:
     counts: dict[str, Counter[str]] = {}
-    if isinstance(pools, FramePools) and not {FLAGS, "path_extra"} & set(pools.columns.names):
-        return {}  # without a look at every path
     for path in (path for pool in pools for path in pool.paths if FLAGS in path.extra):
         for name in path.scores:
             if (flag := flag_of(path.extra, name)) is not None:

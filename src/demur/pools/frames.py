@@ -9,96 +9,207 @@ often another problem's than the same one's.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from demur.answers.relations import as_written
 from demur.errors import PoolFileError
-from demur.files.strict_json import NotJson, parse
 from demur.pools.columns import Columns, columns_of, refuse_repeated
-from demur.prompts.conversations import known_transcript
-from demur.records import ASKED_WITH, Groups, Path, Pool, Problem, group_as_text, group_in_file, group_of_text
+from demur.pools.frame_rows import DIGEST, OF_PROBLEM, PROBLEM, SCORE, is_whole, name_of, path_of, problem_of
+from demur.pools.runs import Runs
+from demur.records import Pool, Problem
+from demur.voting.text_columns import DigestColumn, TextColumn
 
-SCORE = "score."
-PROBLEM = ("id", "question", "gold", "cluster", "group", "problem_extra")
-OF_PROBLEM = ("task", "dataset", "model", "temperature", "aliases", *ASKED_WITH)
-"""Further columns that tell of the problem; others tell of the path."""
-PATH = ("path", "answer", "has_answer", "text", "path_extra")
+_AT_ONCE = 2048  # pools that become objects together, where their table is not in memory
+_KEPT_ROWS = 1 << 20  # rows whose pools stay in memory once somebody has looked at all of them
+Said = tuple[NDArray[Any], Sequence[Any]]
+"""A code for each problem, −1 for nothing, and the value behind each."""
 
 
 class FramePools(Sequence[Pool]):
     """The pools of a table, which become objects only where somebody looks at one."""
 
-    def __init__(self, columns: Columns, where: str) -> None:
-        self.columns, self._where = columns, where
+    def __init__(
+        self, columns: Columns, where: str, task: str | None = None, keys: Mapping[str, Any] | None = None
+    ) -> None:
+        self.columns, self.where = columns, where
+        self.task = task
+        """What all problems are said to be of, whatever the table says."""
+        self.keys = keys or {}
+        """How the answers were compared whose classes the table holds; nothing where it holds none."""
         self._refuse_missing()
-        codes, ids = self._identities()
-        self.ids: list[str] = ids
-        self.sizes: NDArray[np.intp] = np.bincount(codes, minlength=len(ids))
-        self.order: NDArray[np.intp] | None = self._order(codes)
+        runs, self.ids = self._identities()
+        self.order: NDArray[np.intp] | None = None
         """The rows, pool by pool; None where they stand so."""
-        self.first: NDArray[np.intp] = np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
-        """The first row of each problem."""
-        self._refuse_contradictions(codes)
+        if len(runs.codes) == len(self.ids):
+            self._refuse_torn(runs.starts, runs.starts + runs.lengths - 1)
+            self.sizes: NDArray[np.intp] = runs.lengths.astype(np.intp)
+            self.first: NDArray[np.intp] = runs.starts.astype(np.intp)
+            """The first row of each problem."""
+            codes = None if self._stand_in_order() else np.repeat(runs.codes, runs.lengths)
+        else:
+            codes = np.repeat(runs.codes, runs.lengths)
+            self.sizes = np.bincount(codes, minlength=len(self.ids))
+            self.first = np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
+            self._refuse_scattered(runs)
+        if codes is not None:
+            self.order = self._order(codes)
+        self._said: dict[str, Said] = {}
+        self._block: tuple[int, list[Pool]] = (-1, [])
+        for name in self._problem_columns:
+            self._refuse_contradictions(name)
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __getitem__(self, row: Any) -> Any:
-        return self._built[row]
+        if self.columns.in_memory or "_built" in vars(self):
+            return self._built[row]
+        if isinstance(row, slice):
+            return [self[at] for at in range(*row.indices(len(self)))]
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"pool {row} of {len(self)}")
+        block, place = divmod(int(row) % len(self), _AT_ONCE)
+        if self._block[0] != block:
+            self._block = block, self._build(block * _AT_ONCE, min((block + 1) * _AT_ONCE, len(self)))
+        return self._block[1][place]
 
     def __iter__(self) -> Iterator[Pool]:
-        return iter(self._built)
+        if self.columns.in_memory or self.columns.n <= _KEPT_ROWS:
+            return iter(self._built)
+        starts = range(0, len(self), _AT_ONCE)
+        return chain.from_iterable(self._build(start, min(start + _AT_ONCE, len(self))) for start in starts)
+
+    def of_task(self, task: str) -> FramePools:
+        """The same, of problems that are all of one task."""
+        return FramePools(self.columns, self.where, task, self.keys)
+
+    def said(self, name: str) -> Said | None:
+        """What a column says of each problem, in its first row; None where there is no such column, or where it holds
+        lists or objects."""
+        if name not in self._said:
+            if name not in self.columns.names:
+                return None
+            if self.columns.only(name) is not None:
+                self._said[name] = np.zeros(len(self), dtype=np.int32), [self.columns.only(name)]
+            else:
+                runs = self.columns.runs(name)
+                if runs is None:
+                    return None
+                self._said[name] = runs.at(self.first), runs.values
+        return self._said[name]
 
     def of_problems(self, name: str) -> list[Any]:
         """What a column says of each problem, in its first row; None of all where there is no such column."""
         if name not in self.columns.names:
             return [None] * len(self)
-        cells = self.columns.cells(name)
-        return [cells[row] for row in self.first.tolist()]
+        said = self.said(name)
+        if said is None:
+            return self.columns.cells_at(name, self.first)
+        codes, values = said
+        listed = np.array([*values, None], dtype=object)
+        return listed[codes].tolist()  # type: ignore[no-any-return]
 
-    def questions(self) -> list[str | None]:
-        """The text of each problem, be it the transcript of its messages."""
-        return [None] * len(self) if self.plain_problems else [pool.problem.question for pool in self]
+    def problems(self, rows: NDArray[np.intp] | None = None) -> Iterator[Problem]:
+        """The problems of some pools or of all, without a look at their paths."""
+        names = ["id", *self._problem_columns]
+        wanted = np.arange(len(self)) if rows is None else rows
+        for start in range(0, len(wanted), _AT_ONCE):
+            some = wanted[start : start + _AT_ONCE]
+            columns = [self.columns.cells_at(name, self.first[some]) for name in names]
+            for pool, *cells in zip(some.tolist(), *columns, strict=True):
+                yield self._problem(pool, dict(zip(names, cells, strict=True)))
 
-    def clusters(self) -> list[str | None]:
+    @cached_property
+    def kinds(self) -> tuple[NDArray[Any], list[Problem]]:
+        """What of a problem may tell how its answers are read, as a code for each, and one problem of each kind."""
+        codes = np.zeros(len(self), dtype=np.int64)
+        for name in ("problem_extra", *OF_PROBLEM):
+            if name in self.columns.names:
+                said = self.said(name)
+                if said is None:
+                    codes = np.arange(len(self))
+                    break
+                if len(said[1]) > 1 or (said[0] < 0).any():
+                    codes = np.unique(codes * (len(said[1]) + 1) + said[0] + 1, return_inverse=True)[1]
+        if len(self) and not codes.any():
+            return codes, list(self.problems(np.zeros(1, dtype=np.intp)))
+        _, first, place = np.unique(codes, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # as they come
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        return rank[place], list(self.problems(first[order]))
+
+    @property
+    def clusters(self) -> Sequence[str | None]:
         """The cluster of each problem, as text."""
-        return [None if cell is None else str(cell) for cell in self.of_problems("cluster")]
+        if "cluster" not in self.columns.names or not len((self.said("cluster") or (0, "?"))[1]):
+            return DigestColumn.none(len(self))
+        cells = self.of_problems("cluster")
+        return [None if cell is None else str(cell) for cell in cells]
 
     @property
     def score_names(self) -> list[str]:
         """Scores that some path has."""
         named = [name for name in self.columns.names if name.startswith(SCORE)]
-        return sorted(name.removeprefix(SCORE) for name in named if set(self.columns.cells(name)) != {None})
+        return sorted(name.removeprefix(SCORE) for name in named if self._has_values(name))
+
+    def _has_values(self, name: str) -> bool:
+        numbers = self.columns.numbers(name)
+        return bool(set(self.columns.cells(name)) != {None}) if numbers is None else not np.isnan(numbers).all()
 
     @property
-    def plain_problems(self) -> bool:
-        """Whether the table says nothing of problems that reading and comparing answers could depend on."""
-        return not any(name in self.columns.names for name in ("question", "problem_extra", *OF_PROBLEM))
+    def _problem_columns(self) -> list[str]:
+        """The columns that tell of problems; the text of questions is not looked at where their digests are there."""
+        known = (*PROBLEM[1:], *OF_PROBLEM, DIGEST)
+        return [name for name in known if name in self.columns.names]
 
     @cached_property
     def _built(self) -> list[Pool]:
         names = self.columns.names
-        rows = list(zip(*(self.columns.cells(name) for name in names), strict=True))
-        order = (np.arange(len(rows)) if self.order is None else self.order).tolist()
-        pools, at = [], 0
-        for name, size, first in zip(self.ids, self.sizes.tolist(), self.first.tolist(), strict=True):
-            number = first
+        return self._pools(0, len(self), list(zip(*(self.columns.cells(name) for name in names), strict=True)))
+
+    def _build(self, start: int, end: int) -> list[Pool]:
+        """Some pools as objects, read from the table."""
+        ends = np.cumsum(self.sizes[:end])  # small beside the reading
+        low, high = int(ends[start - 1]) if start else 0, int(ends[-1])
+        rows = np.arange(low, high) if self.order is None else np.sort(self.order[low:high])
+        cells = list(zip(*(self.columns.cells_at(name, rows) for name in self.columns.names), strict=True))
+        return self._pools(start, end, dict(zip(rows.tolist(), cells, strict=True)), low)
+
+    def _pools(self, start: int, end: int, rows: Any, low: int = 0) -> list[Pool]:
+        names, pools, at = self.columns.names, [], low
+        sizes, firsts = self.sizes[start:end].tolist(), self.first[start:end].tolist()
+        for place, size, first in zip(range(start, end), sizes, firsts, strict=True):
+            numbers = range(at, at + size) if self.order is None else self.order[at : at + size].tolist()
+            problem, number = self._problem(place, dict(zip(names, rows[first], strict=True))), first
             try:
-                problem = _problem(dict(zip(names, rows[first], strict=True)), name)
                 paths = []
-                for number in order[at : at + size]:
-                    paths.append(_path(dict(zip(names, rows[number], strict=True))))
+                for number in numbers:
+                    paths.append(path_of(dict(zip(names, rows[number], strict=True))))
             except (ValueError, TypeError, OverflowError) as error:
-                raise PoolFileError(f"{self._where}, row {number}: {error}") from None
+                raise PoolFileError(f"{self._at(number)}: {error}") from None
             pools.append(Pool(problem, tuple(paths)))
             at += size
         return pools
+
+    def _problem(self, place: int, row: Mapping[str, Any]) -> Problem:
+        try:
+            problem = problem_of(row, self.ids[place])
+        except (ValueError, TypeError, OverflowError) as error:
+            raise PoolFileError(f"{self._at(int(self.first[place]))}: {error}") from None
+        if self.task is None:
+            return problem
+        return replace(problem, extra={**problem.extra, "task": self.task})
+
+    def _at(self, row: int) -> str:
+        """Where a row stands, for messages."""
+        return self.columns.at(row) or f"{self.where}, row {row}"
 
     def _refuse_missing(self) -> None:
         names = self.columns.names
@@ -107,35 +218,49 @@ class FramePools(Sequence[Pool]):
                 there = ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
                 there = f", and it has {there}" if there else ""
                 raise PoolFileError(
-                    f"{self._where} has no column {name!r}; expected one row per path{there}",
+                    f"{self.where} has no column {name!r}; expected one row per path{there}",
                     f"rename the one that it is, or in Python say columns={{'…': {name!r}}}" if there else "",
                 )
         if not self.columns.n:
-            raise PoolFileError(f"{self._where} holds no rows; expected one per path")
+            raise PoolFileError(f"{self.where} holds no rows; expected one per path")
 
-    def _identities(self) -> tuple[NDArray[np.intp], list[str]]:
+    def _identities(self) -> tuple[Runs, Sequence[str]]:
         """The problem of each row, numbered as they come, and their names."""
-        encoded = self.columns.encoded("id", in_runs=True)
-        if encoded is None:
-            raise PoolFileError(f"{self._where}: ids must be texts or whole numbers, got lists or objects")
-        codes, values = encoded
-        if (blank := np.flatnonzero(codes < 0)).size:
-            raise PoolFileError(f"{self._where}, row {blank[0]}: a path needs the id of its problem")
-        kinds = set(map(type, values))
-        if bool in kinds or (str in kinds and len(kinds) > 1):
-            odd = next((value for value in values if type(value) is not type(values[0])), values[0])
-            raise PoolFileError(
-                f"{self._where}: the column 'id' mixes types ({values[0]!r:.40} and {odd!r:.40}), so that 1 and '1' "
-                "could be two problems or one",
-                "make all of them texts",
-            )
-        names = values if kinds == {str} else list(map(str if kinds == {int} else _name, values))
+        runs = self.columns.runs("id")
+        if runs is None:
+            raise PoolFileError(f"{self.where}: ids must be texts or whole numbers, got lists or objects")
+        if (blank := np.flatnonzero(runs.codes < 0)).size:
+            raise PoolFileError(f"{self._at(int(runs.starts[blank[0]]))}: a path needs the id of its problem")
+        names: Sequence[str] = runs.values
+        if not isinstance(runs.values, TextColumn):
+            values = runs.values
+            kinds = set(map(type, values))
+            if bool in kinds or (str in kinds and len(kinds) > 1):
+                odd = next((value for value in values if type(value) is not type(values[0])), values[0])
+                raise PoolFileError(
+                    f"{self.where}: the column 'id' mixes types ({values[0]!r:.40} and {odd!r:.40}), so that 1 and "
+                    "'1' could be two problems or one",
+                    "make all of them texts",
+                )
+            if not kinds <= {str, int, float}:
+                raise PoolFileError(f"{self.where}: ids must be texts or whole numbers, got {values[0]!r:.40}")
+            names = values if kinds == {str} else list(map(str if kinds == {int} else name_of, values))
         if not all(map(str.strip, names)):
             blank_id = next(at for at, name in enumerate(names) if not name.strip())
-            raise PoolFileError(
-                f"{self._where}, row {int(np.argmax(codes == blank_id))}: a path needs the id of its problem"
-            )
-        return codes, names
+            row = int(runs.starts[int(np.argmax(runs.codes == blank_id))])
+            raise PoolFileError(f"{self._at(row)}: a path needs the id of its problem")
+        return runs, names
+
+    def _stand_in_order(self) -> bool:
+        """Whether the paths of each problem stand in the order of their numbers, as far as that is seen at a glance."""
+        if "path" not in self.columns.names:
+            return True
+        places = self.columns.whole_numbers("path")
+        if places is None:
+            return False
+        rising = places[1:] > places[:-1]
+        rising[self.first[1:] - 1] = True
+        return bool(rising.all())
 
     def _order(self, codes: NDArray[np.intp]) -> NDArray[np.intp] | None:
         step = np.diff(codes)
@@ -146,7 +271,7 @@ class FramePools(Sequence[Pool]):
                 return None
             row = 1 + int(np.argmax((step != 0) & (step != 1)))
             raise PoolFileError(
-                f"{self._where}, row {row}: the id {self.ids[codes[row]]!r} turns up again behind others",
+                f"{self._at(row)}: the id {self.ids[codes[row]]!r} turns up again behind others",
                 "sort the table by id if it is the same problem, give a column 'path' that numbers its paths, or give "
                 "other problems other ids",
             )
@@ -155,7 +280,7 @@ class FramePools(Sequence[Pool]):
         if same.any():
             row = int(order[1 + int(np.argmax(same))])
             raise PoolFileError(
-                f"{self._where}, row {row}: the id {self.ids[codes[row]]!r} has two rows of the path {places[row]}",
+                f"{self._at(row)}: the id {self.ids[codes[row]]!r} has two rows of the path {places[row]}",
                 "give other problems other ids, and each path a number of its own",
             )
         return None if together and (order == np.arange(len(order))).all() else order
@@ -175,32 +300,60 @@ class FramePools(Sequence[Pool]):
         try:
             return np.array([int(cell) for cell in cells], dtype=np.int64)
         except (ValueError, TypeError, OverflowError):
-            odd = next(row for row, cell in enumerate(cells) if not _is_whole(cell))
-            raise PoolFileError(
-                f"{self._where}, row {odd}: 'path' must be a whole number, got {cells[odd]!r:.40}"
-            ) from None
+            odd = next(row for row, cell in enumerate(cells) if not is_whole(cell))
+            raise PoolFileError(f"{self._at(odd)}: 'path' must be a whole number, got {cells[odd]!r:.40}") from None
 
-    def _refuse_contradictions(self, codes: NDArray[np.intp]) -> None:
+    def _refuse_scattered(self, runs: Runs) -> None:
+        """Raise if an id stands in two files."""
+        order = np.argsort(runs.codes, kind="stable")
+        ends = np.flatnonzero(np.diff(runs.codes[order], append=-2))
+        starts = np.concatenate([[0], ends[:-1] + 1])
+        last = runs.starts + runs.lengths - 1
+        self._refuse_torn(runs.starts[order[starts]], last[order[ends]])
+
+    def _refuse_torn(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> None:
+        """Raise if the first and the last row of a problem stand in two files."""
+        torn = self.columns.part_of(first) != self.columns.part_of(last)
+        if torn.any():
+            problem = int(np.argmax(torn))
+            one, other = (self._at(int(row)) for row in (first[problem], last[problem]))
+            raise PoolFileError(
+                f"the id {self.ids[problem]!r} stands in two files: {one}, and {other}",
+                "write each pool whole into one file, and give other problems other ids",
+            )
+
+    def _refuse_contradictions(self, name: str) -> None:
         """Raise if rows of one id say different things of the problem: then they are of two."""
-        for name in (*PROBLEM[1:], *OF_PROBLEM):
-            if name not in self.columns.names:
-                continue
-            encoded = self.columns.encoded(name, in_runs=True)
-            if encoded is None:
-                cells = self.columns.cells(name)
-                firsts = [cells[row] for row in self.first.tolist()]
-                pairs = zip(cells, codes.tolist(), strict=True)
-                differ = np.array([cell is not None and cell != firsts[code] for cell, code in pairs], dtype=np.bool_)
-            else:
-                said = encoded[0]
-                differ = (said >= 0) & (said != said[self.first][codes])
-            if differ.any():
-                row = int(np.argmax(differ))
-                raise PoolFileError(
-                    f"{self._where}, row {row}: the id {self.ids[codes[row]]!r} has another {name!r} than in row "
-                    f"{self.first[codes[row]]}",
-                    "give other problems other ids",
-                )
+        if self.columns.only(name) is not None:
+            return
+        if name == "question" and DIGEST in self.columns.names and not self.columns.in_memory:
+            return  # the digest says what is asked
+        runs = self.columns.runs(name)
+        if runs is not None:
+            places = np.minimum(np.searchsorted(self.first, runs.starts), len(self.first) - 1)
+            if self.order is None and (self.first[places] == runs.starts).all():
+                if name != "question":
+                    self._said[name] = runs.at(self.first), runs.values
+                return
+        codes = np.empty(self.columns.n, dtype=np.intp)
+        every = np.arange(self.columns.n) if self.order is None else self.order
+        codes[every] = np.repeat(np.arange(len(self)), self.sizes)
+        if runs is None:
+            cells = self.columns.cells(name)
+            firsts = [cells[row] for row in self.first.tolist()]
+            pairs = zip(cells, codes.tolist(), strict=True)
+            differ = np.array([cell is not None and cell != firsts[code] for cell, code in pairs], dtype=np.bool_)
+        else:
+            said = np.repeat(runs.codes, runs.lengths)
+            differ = (said >= 0) & (said != said[self.first][codes])
+        if differ.any():
+            row = int(np.argmax(differ))
+            there = int(self.first[codes[row]])
+            told = self.columns.at(there) or f"row {there}"
+            raise PoolFileError(
+                f"{self._at(row)}: the id {self.ids[codes[row]]!r} has another {name!r} than in {told}",
+                "give other problems other ids",
+            )
 
 
 def pools_of_frame(frame: Any, columns: Mapping[str, str] | None = None, where: str = "the table") -> FramePools:
@@ -218,82 +371,3 @@ def renamed(table: Columns, columns: Mapping[str, str], where: str) -> Columns:
     names = [columns.get(name, name) for name in table.names]
     refuse_repeated(names, where)
     return table.renamed(columns) if columns else table
-
-
-def table_of(pools: Sequence[Pool]) -> dict[str, list[Any]]:
-    """Pools as columns, one row per path: problem fields repeat, and what has no column of its own is JSON."""
-    names = sorted({name for pool in pools for path in pool.paths for name in path.scores})
-    columns: dict[str, list[Any]] = {name: [] for name in (*PROBLEM, *PATH, *(SCORE + name for name in names))}
-    for pool in pools:
-        problem, gold, extra = pool.problem, json.dumps(list(pool.problem.gold)), json.dumps(dict(pool.problem.extra))
-        shared = (problem.id, problem.question, gold, problem.cluster, group_as_text(problem.group), extra)
-        for position, path in enumerate(pool.paths):
-            own = (position, as_written(path.answer), path.has_answer_field, path.text, json.dumps(dict(path.extra)))
-            row = (*shared, *own, *map(path.scores.get, names))
-            for column, value in zip(columns.values(), row, strict=True):
-                column.append(value.encode("utf-8", "replace").decode() if isinstance(value, str) else value)
-    return columns
-
-
-def _name(value: Any) -> str:
-    """An id as text: whole numbers stay whole, as tables that lack some of them do not have it."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _is_whole(value: Any) -> bool:
-    try:
-        return int(value) is not None
-    except (ValueError, TypeError, OverflowError):
-        return False
-
-
-def _problem(row: Mapping[str, Any], identity: str) -> Problem:
-    cluster = None if row.get("cluster") is None else str(row["cluster"])
-    group = group_of_cell(row.get("group"), identity)
-    beside = {name: row[name] for name in OF_PROBLEM if row.get(name) is not None}
-    if "aliases" in beside:
-        beside["aliases"] = _list(beside["aliases"])
-    gold, extra = tuple(_list(row.get("gold"))), beside | _object(row, "problem_extra")
-    return known_transcript(Problem(identity, _text(row, "question"), gold, cluster, group, extra))
-
-
-def group_of_cell(cell: Any, identity: str) -> str | Groups | None:
-    """A problem's group as tables have it: a name, a list of them, or a list as we write it."""
-    if isinstance(cell, str):
-        return group_of_text(cell)
-    return group_in_file(_name(cell) if isinstance(cell, float) else cell, f"problem {identity!r:.60}")
-
-
-def _path(row: Mapping[str, Any]) -> Path:
-    scores = {name.removeprefix(SCORE): row[name] for name in row if name.startswith(SCORE) and row[name] is not None}
-    known = (*PROBLEM, *PATH, *OF_PROBLEM)
-    others = {name: row[name] for name in row if name not in known and not name.startswith(SCORE)}
-    extra, has_answer = others | _object(row, "path_extra"), row.get("has_answer") is not False
-    return Path(row["answer"], _text(row, "text"), scores, extra, has_answer)
-
-
-def _text(row: Mapping[str, Any], name: str) -> str | None:
-    value = row.get(name)
-    if value is not None and not isinstance(value, str):
-        raise TypeError(f"{name!r} must be a text, got {value!r:.40}")
-    return value
-
-
-def _object(row: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Further fields as we write them, a JSON object."""
-    written = _text(row, name)
-    value = parse(written) if written else {}
-    if not isinstance(value, dict):
-        raise TypeError(f"{name!r} must be a JSON object, got {written!r:.40}")
-    return value
-
-
-def _list(gold: Any) -> list[Any]:
-    """Gold as we write it (a JSON list), or as others do: a bare value or a list."""
-    if gold is None or isinstance(gold, list):
-        return gold or []
-    try:
-        value = parse(gold) if isinstance(gold, str) else None
-    except NotJson:
-        value = None
-    return value if isinstance(value, list) else [gold]

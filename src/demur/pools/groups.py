@@ -7,7 +7,9 @@ from typing import Any
 
 from demur.errors import InvalidValue, PoolFileError
 from demur.pools.field_names import there_is
-from demur.pools.frames import FramePools, group_of_cell
+from demur.pools.frame_rows import group_of_cell
+from demur.pools.frame_table import group_column
+from demur.pools.frames import FramePools
 from demur.records import Pool, names_labels
 from demur.voting.cases import GroupColumn
 
@@ -20,8 +22,7 @@ def read_groups(pools: Sequence[Pool], name: str = GROUP, *, in_use: bool = Fals
     """The groups of each problem; `in_use` says that a policy names the field, which new problems may lack."""
     if name == GROUP:
         if isinstance(pools, FramePools):
-            cells = zip(pools.of_problems(GROUP), pools.ids, strict=True)
-            return GroupColumn.of(group_of_cell(cell, identity) for cell, identity in cells)
+            return group_column(pools, group_of_cell)
         return GroupColumn.of(pool.problem.group for pool in pools)
     if names_labels(name):
         raise InvalidValue(f"{name!r} names labels, and groups must not be made of labels", "name another field")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,15 @@ from numpy.typing import NDArray
 from demur.errors import InvalidValue, PoolFileError
 from demur.pools.field_names import label_fields, there_is
 from demur.pools.fields import PoolTable
+from demur.pools.frames import FramePools
 from demur.pools.gold import accepted, accepted_texts, leniently_right, other_number, without_aliases
+from demur.pools.gold_columns import GoldColumn, gold_of_columns
 from demur.pools.label_rule import LabelRule, as_label_rule
 from demur.pools.scores import ABSENT, field_of
 from demur.pools.verdicts import Verdict, Verdicts
 from demur.records import Pool, Problem, is_nothing
+from demur.voting.codes import taken
+from demur.voting.rows import KeyRows
 from demur.voting.votes import Votes
 
 _ENOUGH_PATHS = 20
@@ -31,7 +36,7 @@ class Labels:
 
     right: list[dict[str, bool]]
     """Answer key → right or wrong, for the answers the labels speak of."""
-    gold: list[frozenset[str]] | None
+    gold: Sequence[frozenset[str]] | None
     """Keys of right answers: those of gold, and those in the pool that the rule takes for right."""
     conflicts: int = 0
     """Problems in which one answer carries both labels; such an answer counts as wrong."""
@@ -40,27 +45,29 @@ class Labels:
     """Where a judge is part of the rule: answer key → its verdict, None for none yet, where rules do not decide."""
     notes: tuple[str, ...] = ()
     """What is to be known of the verdicts that were, and were not, used."""
-    known: list[bool] | None = None
+    known: Sequence[bool] | NDArray[np.bool_] | None = None
     """Which problems have a label, where some have none; None where all have one."""
 
-    def take(self, rows: Sequence[int]) -> Labels:
+    def take(self, rows: Sequence[int] | NDArray[np.intp]) -> Labels:
         """Those of some problems, in that order."""
-        right = [self.right[row] for row in rows] if self.right else []
-        judged = [self.judged[row] for row in rows] if self.judged else []
-        gold = None if self.gold is None else [self.gold[row] for row in rows]
-        known = None if self.known is None else [self.known[row] for row in rows]
-        return replace(self, right=right, gold=gold, judged=judged, known=known)
+        index = np.asarray(rows, dtype=np.intp)
+        right, judged = (taken(column, index) if column else [] for column in (self.right, self.judged))
+        return replace(self, right=right, gold=taken(self.gold, index), judged=judged, known=taken(self.known, index))
 
-    def of_answers(self, chosen: Sequence[Any]) -> NDArray[np.bool_]:
+    def of_answers(self, chosen: Sequence[Any] | NDArray[Any]) -> NDArray[np.bool_]:
         """Whether each problem's chosen answer is right; no answer is wrong."""
+        if isinstance(self.gold, GoldColumn):
+            return self.gold.right(chosen)
         return np.array([self.is_right(row, answer) for row, answer in enumerate(chosen)], dtype=np.bool_)
 
     def of_votes(self, votes: Votes) -> NDArray[np.bool_]:
         """Whether each vote's winner is right."""
-        return self.of_answers(votes.winners.tolist())
+        return self.of_answers(votes.winners)
 
-    def of_paths(self, table: PoolTable) -> list[list[bool]]:
+    def of_paths(self, table: PoolTable) -> Sequence[list[bool]]:
         """Whether each path's answer is right."""
+        if isinstance(self.gold, GoldColumn) and isinstance(table.answers, KeyRows):
+            return self.gold.right_paths(table.answers)
         return [[self.is_right(row, key) for key in pool] for row, pool in enumerate(table.answers)]
 
     def is_right(self, row: int, answer: str | None) -> bool:
@@ -82,6 +89,10 @@ def read_labels(
         return _from_field(pools, table, rule.label_field, partly=partly)
     if rule.judge is not None and rule.verdicts is None:
         raise InvalidValue(f"these labels need the verdicts of {rule.judge.told}", "give {label_verdicts=FILE}")
+    if isinstance(pools, FramePools) and rule.verdicts is None and rule.tolerance is None and not rule.containment:
+        labels = _from_gold_column(pools, table, rule, partly=partly)
+        if labels is not None:
+            return labels
     with_gold = set(labelled_rows(pools))
     if not partly or not with_gold or len(with_gold) == len(pools):
         return _from_gold(pools, table, rule)
@@ -100,6 +111,10 @@ def read_labels(
 
 def labelled_rows(pools: Sequence[Pool]) -> list[int]:
     """The rows whose problems have a gold answer."""
+    if isinstance(pools, FramePools):
+        texts = gold_of_columns(pools, accepted_texts)
+        if texts is not None:
+            return np.flatnonzero(~texts.empty).tolist()
     return [row for row, pool in enumerate(pools) if accepted_texts(pool.problem)]
 
 
@@ -135,11 +150,12 @@ def refuse_labels_as_score(table: PoolTable, labels: Labels) -> None:
 
     A handful of paths may fall that way by chance, so small files are let through.
     """
-    if table.scores is None or sum(map(len, table.scores)) < _ENOUGH_PATHS:
+    if table.scores is None or sum(map(len, islice(table.scores, _ENOUGH_PATHS))) < _ENOUGH_PATHS:
         return
     by_label: dict[bool, set[float]] = {True: set(), False: set()}
-    rows = enumerate(zip(table.scores, labels.of_paths(table), strict=True))
-    for scores, rights in (row for at, row in rows if at not in table.unscored):
+    left_out = frozenset(table.unscored)
+    rows = enumerate(zip(table.scores, _right_by_pool(labels, table), strict=True))
+    for scores, rights in (row for at, row in rows if at not in left_out):
         for score, right in zip(scores, rights, strict=True):
             by_label[right].add(score)
             if len(by_label[right]) > 1:
@@ -151,6 +167,36 @@ def refuse_labels_as_score(table: PoolTable, labels: Labels) -> None:
         )
 
 
+def _right_by_pool(labels: Labels, table: PoolTable) -> Iterator[list[bool]]:
+    """Whether each path is right, pool by pool: mostly the first few tell."""
+    return ([labels.is_right(row, key) for key in pool] for row, pool in enumerate(table.answers))
+
+
+def _from_gold_column(pools: FramePools, table: PoolTable, rule: LabelRule, *, partly: bool) -> Labels | None:
+    """The same as `_from_gold`, from the columns of a table; None where gold is no column."""
+
+    def keys_of(problem: Problem) -> Sequence[str]:
+        right = _keys_of_gold(problem, table)
+        if not right and accepted_texts(problem):
+            raise _unreadable_gold(problem, table)
+        return list(right)
+
+    gold = gold_of_columns(pools, keys_of)
+    if gold is None:
+        return None
+    empty = gold.empty
+    if empty.any() and (not partly or empty.all()):
+        raise _no_gold(pools.ids[int(np.argmax(empty))], int(empty.sum()), pools)
+    return Labels(right=[], gold=gold, rule=rule, known=~empty if empty.any() else None)
+
+
+def _no_gold(problem: str, unlabelled: int, pools: Sequence[Pool]) -> PoolFileError:
+    return PoolFileError(
+        f"problem {problem!r} has no gold answer ({unlabelled} of {len(pools)} have none); labels are needed here",
+        "add gold, name ready-made labels as {correct}, or leave those problems out" + _in_part(unlabelled, pools),
+    )
+
+
 def _from_gold(pools: Sequence[Pool], table: PoolTable, rule: LabelRule) -> Labels:
     gold, judged = list[frozenset[str]](), list[dict[str, Verdict | None]]()
     for row, pool in enumerate(pools):
@@ -158,13 +204,7 @@ def _from_gold(pools: Sequence[Pool], table: PoolTable, rule: LabelRule) -> Labe
         if not right and accepted_texts(pool.problem):
             raise _unreadable_gold(pool.problem, table)
         if not right:
-            unlabelled = len(pools) - len(labelled_rows(pools))
-            raise PoolFileError(
-                f"problem {pool.problem.id!r} has no gold answer ({unlabelled} of {len(pools)} have none); labels are "
-                "needed here",
-                "add gold, name ready-made labels as {correct}, or leave those problems out"
-                + _in_part(unlabelled, pools),
-            )
+            raise _no_gold(pool.problem.id, len(pools) - len(labelled_rows(pools)), pools)
         answers, relation = table.written[row], table.fields.relation_of(pool.problem)
         lenient = leniently_right(rule, relation, right, answers)
         if rule.verdicts is None:

@@ -1,69 +1,148 @@
-"""Pools as a table of paths, one row each, in Parquet: for data frames and other tools."""
+"""Pools as a table of paths, one row each, in Parquet: for data frames and other tools, and for very many pools.
+
+The files of a folder are one table. What is known of how pools came to be is metadata of each file.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
-from demur.errors import MissingExtra, PoolFileError
+from demur.errors import PoolFileError
 from demur.files.atomic import atomic_file
 from demur.files.strict_json import NotJson, parse
-from demur.pools.columns import refuse_repeated
-from demur.pools.frames import SCORE, pools_of_frame, table_of
+from demur.pools.answer_keys import KEY
+from demur.pools.frame_rows import DIGEST, PATH, PROBLEM, SCORE, score_names, table_of
+from demur.pools.frames import FramePools, renamed
+from demur.pools.parquet_columns import ParquetColumns
 from demur.pools.provenance import PoolFile, Provenance
+from demur.pools.shards import is_remote, libraries, located, shards_of
 from demur.records import Pool
 
 _METADATA = b"demur"
+_ROWS = 1 << 17
+"""Rows of a row group, or a few more: pools are never split."""
 
 
-def write_parquet(pools: Sequence[Pool], target: str | os.PathLike[str], provenance: Provenance | None = None) -> None:
-    """One row per path; problem fields repeat, scores are columns `score.NAME`, provenance is metadata."""
-    arrow, parquet = _libraries()
-    columns = table_of(pools)
-    names = [name for name in columns if name.startswith(SCORE)]
-    types = {"path": arrow.int32(), "has_answer": arrow.bool_(), **dict.fromkeys(names, arrow.float64())}
-    known = None if provenance is None else provenance.text()
-    metadata = None if known is None else {_METADATA: known.encode()}
-    schema = arrow.schema([(name, types.get(name, arrow.string())) for name in columns], metadata=metadata)
+def write_parquet(
+    pools: Iterable[Pool],
+    target: str | os.PathLike[str],
+    provenance: Provenance | None = None,
+    scores: Sequence[str] | None = None,
+) -> None:
+    """One row per path; problem fields repeat, scores are columns `score.NAME`, provenance is metadata.
+
+    Pools are written as they come, a row group at a time. `scores` names the columns of scores; without it they are
+    those of all pools, or where pools come one by one those of the first row group.
+    """
+    groups: Iterator[list[Pool]] = _in_groups(pools)
+    if scores is None and isinstance(pools, Sequence):
+        scores = score_names(pools)
+    elif scores is None:
+        first = next(groups, [])
+        scores, groups = score_names(first), chain([first], groups)
+    keyed = provenance is not None and bool(provenance.keys)
+    write_tables((_table(group, scores, keyed=keyed) for group in groups), target, _schema(scores, provenance))
+
+
+def write_tables(tables: Iterable[Mapping[str, Sequence[Any]]], target: str | os.PathLike[str], schema: Any) -> None:
+    """Write tables, columns by name, as the row groups of one file, which appears only when it is whole."""
+    arrow, parquet = libraries()
     try:
-        with atomic_file(target) as unfinished:
-            parquet.write_table(arrow.table(columns, schema=schema), unfinished, compression="zstd")
+        with _target(target) as stream, parquet.ParquetWriter(stream, schema, compression="zstd") as writer:
+            for columns in tables:
+                writer.write_table(arrow.table(columns, schema=schema))
     except (OSError, arrow.ArrowException) as error:
-        raise PoolFileError(f"cannot write {target}: {error}") from None
+        raise PoolFileError(f"cannot write {target}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def read_parquet(source: str | os.PathLike[str], columns: Mapping[str, str] | None = None) -> PoolFile:
-    """Pools from a table of paths; `id` and `answer` are required, the rest may be missing."""
-    arrow, parquet = _libraries()
-    if Path(source).exists() and not Path(source).is_file():
-        raise PoolFileError(f"{source} cannot be read as Parquet: it is not a file")
-    try:
-        schema = parquet.read_schema(source)
-        refuse_repeated(schema.names, str(source))
-        table = parquet.read_table(source)
-    except FileNotFoundError:
-        raise PoolFileError(f"there is no file {source}") from None
-    except (OSError, arrow.ArrowException, ValueError, OverflowError) as error:
-        raise PoolFileError(f"{source} cannot be read as Parquet: {' '.join(str(error).split())}") from None
-    known = _provenance(schema.metadata or {}, f"the metadata of {source}")
-    return PoolFile(pools_of_frame(table, columns, str(source)), known)
+    """Pools from a file or a folder of them; `id` and `answer` are required, the rest may be missing.
+
+    Columns are read when they are needed.
+    """
+    table = ParquetColumns(shards_of(source))
+    known = _provenance(table)
+    return PoolFile(FramePools(renamed(table, columns or {}, str(source)), str(source), keys=known.keys), known)
 
 
-def _provenance(metadata: Mapping[bytes, bytes], where: str) -> Provenance:
-    if _METADATA not in metadata:
+def _provenance(table: ParquetColumns) -> Provenance:
+    """What the files say of how their pools came to be; they must say the same."""
+    (first, text), *others = table.metadata_of(_METADATA)
+    other = next((name for name, said in others if said != text), None)
+    if other is not None:
+        raise PoolFileError(
+            f"{other} tells of other pools than {first}: of another run, or of keys of another version",
+            "keep them apart",
+        )
+    if text is None:
         return Provenance()
+    where = f"the metadata of {first}"
     try:
-        return Provenance.of(parse(metadata[_METADATA].decode()), where)
+        return Provenance.of(parse(text.decode()), where)
     except (NotJson, UnicodeDecodeError) as error:
         raise PoolFileError(f"{where} cannot be read: {error}") from None
 
 
-def _libraries() -> tuple[Any, Any]:
+def _in_groups(pools: Iterable[Pool]) -> Iterator[list[Pool]]:
+    """Pools together that make a row group."""
+    group, rows = list[Pool](), 0
+    for pool in pools:
+        group.append(pool)
+        rows += len(pool.paths)
+        if rows >= _ROWS:
+            yield group
+            group, rows = [], 0
+    if group:
+        yield group
+
+
+def _table(pools: Sequence[Pool], scores: Sequence[str], *, keyed: bool) -> dict[str, list[Any]]:
+    unknown = set(score_names(pools)).difference(scores)
+    if unknown:
+        raise PoolFileError(
+            f"a later pool has the score {min(unknown)!r}, which the first ones lack", "name all scores as {scores}"
+        )
+    keys = [path.extra.get(KEY) for pool in pools for path in pool.paths] if keyed else []
+    columns = table_of([_without_keys(pool) for pool in pools] if keyed else pools, scores)
+    columns[DIGEST] = [digest for pool in pools for digest in [pool.problem.digest] * len(pool.paths)]
+    return columns | ({KEY: keys} if keyed else {})
+
+
+def _without_keys(pool: Pool) -> Pool:
+    extras = ({name: value for name, value in path.extra.items() if name != KEY} for path in pool.paths)
+    paths = (replace(path, extra=extra) for path, extra in zip(pool.paths, extras, strict=True))
+    return replace(pool, paths=tuple(paths))
+
+
+def _schema(scores: Sequence[str], provenance: Provenance | None) -> Any:
+    arrow, _ = libraries()
+    types = {"path": arrow.int32(), "has_answer": arrow.bool_()}
+    names = (*PROBLEM, DIGEST, *PATH, *((KEY,) if provenance is not None and provenance.keys else ()))
+    columns = [(name, types.get(name, arrow.string())) for name in names]
+    columns += [(SCORE + name, arrow.float64()) for name in scores]
+    known = None if provenance is None else provenance.text()
+    return arrow.schema(columns, metadata=None if known is None else {_METADATA: known.encode()})
+
+
+@contextmanager
+def _target(target: str | os.PathLike[str]) -> Iterator[Any]:
+    """What to write to: a file that takes its place when it is whole, or an object that appears when it is closed."""
+    if not is_remote(target):
+        with atomic_file(target) as unfinished, open(unfinished, "wb") as stream:
+            yield stream
+        return
+    filesystem, path = located(target)
+    unfinished_path = f"{path}.unfinished"
     try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtra("Parquet needs pyarrow", "parquet") from None
-    return pyarrow, pyarrow.parquet
+        with filesystem.open_output_stream(unfinished_path) as stream:
+            yield stream
+        filesystem.move(unfinished_path, path)
+    except BaseException:
+        with suppress(OSError):
+            filesystem.delete_file(unfinished_path)
+        raise

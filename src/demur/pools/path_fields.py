@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 
 from demur.errors import PoolFileError
 from demur.pools.field_names import score_fields, there_is
+from demur.pools.frame_table import score_column
+from demur.pools.frames import FramePools
 from demur.pools.scores import is_number, refuse_label_name, with_gaps
 from demur.records import Path, Pool, names_labels
+from demur.voting.codes import taken
 from demur.voting.key import LENGTH, Beside
+from demur.voting.rows import ScoreRows
 
 ORIGINS = ("src", "source", "model", "prompt")
 """Fields that say where a path comes from, where nobody names one."""
@@ -24,8 +28,10 @@ def beside_of(pools: Sequence[Pool], asked: Sequence[str | None] | None = None) 
     return Beside(PathNumbers(pools), PathOrigins(pools), asked)
 
 
-def numbers_of(pools: Sequence[Pool], name: str) -> list[list[float | None]]:
+def numbers_of(pools: Sequence[Pool], name: str) -> Sequence[list[float | None]]:
     """A number of every path: a score by name, a field of the path by a dotted name, or the `length` of its text."""
+    if isinstance(pools, FramePools) and name != LENGTH and (values := score_column(pools, name)) is not None:
+        return ScoreRows(values, pools.sizes)
     if name != LENGTH:
         return with_gaps(pools, name)
     return [[None if path.text is None else float(len(path.text)) for path in pool.paths] for pool in pools]
@@ -33,7 +39,11 @@ def numbers_of(pools: Sequence[Pool], name: str) -> list[list[float | None]]:
 
 def refuse_absent(pools: Sequence[Pool], name: str) -> None:
     """Raise where no path has a number that ties are to be broken by."""
-    if pools and not any(number is not None for pool in pools for number in numbers_of([pool], name)[0]):
+    if isinstance(pools, FramePools) and (values := score_column(pools, name)) is not None:
+        absent = bool(np.isnan(values).all())
+    else:
+        absent = not any(number is not None for pool in pools for number in numbers_of([pool], name)[0])
+    if pools and absent:
         known = there_is(name, score_fields(pools, is_number))
         raise PoolFileError(f"no path has the score {name!r}, which ties are to be broken by; {known}")
 
@@ -71,8 +81,10 @@ class _Lazily(Mapping[str, Any]):
 class PathNumbers(_Lazily):
     """The numbers of paths; those that are listed are scores, and the length where paths have texts."""
 
-    def __getitem__(self, name: str) -> list[list[float | None]]:
-        return numbers_of(self._here, name)
+    def __getitem__(self, name: str) -> Sequence[list[float | None]]:
+        if self.rows is None or not isinstance(self.pools, FramePools):
+            return numbers_of(self._here, name)
+        return taken(numbers_of(self.pools, name), np.array(self.rows, dtype=np.intp))  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[str]:
         scores = {name for pool in self._here for path in pool.paths for name in path.scores}

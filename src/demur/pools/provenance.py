@@ -2,6 +2,7 @@
 
     {"format": "demur-pools", "version": 1, "pipeline": {"sampling": {…}, "answers": {…}}, "scores": {"judge": {…}}}
 
+Where a table holds classes of answers, `keys` says how they were made (see `pools.answer_keys`).
 JSON lines have it as a line of its own, Parquet as metadata of the table. A file's claims are data: they are compared,
 fingerprinted and shown, and nothing is loaded or run because of them.
 """
@@ -32,11 +33,14 @@ class Provenance:
     description: Description = field(default_factory=Description)
     scorers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The identity of each score that demur computed."""
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    """How the answers were compared whose classes the file holds, where it holds any: see `pools.answer_keys`."""
 
     def document(self) -> dict[str, Any]:
         """As plain values; nothing where nothing is known."""
         pipeline, scores = self.description.document(), {name: dict(who) for name, who in self.scorers.items()}
-        known = {"pipeline": pipeline, "scores": scores} if pipeline or scores else {}
+        known: dict[str, Any] = {"pipeline": pipeline, "scores": scores} if pipeline or scores or self.keys else {}
+        known |= {"keys": dict(self.keys)} if self.keys else {}
         return {"format": POOLS, "version": VERSION, **known} if known else {}
 
     def text(self) -> str | None:
@@ -52,11 +56,12 @@ class Provenance:
         if document.get("version") != VERSION:
             told = f"this demur reads version {VERSION} of pool files, not {document.get('version')!r:.20}"
             raise PoolFileError(f"{where}: {told}", "read it with a newer one")
-        unknown = sorted(set(document) - {"format", "version", "pipeline", "scores"})
+        unknown = sorted(set(document) - {"format", "version", "pipeline", "scores", "keys"})
         if unknown:
             raise PoolFileError(f"{where}: what tells of the whole file has no field {unknown[0]!r:.60}")
         try:
-            return cls(_description(document.get("pipeline", {})), _scorers(document.get("scores", {})))
+            keys = _keys(document.get("keys", {}))
+            return cls(_description(document.get("pipeline", {})), _scorers(document.get("scores", {})), keys)
         except InvalidValue as error:
             raise PoolFileError(f"{where}: {error}") from None
 
@@ -90,4 +95,14 @@ def _scorers(document: Any) -> dict[str, dict[str, Any]]:
         normaliser = identity.get("normaliser", "none")
         if not isinstance(normaliser, str):
             raise InvalidValue(f"the normaliser of the score {name!r:.60} must be a text, got {normaliser!r:.60}")
+    return document
+
+
+def _keys(document: Any) -> dict[str, Any]:
+    """What a file says of its keys, which must name the field and the relations."""
+    if not isinstance(document, dict) or is_deep(document):
+        raise InvalidValue(f"`keys` must be an object, got {type(document).__name__}")
+    for name in ("field", "relation"):
+        if document and not isinstance(document.get(name), str):
+            raise InvalidValue(f"keys.{name} must be a text, got {document.get(name)!r:.60}")
     return document

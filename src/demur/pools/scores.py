@@ -6,8 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from demur.errors import InvalidValue, PoolFileError
 from demur.pools.field_names import number_fields, score_fields, there_is
+from demur.pools.frame_table import score_column
+from demur.pools.frames import FramePools
 from demur.records import Path, Pool, names_labels
 from demur.voting.recipe import DROP, Unscored
 
@@ -59,6 +63,8 @@ def scores_or_dropped(
 
 def count_gaps(pools: Sequence[Pool], name: str) -> int:
     """How many paths have no score of that name."""
+    if isinstance(pools, FramePools) and (values := score_column(pools, name)) is not None:
+        return int(np.isnan(values).sum())
     return sum(score is None for scores in with_gaps(pools, name) for score in scores)
 
 

@@ -13,7 +13,8 @@ from demur.answers.relations import as_written
 from demur.descriptions import Description
 from demur.errors import InvalidValue
 from demur.pools.fields import FieldChoice, PoolTable, named_sampling, problems_of, read_table
-from demur.pools.frames import FramePools, table_of
+from demur.pools.frame_rows import table_of
+from demur.pools.frames import FramePools
 from demur.pools.label_rule import LabelRule
 from demur.pools.labels import read_labels, refuse_labels_as_score
 from demur.pools.path_fields import beside_of, refuse_absent
@@ -52,6 +53,8 @@ class PoolSource:
     """Problems of a run that still lack paths, and are not among these pools."""
     read: tuple[Sequence[Pool], PoolTable] | None = field(default=None, repr=False, compare=False)
     """The columns of these pools, where they were read already."""
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    """How the answers of a table were compared whose classes it holds; nothing where it holds none."""
 
     def __repr__(self) -> str:
         return f"PoolSource({len(self.pools):,} pools; scores: {', '.join(self.score_names) or 'none'})"
@@ -73,6 +76,8 @@ class PoolSource:
         if task is None:
             return self
         chosen(task)  # raises where nobody knows it
+        if isinstance(self.pools, FramePools):
+            return replace(self, pools=self.pools.of_task(task))
         named = [
             replace(pool, problem=replace(pool.problem, extra={**pool.problem.extra, "task": task}))
             for pool in self.pools
@@ -137,6 +142,11 @@ class PoolSource:
         if self.read is not None and self.read[0] is self.pools and self.read[1].fields == fields:
             return self.read[1]
         return read_table(self.pools, fields)
+
+    @property
+    def ids(self) -> set[str]:
+        """The names of all problems."""
+        return set(self.pools.ids) if isinstance(self.pools, FramePools) else {pool.problem.id for pool in self.pools}
 
     @property
     def score_names(self) -> list[str]:
@@ -221,7 +231,7 @@ def vote_pools(
         for note in labels.notes:
             say(note)
     flags = source.flags.get(fields.score or "", {})
-    known = None if labels is None or labels.known is None else np.array(labels.known, dtype=np.bool_)
+    known = None if labels is None or labels.known is None else np.asarray(labels.known, dtype=np.bool_)
     return VotedPools(votes, right, table.digests, table.clusters, table, labels, flags, known)
 
 

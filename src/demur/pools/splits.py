@@ -7,7 +7,7 @@ counts in n. Units are put in an order that depends on the ids and the seed alon
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from demur.errors import InvalidValue
 from demur.records import is_nothing
+from demur.voting.text_columns import DigestColumn
 
 Rows = NDArray[np.intp]
 Texts = Sequence[str | None]
@@ -36,24 +37,58 @@ def units(ids: Sequence[str], clusters: Texts | None = None, questions: Texts | 
 
     Questions are texts, or digests of all that is asked.
     """
-    parent = list(range(len(ids)))
+    marked = [marks for marks in (_marks(clusters, _cluster), _marks(questions, _question)) if marks is not None]
+    every = np.arange(len(ids), dtype=np.intp)
+    if not marked:
+        return every
+    if len(marked) == 1:
+        return _first_of_each(marked[0])
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
 
-    def root(row: int) -> int:
-        while parent[row] != row:
-            parent[row] = parent[parent[row]]
-            row = parent[row]
-        return row
+    # Rows, and behind them what each names, as one graph: whatever hangs together is one unit.
+    size, ends = len(ids), []
+    for marks in marked:
+        ends.append(marks + size)
+        size += int(marks.max()) + 1
+    edges = np.tile(every, len(marked)), np.concatenate(ends)
+    graph = coo_matrix((np.ones(len(edges[0]), dtype=np.int8), edges), shape=(size, size))
+    return _first_of_each(connected_components(graph, directed=False)[1][: len(ids)].astype(np.intp))
 
-    first: dict[tuple[str, str], int] = {}
-    for kind, column in (("cluster", clusters), ("question", questions)):
-        for row, value in enumerate(() if column is None else column):
-            if is_nothing(value):
-                continue
-            text = str(value) if kind == "cluster" else " ".join(str(value).split())
-            if text:
-                a, b = root(first.setdefault((kind, text), row)), root(row)
-                parent[max(a, b)] = min(a, b)
-    return np.array([root(row) for row in range(len(ids))], dtype=np.intp)
+
+def _marks(column: Texts | None, text_of: Callable[[Any], str]) -> Rows | None:
+    """A number per row, equal where a column names the same, and one of its own where it names nothing."""
+    if column is None:
+        return None
+    if isinstance(column, DigestColumn):
+        if not column.any_known:
+            return None
+        marks = np.unique(column.values, return_inverse=True)[1].astype(np.intp)
+        unknown = np.zeros(len(column), dtype=np.bool_) if column.known is None else ~column.known
+    else:
+        code: dict[str, int] = {"": -1}
+        texts = ("" if is_nothing(value) else text_of(value) for value in column)
+        marks = np.fromiter((code.setdefault(text, len(code)) for text in texts), dtype=np.intp, count=len(column))
+        unknown = marks < 0
+        if unknown.all():
+            return None
+    marks[unknown] = int(marks.max()) + 1 + np.arange(int(unknown.sum()))
+    return marks
+
+
+def _cluster(value: Any) -> str:
+    return str(value)
+
+
+def _question(value: Any) -> str:
+    return " ".join(str(value).split())
+
+
+def _first_of_each(marks: Rows) -> Rows:
+    """For each row, the first that has its number."""
+    first = np.full(int(marks.max(initial=0)) + 1, len(marks), dtype=np.intp)
+    np.minimum.at(first, marks, np.arange(len(marks)))
+    return first[marks]
 
 
 def in_drawn_order(ids: Sequence[str]) -> Rows:
@@ -63,11 +98,12 @@ def in_drawn_order(ids: Sequence[str]) -> Rows:
 
 def one_per_unit(ids: Sequence[str], unit: Rows) -> Rows:
     """One row of each unit, ascending: the one whose id has the smallest digest. Blind to labels and to row order."""
-    if len(np.unique(unit)) == len(ids):
+    members = np.bincount(unit, minlength=len(ids))[unit]
+    if (members == 1).all():
         return np.arange(len(ids), dtype=np.intp)
-    order = sorted(range(len(ids)), key=lambda row: (unit[row], _digest(ids[row])))
+    order = sorted(np.flatnonzero(members > 1).tolist(), key=lambda row: (unit[row], _digest(ids[row])))
     chosen = [next(rows) for _, rows in groupby(order, key=lambda row: int(unit[row]))]
-    return np.sort(np.array(chosen, dtype=np.intp))
+    return np.sort(np.concatenate([np.flatnonzero(members == 1), np.array(chosen, dtype=np.intp)]))
 
 
 def split(

@@ -28,6 +28,7 @@ from demur.voting.cases import Cases
 from demur.voting.codes import CodedAnswers, taken
 from demur.voting.guards import refuse_mask
 from demur.voting.key import NO_JITTER, Column, FewerPaths, Jitter, MeanScore, MorePaths, Share
+from demur.voting.rows import ScoreRows
 from demur.voting.score_health import ScoreHealth
 from demur.voting.votes import Votes, vote
 
@@ -231,8 +232,8 @@ class VotedPools:
         correct, known, questions, clusters = (
             taken(column, index) for column in (self.correct, self.known, self.questions, self.clusters)
         )
-        table = None if self.table is None else self.table.take(index.tolist())
-        labels = None if self.labels is None else self.labels.take(index.tolist())
+        table = None if self.table is None else self.table.take(index)
+        labels = None if self.labels is None else self.labels.take(index)
         accepted = None if self.accepted is None else self.accepted.take(index)
         return replace(
             self,
@@ -324,8 +325,9 @@ class VotedPools:
         if self.table is None or self.table.scores is None or name is None:
             return []
         scores = self.table.scores
+        n_paths = len(scores.flat) if isinstance(scores, ScoreRows) else sum(map(len, scores))
         warnings = ScoreHealth.of(scores, self.votes.recipe).warnings(name)
-        floors = sum(count for flag, count in self.flags.items() if "floor" in flag) / sum(map(len, scores))
+        floors = sum(count for flag, count in self.flags.items() if "floor" in flag) / n_paths
         if floors > _MANY_FLOORS:
             warnings.append(
                 f"{floors:.0%} of the values of {name!r} are floors: the judge's likeliest tokens do not reach "

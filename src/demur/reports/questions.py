@@ -36,7 +36,7 @@ def question_facts(pools: Sequence[Pool], voted: VotedPools, policy: Policy, see
     assert table is not None
     told = [at for at, name in enumerate(votes.recipe.names) if at and name != "jitter"]  # a draw says nothing
     return {
-        "id": table.ids,
+        "id": list(table.ids),
         "question": [_cut(question, 2000) for question in table.questions],
         "group": [", ".join(groups) or None for groups in table.groups],
         "calibrated": seen.astype(int).tolist(),

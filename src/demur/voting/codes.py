@@ -22,9 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.errors import InvalidValue
-from demur.voting.cases import GroupColumn
 from demur.voting.guards import refuse_mask
-from demur.voting.rows import KeyRows, ScoreRows, pad
+from demur.voting.rows import KeyRows, pad
 
 BLOCK_ENTRIES = 131_072  # entries of a table worked on at once: small enough to stay in a core's cache
 
@@ -105,7 +104,7 @@ def taken(column: Any, rows: NDArray[np.intp]) -> Any:
     """Some entries of a column, be it an array or a sequence; None where there is no column."""
     if column is None or isinstance(column, np.ndarray):
         return None if column is None else column[rows]
-    if isinstance(column, (KeyRows, ScoreRows, GroupColumn)):
+    if hasattr(column, "take"):  # rows, names or groups of pools, which are arrays themselves
         return column.take(rows)
     return [column[row] for row in rows.tolist()]
 

@@ -11,8 +11,8 @@ from demur.descriptions import Description
 from demur.errors import InvalidValue
 from demur.voting.cases import as_groups
 from demur.voting.codes import CodedAnswers
-from demur.voting.key import Sources
 from demur.voting.recipe import Recipe
+from demur.voting.sources import Sources
 from demur.voting.votes import Votes
 
 

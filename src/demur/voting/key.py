@@ -27,9 +27,10 @@ from demur.voting._exact_sums import Floats, row_sums
 from demur.voting.codes import CodedAnswers, taken
 from demur.voting.guards import refuse_booleans
 from demur.voting.problems import Problems
+from demur.voting.rows import ScoreRows
+from demur.voting.sources import Sources
 
 Winners = NDArray[np.int64]
-Sources = Sequence[str | None]
 NO_JITTER = -1.0
 """Below every draw: what is not known by a question or an id comes last among its equals."""
 LENGTH = "length"
@@ -126,6 +127,8 @@ class Beside:
 
 def in_shape(rows: Any, table: CodedAnswers, name: str) -> Floats:
     """One number per path in the shape of the table; NaN where a path has none, and past the end of smaller pools."""
+    if isinstance(rows, ScoreRows) and np.array_equal(rows.sizes, table.n_paths):
+        return rows.padded(np.nan)
     refuse_booleans(rows, name)
     values: Floats = np.full(table.codes.shape, np.nan)
     pools = [np.asarray([np.nan if value is None else value for value in row], dtype=np.float64) for row in rows]
@@ -234,7 +237,7 @@ class Jitter(Component):
         self.spec = f"jitter@2:{self.seed}"
 
     def of(self, counted: Counted) -> Floats:
-        return np.array([self.draw(source) for source in counted.sources])
+        return np.fromiter(map(self.draw, counted.sources), dtype=np.float64, count=len(counted.sources))
 
     def draw(self, source: str | None) -> float:
         """The number of one problem; see `sources_of`."""
@@ -347,19 +350,6 @@ def keys_of(key: Key, counted: Counted) -> Floats:
             )
         columns.append(column)
     return np.stack(columns, axis=1)
-
-
-def sources_of(rows: int, questions: Sources | None, ids: Sources | None) -> Sources:
-    """What each problem's jitter is drawn from: the digest of its question, or else its id; None where it has neither.
-
-    An id must be the problem's own: one that is given to many problems would give all of them one jitter.
-    """
-    asked: Sources = [None] * rows if questions is None else questions
-    named: Sources = [None] * rows if ids is None else ids
-    return [
-        f"question:{question}" if question is not None else None if name is None else f"id:{name}"
-        for question, name in zip(asked, named, strict=True)
-    ]
 
 
 READERS: dict[str, Callable[[Mapping[str, Any]], Component]] = {}

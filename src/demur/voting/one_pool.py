@@ -18,8 +18,9 @@ from demur.voting._exact_sums import grid, on_grid
 from demur.voting._tally import CONFIDENCE_DECIMALS, TIE_WIDTH
 from demur.voting.codes import CodedAnswers
 from demur.voting.guards import refuse_booleans
-from demur.voting.key import Beside, Jitter, Share, keys_of, sources_of
+from demur.voting.key import Beside, Jitter, Share, keys_of
 from demur.voting.recipe import DROP, Recipe, Unscored
+from demur.voting.sources import sources_of
 from demur.voting.weights import Uniform
 
 _ONE_ROW = slice(0, 1)

@@ -14,6 +14,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+_AT_ONCE = 8192  # pools that are lists at the same time, where somebody reads all of them one by one
+
 
 def pad(flat: NDArray[Any], sizes: NDArray[np.intp], filler: float) -> NDArray[Any]:
     """Pools laid end to end, as rows of equal width."""
@@ -41,8 +43,10 @@ class _Rows(Sequence[Any]):
         return self._listed(self.flat[self._starts[row] : self._starts[row + 1]])
 
     def __iter__(self) -> Iterator[list[Any]]:
-        whole, starts = self._listed(self.flat), self._starts.tolist()
-        return (whole[start:end] for start, end in pairwise(starts))
+        for first in range(0, len(self), _AT_ONCE):
+            starts = self._starts[first : first + _AT_ONCE + 1]
+            some, places = self._listed(self.flat[starts[0] : starts[-1]]), (starts - starts[0]).tolist()
+            yield from (some[start:end] for start, end in pairwise(places))
 
     @cached_property
     def _starts(self) -> NDArray[np.intp]:
@@ -78,6 +82,10 @@ class ScoreRows(_Rows):
     """The scores of pools."""
 
 
+class LabelRows(_Rows):
+    """Whether each path of pools is right."""
+
+
 @dataclass(frozen=True, eq=False)
 class KeyRows(_Rows):
     """The answers of pools, as codes."""
@@ -87,3 +95,23 @@ class KeyRows(_Rows):
 
     def _listed(self, part: NDArray[Any]) -> list[Any]:
         return self.keys[part].tolist()  # type: ignore[no-any-return]
+
+    @cached_property
+    def places(self) -> dict[Any, int]:
+        """The code of each key."""
+        return {key: code for code, key in enumerate(self.keys[:-1].tolist())}
+
+    @cached_property
+    def paths_of(self) -> NDArray[np.intp]:
+        """How many paths have each key, and at the end how many have none."""
+        counts = np.zeros(len(self.keys), dtype=np.intp)
+        for start in range(0, len(self.flat), _AT_ONCE << 4):
+            part = self.flat[start : start + (_AT_ONCE << 4)]
+            counts += np.bincount(np.where(part < 0, len(counts) - 1, part), minlength=len(counts))
+        return counts
+
+    def without(self, rows: Sequence[int]) -> KeyRows:
+        """The same, the paths of some pools without an answer."""
+        left_out = np.zeros(len(self), dtype=np.bool_)
+        left_out[list(rows)] = True
+        return replace(self, flat=np.where(np.repeat(left_out, self.sizes), -1, self.flat).astype(self.flat.dtype))

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from demur.voting.codes import code_answers
 from demur.voting.path_scores import as_scores
 from demur.voting.recipe import Recipe
+from demur.voting.rows import KeyRows, ScoreRows
 from demur.voting.weights import Uniform
 
 _MOST = 0.5
@@ -39,7 +41,7 @@ class ScoreHealth:
     @classmethod
     def of(cls, scores: Sequence[Sequence[float]], recipe: Recipe) -> ScoreHealth:
         """The health of scores that are voted with in a given way."""
-        table = code_answers([[0] * len(pool) for pool in scores])
+        table = code_answers(_one_answer(scores))
         values = as_scores(scores, table)
         constant, wide, even, pools, wide_pools = 0, 0, 0, 0, 0
         every = []
@@ -95,3 +97,10 @@ class ScoreHealth:
                 "pools: the vote is nearly a majority vote; use the normaliser pool_z"
             )
         return warnings
+
+
+def _one_answer(scores: Sequence[Sequence[float]]) -> Any:
+    """A table in which all paths give one answer."""
+    if isinstance(scores, ScoreRows):
+        return KeyRows(np.zeros(len(scores.flat), dtype=np.int8), scores.sizes, np.array(["", None], dtype=object))
+    return [[0] * len(pool) for pool in scores]

@@ -34,12 +34,14 @@ from demur.voting import normalisers
 from demur.voting._exact_sums import Floats, grid, on_grid
 from demur.voting.cases import Cases, GroupColumn, questions_known
 from demur.voting.codes import CodedAnswers, code_answers, taken
-from demur.voting.key import Beside, Component, Counted, Share, Sources, TieBreak, key_of, keys_of, sources_of
+from demur.voting.key import Beside, Component, Counted, Share, TieBreak, key_of, keys_of
 from demur.voting.normalisers import Normaliser
 from demur.voting.one_pool import count, in_order
 from demur.voting.path_scores import as_scores
 from demur.voting.problems import Problems
 from demur.voting.recipe import Recipe
+from demur.voting.rows import KeyRows
+from demur.voting.sources import Sources, sources_of
 from demur.voting.standings import Standings, standings
 from demur.voting.stopped import Stopped, described
 from demur.voting.weights import Exponential, Uniform, Weight
@@ -188,7 +190,7 @@ class Votes:
         """Whether a pool has an answer at all."""
         if self.recipe.coded:
             return np.asarray(self.winners >= 0)
-        return np.array([key is not None for key in self.winners], dtype=np.bool_)
+        return np.fromiter((key is not None for key in self.winners), dtype=np.bool_, count=len(self))
 
     def weights(self, row: int) -> list[float]:
         """The weight of each path of one pool, the pool's largest being 1."""
@@ -348,7 +350,9 @@ def vote_again(
 
     The pools of the rows `unscored` cast no vote: a path of theirs has no score. `written` says how keys are written.
     """
-    if len(unscored):
+    if len(unscored) and isinstance(answers, KeyRows):
+        answers = answers.without(unscored)
+    elif len(unscored):
         left_out = set(unscored)
         answers = [[None] * len(pool) if row in left_out else pool for row, pool in enumerate(answers)]
     table = code_answers(np.asarray(answers) if recipe.coded else answers)
@@ -375,8 +379,8 @@ def _hold(
     key = confidence[:, None]
     if len(recipe.key) > 1 or not isinstance(recipe.key[0], Share):
         sources = sources_of(len(table), questions, ids)
-        if recipe.jitter is not None and None in sources:
-            warnings.warn(_NO_JITTER.format(sum(source is None for source in sources)), NoJitterWarning, stacklevel=3)
+        if recipe.jitter is not None and (lacking := sources.lacking):
+            warnings.warn(_NO_JITTER.format(lacking), NoJitterWarning, stacklevel=3)
         known = (table, winner, confidence, scores, sources)
         key = keys_of(recipe.key, beside.counted(*known, recipe.needs, recipe.origin))
     kept = scores if recipe.keeps_scores else None

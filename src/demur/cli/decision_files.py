@@ -1,0 +1,83 @@
+"""Decisions as a file: one JSON object per line, or one row each in Parquet, by the name's ending.
+
+In Parquet the numbers of a decision's key are columns `key.NAME`; what has no column of its own (support, shares, the
+stages of a cascade) is JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from demur.cli import replacing
+
+FIELDS = (
+    "id", "decision", "answer", "confidence", "threshold", "threshold_key", "p_value", "alpha", "support", "n_paths",
+    "without_answer", "shares", "answer_set", "or_other", "groups", "outlier_p_value", "explanation",
+)  # fmt: skip
+_TEXTS = ("id", "decision", "answer", "stage", "explanation")
+_NUMBERS = ("confidence", "threshold", "p_value", "alpha", "outlier_p_value", "cost")
+_COUNTS = ("n_paths", "without_answer")
+_LISTS = {"answer_set": "string", "groups": "string", "threshold_key": "float64"}
+_KEY = "key."
+_AT_ONCE = 8192
+
+
+def is_table(out: Path | None) -> bool:
+    """Whether decisions go to a Parquet file."""
+    return out is not None and out.suffix.lower() in (".parquet", ".pq")
+
+
+def written_as(out: Path | None) -> str:
+    """The kind of file that decisions go to."""
+    return replacing.DECISIONS if is_table(out) else replacing.LINES
+
+
+def write_decisions(
+    lines: Iterable[dict[str, Any]], out: Path, fields: Sequence[str] = FIELDS, key: Sequence[str] = ()
+) -> None:
+    """Write decisions as they come; `key` are the names of the numbers of a decision's key."""
+    if not is_table(out):
+        from demur.pools.jsonl import write_lines
+
+        write_lines(lines, out)
+        return
+    from demur.pools.parquet import write_tables
+    from demur.pools.shards import libraries
+
+    arrow, _ = libraries()
+    types = {name: _type(name, arrow) for name in fields} | {_KEY + name: arrow.float64() for name in key}
+    write_tables(
+        _tables(iter(lines), types),
+        out,
+        arrow.schema(list(types.items()), metadata={b"demur": replacing.DECISION_MARK}),
+    )
+
+
+def _tables(lines: Iterator[dict[str, Any]], types: dict[str, Any]) -> Iterator[dict[str, list[Any]]]:
+    while some := list(islice(lines, _AT_ONCE)):
+        yield {name: [_cell(line, name) for line in some] for name in types}
+
+
+def _type(name: str, arrow: Any) -> Any:
+    if name in _NUMBERS:
+        return arrow.float64()
+    if name in _COUNTS:
+        return arrow.int32()
+    if name in _LISTS:
+        return arrow.list_(getattr(arrow, _LISTS[name])())
+    return arrow.bool_() if name == "or_other" else arrow.string()
+
+
+def _cell(line: dict[str, Any], name: str) -> Any:
+    if name.startswith(_KEY):
+        return line["key"][name.removeprefix(_KEY)]
+    value = line.get(name)
+    if name in _NUMBERS or name in _COUNTS or name == "or_other" or value is None:
+        return value
+    if name in _LISTS:
+        return [str(one) for one in value] if _LISTS[name] == "string" else list(value)
+    return str(value) if name in _TEXTS else json.dumps(value, ensure_ascii=False)
