@@ -46,16 +46,18 @@ test: setup lint model ## Lint, type-check, check the layers and run the tests
 	$(BIN)/python -m pytest -n $(WORKERS) --ignore=tests/hf --ignore=tests/neighbours $(TESTS)
 	@$(BIN)/python tests/browser/chromium.py
 	@echo "Left out: tests/hf, the tests that need torch and transformers. Run them with: make test-hf"
-	@echo "Left out: tests/neighbours, the tests on logs that inspect-ai writes. Run them with: make test-neighbours"
+	@echo "Left out: tests/neighbours, the tests on logs that inspect-ai writes, and those on S3. Run them with: make test-neighbours"
 
-test-neighbours: setup $(INSPECT)/.ready ## Run the tests on logs that inspect-ai itself writes (installs it, about 400 MB)
-	INSPECT_PYTHON=$(CURDIR)/$(INSPECT)/bin/python $(BIN)/python -m pytest tests/neighbours
+test-neighbours: setup $(INSPECT)/.ready ## Run the tests on logs that inspect-ai itself writes, and on an S3 server (installs both, about 500 MB)
+	INSPECT_PYTHON=$(CURDIR)/$(INSPECT)/bin/python MOTO_SERVER=$(CURDIR)/$(INSPECT)/bin/moto_server \
+	  $(BIN)/python -m pytest tests/neighbours tests/pools/test_remote_tables.py
 
 # In an environment of its own, and at the versions it asks for: nothing of demur runs there.
 $(INSPECT)/.ready: Makefile
-	@echo "Installing inspect-ai into $(INSPECT) (about 400 MB):"
+	@echo "Installing inspect-ai and moto into $(INSPECT) (about 500 MB):"
 	@$(PYTHON) -m venv $(INSPECT)
-	@PIP_CONSTRAINT= $(INSPECT)/bin/python -m pip install --quiet inspect-ai==0.3.285 openai==3.49.0
+	@PIP_CONSTRAINT= $(INSPECT)/bin/python -m pip install --quiet inspect-ai==0.3.285 openai==3.49.0 \
+	  "moto[s3,server]==5.2.5"
 	@touch $@
 
 test-hf: $(VENV)/.ready-hf ## Run the tests that need torch and transformers (installs them, about 1 GB)

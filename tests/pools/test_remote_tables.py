@@ -1,13 +1,12 @@
 """Pools on a filesystem that Arrow knows: an S3 server on loopback, moto's, in a process of its own.
 
-moto wants versions of other packages than the project pins, so it is no part of the development environment: install
-`moto[s3]`, flask and flask-cors into one of their own, and put its `moto_server` on the path or name it in MOTO_SERVER.
+moto wants versions of other packages than the project pins, so it is no part of the development environment: `make
+test-neighbours` installs it into one of its own, and names its `moto_server` in MOTO_SERVER.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import time
@@ -21,7 +20,7 @@ from demur.pools.jsonl import write_pools
 from demur.pools.parquet import write_parquet
 from demur.records import Path, Pool, Problem
 
-SERVER = os.environ.get("MOTO_SERVER") or shutil.which("moto_server")
+SERVER = os.environ.get("MOTO_SERVER")
 
 
 def pools(first, many):
@@ -35,7 +34,7 @@ def pools(first, many):
 def bucket():
     """An empty bucket; the server ends with the tests."""
     if SERVER is None:
-        pytest.skip("there is no moto_server: see the head of this file")
+        pytest.skip("MOTO_SERVER names no server: `make test-neighbours` runs this")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
