@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from demur.questions.shift_file import read_shift, write_shift
     from demur.records import OTHER, Decision, Early, Path, Pool, Problem, Vote
     from demur.reports.in_python import Report, report
-    from demur.store import Store
+    from demur.store import Budget, Store
     from demur.voting import (
         Learned,
         Votes,
@@ -130,7 +130,7 @@ _HOME = {
     "questions.shift_file": ("read_shift", "write_shift"),
     "records": ("OTHER", "Decision", "Early", "Path", "Pool", "Problem", "Vote"),
     "reports.in_python": ("Report", "report"),
-    "store": ("Store",),
+    "store": ("Budget", "Store"),
     "voting": ("Learned", "Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote"),
 }
 _MODULES = {
@@ -141,8 +141,8 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
-    "OTHER", "AccuracyBand", "AnswerSets", "Answerer", "Audit", "Cascade", "CascadeAnswerer", "CascadeAudit", "Checks",
-    "Conversation", "Curtailment", "Decision", "DemurError", "DensityRatio", "DownTo", "Early", "Evaluation",
+    "OTHER", "AccuracyBand", "AnswerSets", "Answerer", "Audit", "Budget", "Cascade", "CascadeAnswerer", "CascadeAudit",
+    "Checks", "Conversation", "Curtailment", "Decision", "DemurError", "DensityRatio", "DownTo", "Early", "Evaluation",
     "Evidence", "FieldChoice", "Frontier", "Grouped", "Hazards", "HighProbability", "Interval", "JudgeHighProbability",
     "JudgeMarginal", "LabelQueue", "LabelRule", "Learned", "LearnedKeyFit", "Marginal", "OutlierGate", "Outlook",
     "Path", "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 import typer
@@ -41,6 +42,25 @@ Logprobs = Annotated[bool | None, typer.Option("--logprobs/--no-logprobs", help=
 _WAVE = "Ask for so many paths at a time, and for no more once the decision of all of them is certain."
 Wave = Annotated[int | None, typer.Option("--wave", help=_WAVE)]
 FirstWave = Annotated[int | None, typer.Option("--first-wave", help="Paths of the first wave.  [default: as --wave]")]
+_KEPT = "over all processes and commands; kept with the run until another is given, `none` for no limit."
+_PATHS_IN_ALL = f"Most paths to draw for this run in all, {_KEPT}"
+_TOKENS_IN_ALL = f"Most tokens that the paths of this run may have in all, {_KEPT}"
+_SECONDS_IN_ALL = f"Most seconds at work on this run, summed {_KEPT}"
+
+
+def limit(text: str) -> float:
+    """A limit as it is written; its bounds are the budget's to say."""
+    if text.lower() == "none":
+        return math.inf
+    try:
+        return float(text) if "." in text or "e" in text.lower() else int(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither a number nor `none`") from None
+
+
+BudgetPaths = Annotated[Any, option("--budget-paths", "N", _PATHS_IN_ALL, parser=limit)]
+BudgetTokens = Annotated[Any, option("--budget-tokens", "N", _TOKENS_IN_ALL, parser=limit)]
+BudgetSeconds = Annotated[Any, option("--budget-seconds", "SECONDS", _SECONDS_IN_ALL, parser=limit)]
 _SETTINGS = (
     "A setting of a scorer: model, base_url, route, prompt, revision, device, batch, concurrency, patience, "
     "answer_seconds, too_long, raw, kind; repeatable."

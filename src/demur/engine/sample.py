@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -12,10 +12,12 @@ from demur.answers.extraction import was_cut
 from demur.backends.protocol import Backend, Completion, Settings, Wanted
 from demur.engine.progress import Progress
 from demur.engine.queue import WorkQueue
+from demur.engine.sharing import SharedWork, working
 from demur.errors import BackendError, EndpointRefused, LogprobsMissing
 from demur.prompts import Prompt
 from demur.records import Path, Problem
 from demur.store import Pending, PlacedPath, Run
+from demur.store.shared_work import LEASE_SECONDS, SAMPLING
 
 ReadPath = Callable[[Problem, Completion], Path]
 
@@ -94,6 +96,11 @@ def _can_be_scored(path: Completion) -> bool:
     return path.logprobs is not None or not path.text
 
 
+def size(lacking: Pending) -> int:
+    """The paths to draw for a problem."""
+    return len(lacking.missing) + len(lacking.again)
+
+
 async def sample(
     run: Run,
     backend: Backend,
@@ -107,18 +114,27 @@ async def sample(
     watch: Watch = lambda _: None,
     stop: Stop = None,
     seconds: float | None = None,
+    lease: float = LEASE_SECONDS,
 ) -> SamplingProgress:
     """Sample what is missing; returns when all is saved, `stop` is set or `seconds` are over.
+
+    Several processes may sample one run at once, and share what is missing; `lease` is how long nothing may be seen of
+    this one, in seconds, before others take over from it. The budget of the run ends it too.
 
     `needs_logprobs`: paths that came without log-probabilities are drawn again; and nobody but one asks, for one path
     at a time, until a path came with them, so that a model that gives none costs next to nothing.
     """
+    by_others = await asyncio.to_thread(run.came, SAMPLING)  # first, so that what comes meanwhile is noticed
     pending = await asyncio.to_thread(run.pending, ids, with_logprobs=needs_logprobs)
     n_paths = run.n_paths or 1
-    prompts = [render(lacking.problem) for lacking in pending]  # before anything is paid for
-    n_wanted = sum(len(lacking.missing) + len(lacking.again) for lacking in pending)
+    prompts = {lacking.number: render(lacking.problem) for lacking in pending}  # before anything is paid for
+    mute = {lacking.number for lacking in pending if lacking.again}
+    n_wanted = sum(map(size, pending))
     progress = SamplingProgress(wanted=n_wanted, problems=len(pending))
-    there = {(lacking.number, place) for lacking in pending for place in lacking.again}
+    there: set[tuple[int, int]] = set()
+    if not pending:
+        progress.ended = progress.started
+        return progress
     on_trial = asyncio.Lock()
     certain = not needs_logprobs or getattr(backend, "draws_for_free", False)
 
@@ -155,23 +171,59 @@ async def sample(
 
     async def save(batch: list[PlacedPath]) -> None:
         new = [placed for placed in batch if (placed.number, placed.place) not in there]
+        in_vain = 0
         if new:
-            await asyncio.to_thread(run.save, new)
+            in_vain += await asyncio.to_thread(run.save, new, worker)
         if len(new) < len(batch):
             replaced = [placed for placed in batch if (placed.number, placed.place) in there]
-            await asyncio.to_thread(run.replace, replaced)
+            in_vain += await asyncio.to_thread(run.replace, replaced, worker)
         progress.count(batch)
+        progress.count_in_vain(in_vain)
 
+    async def taken_up(work: tuple[Pending, Prompt]) -> None:
+        number = work[0].number
+        try:
+            await one(work)
+        finally:
+            queue.when_saved(lambda: shared.ended([number]))
+
+    def still_lacking(numbers: Collection[int]) -> dict[int, Pending]:
+        return {lacking.number: lacking for lacking in run.pending(with_logprobs=needs_logprobs, numbers=numbers)}
+
+    def parts(pieces: Mapping[int, Pending]) -> Iterator[tuple[list[int], tuple[Pending, Prompt]]]:
+        for number, lacking in pieces.items():
+            there.update((number, place) for place in lacking.again)
+            yield [number], (lacking, prompts[number])
+
+    def done_between(first: int, last: int) -> set[int]:
+        return run.whole_between(first, last) - mute
+
+    stop = stop or asyncio.Event()
     queue: WorkQueue[tuple[Pending, Prompt], PlacedPath] = WorkQueue(
-        one,
+        taken_up,
         save,
         progress,
         concurrency=min(backend.concurrency, len(pending)),
         watch=watch,
-        stop=stop or asyncio.Event(),
+        stop=stop,
         patience=run.patience,
         source=backend,
         seconds=seconds,
     )
-    await queue.work_through(zip(pending, prompts, strict=True))
+    async with working(run, SAMPLING, queue.concurrency, lease) as worker:
+        pieces = {lacking.number: lacking for lacking in pending}
+        shared = SharedWork(
+            worker,
+            pieces,
+            size,
+            still_lacking,
+            done_between,
+            progress,
+            stop,
+            by_others=by_others,
+            least=queue.concurrency,
+            deadline=queue.deadline,
+        )
+        await queue.work_through(shared.works(parts))
+        progress.lost_leases = worker.lost
     return progress
