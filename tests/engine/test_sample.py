@@ -128,6 +128,7 @@ def test_a_writer_that_fails_while_paths_pour_in_ends_the_run(tmp_path, monkeypa
             saves.append(batch)
             if len(saves) > 1:
                 raise StoreError("the disk is full")
+            return 0
 
         monkeypatch.setattr(run, "save", full)
         backend = Scripted(say, concurrency=64)

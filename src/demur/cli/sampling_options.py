@@ -11,8 +11,11 @@ import demur
 from demur.cli.options import Text, option
 from demur.errors import InvalidValue
 
-_ENDPOINT = "OpenAI-compatible endpoint, or set OPENAI_BASE_URL. Without one, a small model runs in this process."
-BaseUrl = Annotated[Text, option("--base-url", "URL", _ENDPOINT)]
+_ENDPOINT = (
+    "OpenAI-compatible endpoint, or set OPENAI_BASE_URL. Without one, a small model runs in this process. "
+    "Repeatable, for several that serve the same model: `2:URL` gets twice as much as the others."
+)
+BaseUrl = Annotated[list[str] | None, option("--base-url", "URL", _ENDPOINT)]
 _TRUSTED = "An address that a file names and that may get your key; repeatable. One given as a flag needs none."
 TrustAddress = Annotated[list[str] | None, option("--trust-address", "URL", _TRUSTED)]
 Model = Annotated[Text, option("--model", "NAME", "Model of the endpoint, or a GGUF file to run here.")]
