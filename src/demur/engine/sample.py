@@ -12,7 +12,7 @@ from demur.answers.extraction import was_cut
 from demur.backends.protocol import Backend, Completion, Settings, Wanted
 from demur.engine.progress import Progress
 from demur.engine.queue import WorkQueue
-from demur.engine.sharing import SharedWork, working
+from demur.engine.sharing import SharedWork, asked_of, working
 from demur.errors import BackendError, EndpointRefused, LogprobsMissing
 from demur.prompts import Prompt
 from demur.records import Path, Problem
@@ -124,8 +124,9 @@ async def sample(
     `needs_logprobs`: paths that came without log-probabilities are drawn again; and nobody but one asks, for one path
     at a time, until a path came with them, so that a model that gives none costs next to nothing.
     """
-    by_others = await asyncio.to_thread(run.came, SAMPLING)  # first, so that what comes meanwhile is noticed
-    pending = await asyncio.to_thread(run.pending, ids, with_logprobs=needs_logprobs)
+    stop = stop or asyncio.Event()
+    by_others = await asked_of(run, stop, lambda: run.came(SAMPLING))  # first, so that what comes meanwhile is noticed
+    pending = await asked_of(run, stop, lambda: run.pending(ids, with_logprobs=needs_logprobs))
     n_paths = run.n_paths or 1
     prompts = {lacking.number: render(lacking.problem) for lacking in pending}  # before anything is paid for
     mute = {lacking.number for lacking in pending if lacking.again}
@@ -198,7 +199,6 @@ async def sample(
     def done_between(first: int, last: int) -> set[int]:
         return run.whole_between(first, last) - mute
 
-    stop = stop or asyncio.Event()
     queue: WorkQueue[tuple[Pending, Prompt], PlacedPath] = WorkQueue(
         taken_up,
         save,
@@ -210,7 +210,7 @@ async def sample(
         source=backend,
         seconds=seconds,
     )
-    async with working(run, SAMPLING, queue.concurrency, lease) as worker:
+    async with working(run, SAMPLING, queue.concurrency, stop, lease) as worker:
         pieces = {lacking.number: lacking for lacking in pending}
         shared = SharedWork(
             worker,

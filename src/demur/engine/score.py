@@ -174,7 +174,7 @@ async def _score(
     )
     pools_at_once = getattr(scorer, "pools_at_once", 1)
     least = max(queue.concurrency * pools_at_once, 1 if isinstance(scorer, ModelScorer) else _POOLS_AT_ONCE)
-    async with working(run, task_of_score(progress.name, identity), least, lease) as worker:
+    async with working(run, task_of_score(progress.name, identity), least, stop, lease) as worker:
         shared = SharedWork(worker, lacking, len, read, done_between, progress, stop, by_others=by_others, least=least)
         await queue.work_through(shared.works(parts))
         progress.lost_leases = worker.lost

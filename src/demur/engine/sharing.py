@@ -22,6 +22,7 @@ from demur.store.shared_work import LEASE_SECONDS
 
 Piece = TypeVar("Piece")
 Work = TypeVar("Work")
+Done = TypeVar("Done")
 _SECONDS_AT_ONCE = 5.0
 """How long a block should keep its process busy."""
 _MOST_AT_ONCE = 1024
@@ -32,10 +33,27 @@ _RENEWALS = 4
 """In the time after which others would take over."""
 
 
+async def asked_of(run: Run, stop: asyncio.Event, work: Callable[[], Done]) -> Done:
+    """What a run says. A database that is away is waited for no longer than until it is asked to stop."""
+
+    async def stopped() -> None:
+        await stop.wait()
+        run.patience.end()
+
+    run.patience.renew()
+    stopping = asyncio.create_task(stopped())
+    try:
+        return await asyncio.to_thread(work)
+    finally:
+        stopping.cancel()
+
+
 @asynccontextmanager
-async def working(run: Run, task: str, concurrency: int, lease: float = LEASE_SECONDS) -> AsyncIterator[Worker]:
+async def working(
+    run: Run, task: str, concurrency: int, stop: asyncio.Event, lease: float = LEASE_SECONDS
+) -> AsyncIterator[Worker]:
     """This process at a task of a run, seen by all others as long as the block lasts."""
-    worker = await asyncio.to_thread(run.at_work, task, concurrency, lease)
+    worker = await asked_of(run, stop, lambda: run.at_work(task, concurrency, lease))
     seen = asyncio.create_task(_renewed(worker))
     try:
         yield worker

@@ -144,7 +144,6 @@ workers = table(
     Column("begun", BigInteger, nullable=False, doc="this and the next two: milliseconds of the lease clock"),
     Column("seen", BigInteger, nullable=False),
     Column("until", BigInteger, nullable=False, doc="when its claims end, unless it is seen again"),
-    Column("concurrency", Integer, nullable=False),
     Column("numbers", Text, nullable=False, doc="JSON list: the problems that it claims"),
     Column("promised", BigInteger, nullable=False, doc="the paths that will have come when those problems are done"),
     Column("paths", BigInteger, nullable=False, doc="that came"),

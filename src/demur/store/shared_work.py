@@ -51,7 +51,6 @@ class AtWork:
     """When it was seen, by the lease clock."""
     unseen: float
     """Seconds since then."""
-    concurrency: int
     numbers: frozenset[int]
     """The problems that it claims."""
     promised: int
@@ -138,7 +137,7 @@ def _at_work(row: Any, now: int) -> AtWork:
     name = Process(row.host, row.pid, None).name
     numbers = frozenset(json.loads(row.numbers))
     counts = (row.promised, row.paths, row.tokens)
-    seen = (row.seen, max(0.0, unseen), row.concurrency)
+    seen = (row.seen, max(0.0, unseen))
     return AtWork(row.worker, name, row.task, row.since, seconds, *seen, numbers, *counts, over, gone)
 
 
@@ -184,7 +183,7 @@ def take_over(connection: Connection, run: int, one: AtWork, n_paths: int) -> bo
     """End the claims of a worker that is gone, and note what it leaves; False where it was seen again meanwhile."""
     if not close_account(connection, run, one):
         return False
-    lost = min(one.open_paths, _most_under_way(connection, run, one, n_paths))
+    lost = min(one.open_paths, _lacking(connection, run, one, n_paths))
     facts = {
         "of": one.task,
         "worker": one.name,
@@ -199,11 +198,10 @@ def take_over(connection: Connection, run: int, one: AtWork, n_paths: int) -> bo
     return True
 
 
-def _most_under_way(connection: Connection, run: int, one: AtWork, n_paths: int) -> int:
-    """The paths that may have been asked for and are not there: of no more problems than were asked at once."""
+def _lacking(connection: Connection, run: int, one: AtWork, n_paths: int) -> int:
+    """The paths of the problems that a worker claimed that are not there: it may have asked for any of them."""
     if one.task != SAMPLING:
         return one.open_paths
     counted = select(paths.c.number, func.count()).where(paths.c.run == run, paths.c.number.in_(list(one.numbers)))
     there: dict[int, int] = {row[0]: row[1] for row in connection.execute(counted.group_by(paths.c.number))}
-    lacking = sorted((n_paths - there.get(number, 0) for number in one.numbers), reverse=True)
-    return sum(max(0, paths) for paths in lacking[: one.concurrency])
+    return sum(max(0, n_paths - there.get(number, 0)) for number in one.numbers)

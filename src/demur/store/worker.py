@@ -218,6 +218,6 @@ class Worker:
         now = lease_clock(connection.dialect.name)
         known = {"host": self._process.host, "pid": self._process.pid, "process": self._process.mark}
         seen = {"since": date_of(connection), "begun": now, "seen": now, "until": now + self._milliseconds}
-        counts = {"paths": paths, "promised": paths, "tokens": tokens, "concurrency": self.concurrency}
+        counts = {"paths": paths, "promised": paths, "tokens": tokens}
         row = {"worker": self._key, "run": self.run.key, "task": self.task, "numbers": "[]", **known, **seen, **counts}
         connection.execute(insert(workers).values(**row))
