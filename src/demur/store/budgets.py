@@ -94,7 +94,7 @@ class Spending:
         return None if left is None else max(0.0, left / 1000)
 
     def document(self) -> dict[str, dict[str, float | None]]:
-        """As `demur runs --json` shows it."""
+        """As plain values."""
         most = None if self.most_milliseconds is None else self.most_milliseconds / 1000
         return {
             "spent": {"paths": self.paths, "tokens": self.tokens, "seconds": self.milliseconds / 1000},
