@@ -20,6 +20,7 @@ import time
 import urllib.request
 import warnings
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -31,11 +32,23 @@ from sqlalchemy.engine import make_url
 
 from demur.store import Store
 
-PROBLEMS, PATHS, MILLISECONDS = 1200, 4, 400
+PROBLEMS, PATHS, MILLISECONDS = 1000, 4, 400
 SAMPLERS, CONNECTIONS, ROUNDS, KILLS = 4, 8, 3, 30
 PROBLEMS_OF_KILLS, MILLISECONDS_OF_KILLS, BETWEEN_KILLS = 2500, 700, (0.8, 1.6)
 LONGEST = float(os.environ.get("MANY_SAMPLERS_SECONDS", "0"))
 """Where it is given, the kills end after so many seconds."""
+
+
+@cache
+def questions() -> Path:
+    """A file of questions."""
+    file = Path(tempfile.mkdtemp(prefix="many-samplers-")) / "questions.jsonl"
+    lines = (
+        json.dumps({"id": f"q{k}", "question": f"What is {k} + 1?", "gold": str(k + 1), "task": "math"})
+        for k in range(max(PROBLEMS, PROBLEMS_OF_KILLS))
+    )
+    file.write_text("\n".join(lines))
+    return file
 
 
 def database(server: Any) -> str:
@@ -52,7 +65,7 @@ def database(server: Any) -> str:
 def sampler(url: str, place: str, problems: int, connections: int, gate: Path | None = None) -> subprocess.Popen[str]:
     """`demur sample` in a process of its own, which waits until the gate is there."""
     arguments = [
-        "sample", "builtin:addition", "--limit", str(problems), "-m", str(PATHS), "--base-url", url, "--model", "m",
+        "sample", str(questions()), "--limit", str(problems), "-m", str(PATHS), "--base-url", url, "--model", "m",
         "--concurrency", str(connections), "-o", place, "--json",
     ]  # fmt: skip
     code = (
