@@ -318,11 +318,12 @@ def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str,
     """Insert rows; those whose key is there already stay as they are. How many were inserted."""
     if not rows:
         return 0
-    return int(connection.execute(_insertion(table, connection.dialect.name), list(rows)).rowcount)
+    return int(connection.execute(insertion(table, connection.dialect.name), list(rows)).rowcount)
 
 
 @cache
-def _insertion(table: Table, dialect: str) -> Any:
+def insertion(table: Table, dialect: str) -> Any:
+    """The statement that inserts what is new, and tells how many rows that were."""
     return (
         (sqlite if dialect == "sqlite" else postgresql)
         .insert(table)

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection
 
 from demur.errors import StoreError
 from demur.store._tables import workers
+from demur.store.connection import insertion
 from demur.store.patience import patient
 from demur.store.processes import this_process
 from demur.store.shared_work import (
@@ -83,8 +84,7 @@ class Worker:
         prepare(self.run.engine, self.run.place)
         with self._claiming() as connection:
             open_account(connection, self.run.key, self.task)
-            if self._key not in {one.worker for one in self._everybody(connection)}:
-                self._enter(connection)
+            self._enter(connection)
 
     def claim(self, problems: Mapping[int, int], most: int, left: int) -> Claimed:
         """Up to so many of some problems, given in order with the paths they lack, that nobody else claims.
@@ -137,12 +137,9 @@ class Worker:
 
     def came(self, connection: Connection, paths: int, tokens: int) -> None:
         """Count what comes, in the transaction that saves it; `counted` is to follow when that is committed."""
-        now = lease_clock(connection.dialect.name)
-        counts = {"paths": self._paths + paths, "tokens": self._tokens + tokens}
+        self._be_seen(connection)
         this = workers.update().where(workers.c.worker == self._key)
-        if not connection.execute(this.values(**counts, seen=now, until=now + self._milliseconds)).rowcount:
-            self._lose()
-            self._enter(connection, paths, tokens)
+        connection.execute(this.values(paths=self._paths + paths, tokens=self._tokens + tokens))
 
     def counted(self, numbers: Sequence[int], tokens: int) -> None:
         """Paths of these problems were saved."""
@@ -196,28 +193,31 @@ class Worker:
 
     def _write(self, connection: Connection, held: Mapping[int, int], theirs: Collection[int]) -> None:
         """Its row as it should be now; made anew where others took over."""
-        now = lease_clock(connection.dialect.name)
-        this = workers.update().where(workers.c.worker == self._key)
-        if not connection.execute(this.values(seen=now, until=now + self._milliseconds)).rowcount:
-            self._lose()
-            self._enter(connection)
+        self._be_seen(connection)
         if self._in_doubt:
             held = {number: size for number, size in held.items() if number not in theirs}
             self.done(self._held.keys() - held.keys())
             self._in_doubt = False
         promised = self._paths + sum(held.values())
+        this = workers.update().where(workers.c.worker == self._key)
         connection.execute(this.values(numbers=json.dumps(sorted(held)), promised=promised))
 
-    def _lose(self) -> None:
-        """Others took over, and what came is in the account."""
-        self.lost, self._in_doubt = self.lost + 1, True
-        with self._counting:
-            self._paths = self._tokens = 0
+    def _be_seen(self, connection: Connection) -> None:
+        """Its time begins anew. Where others took over, and what came is in the account, so does its row."""
+        now = lease_clock(connection.dialect.name)
+        this = workers.update().where(workers.c.worker == self._key)
+        if connection.execute(this.values(seen=now, until=now + self._milliseconds)).rowcount:
+            return
+        if self._enter(connection):  # else another thread of this process was quicker
+            self.lost, self._in_doubt = self.lost + 1, True
+            with self._counting:
+                self._paths = self._tokens = 0
 
-    def _enter(self, connection: Connection, paths: int = 0, tokens: int = 0) -> None:
+    def _enter(self, connection: Connection) -> bool:
+        """Have a row; whether there was none."""
         now = lease_clock(connection.dialect.name)
         known = {"host": self._process.host, "pid": self._process.pid, "process": self._process.mark}
         seen = {"since": date_of(connection), "begun": now, "seen": now, "until": now + self._milliseconds}
-        counts = {"paths": paths, "promised": paths, "tokens": tokens}
+        counts = {"paths": 0, "promised": 0, "tokens": 0}
         row = {"worker": self._key, "run": self.run.key, "task": self.task, "numbers": "[]", **known, **seen, **counts}
-        connection.execute(insert(workers).values(**row))
+        return bool(connection.execute(insertion(workers, connection.dialect.name).values(**row)).rowcount)
