@@ -34,7 +34,7 @@ from demur.store import Store
 
 PROBLEMS, PATHS, MILLISECONDS = 1000, 4, 400
 SAMPLERS, CONNECTIONS, ROUNDS, KILLS = 4, 8, 3, 30
-PROBLEMS_OF_KILLS, MILLISECONDS_OF_KILLS, BETWEEN_KILLS = 2500, 700, (0.8, 1.6)
+PROBLEMS_OF_KILLS, MILLISECONDS_OF_KILLS, BETWEEN_KILLS = 3000, 700, (0.2, 0.8)
 LONGEST = float(os.environ.get("MANY_SAMPLERS_SECONDS", "0"))
 """Where it is given, the kills end after so many seconds."""
 
@@ -104,6 +104,17 @@ def asked(url: str) -> Counter[int]:
         return Counter({int(seed): count for seed, count in json.load(answer).items()})
 
 
+def is_at_work(place: str, process: subprocess.Popen[str]) -> bool:
+    """Whether a sampler has claimed problems; waits until it has, or has ended."""
+    with Store(place) as store:
+        while process.poll() is None:
+            workers = store.run().everybody_at_work() if store.names() else []
+            if any(one.numbers and one.name.endswith(f"-{process.pid}") for one in workers):
+                return True
+            time.sleep(0.1)
+    return False
+
+
 def killed_in_turn(url: str, server: Any) -> dict[str, Any]:
     """Samplers that are killed and started again; what was lost, doubled and paid for twice."""
     place, rng = database(server), random.Random(0)
@@ -111,10 +122,10 @@ def killed_in_turn(url: str, server: Any) -> dict[str, Any]:
     time.sleep(5.0)
     began, kills = time.monotonic(), 0
     while kills < KILLS and not (LONGEST and time.monotonic() - began > LONGEST):
-        time.sleep(rng.uniform(*BETWEEN_KILLS))
         victim = running[kills % SAMPLERS]
-        if victim.poll() is not None:
+        if not is_at_work(place, victim):
             break  # all is there
+        time.sleep(rng.uniform(*BETWEEN_KILLS))
         victim.kill()
         victim.communicate()
         running[kills % SAMPLERS] = sampler(url, place, PROBLEMS_OF_KILLS, CONNECTIONS)
