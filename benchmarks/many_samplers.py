@@ -106,7 +106,7 @@ def asked(url: str) -> Counter[int]:
 
 def is_at_work(place: str, process: subprocess.Popen[str]) -> bool:
     """Whether a sampler has claimed problems; waits until it has, or has ended."""
-    with Store(place) as store:
+    with Store(place, create=True) as store:
         while process.poll() is None:
             workers = store.run().everybody_at_work() if store.names() else []
             if any(one.numbers and one.name.endswith(f"-{process.pid}") for one in workers):
