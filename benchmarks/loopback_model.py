@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,8 +39,11 @@ def main() -> None:
     logprobs = {"content": [{"token": "x", "logprob": -0.1, "bytes": None, "top_logprobs": []} for _ in range(tokens)]}
     steps = "Step by step, " + "which brings us further, " * ((tokens - 20) // 4)
 
+    asked: Counter[int] = Counter()
+
     async def answer(request: web.Request) -> web.Response:
         body = json.loads(await request.read())
+        asked.update(range(body.get("seed", 0), body.get("seed", 0) + (body.get("n") or 1)))
         await asyncio.sleep(delay)
         choices = [
             {
@@ -54,6 +58,10 @@ def main() -> None:
             "id": "x", "object": "chat.completion", "created": 1, "model": body.get("model", "m"), "choices": choices,
             "usage": usage,
         })  # fmt: skip
+
+    async def how_often(_: web.Request) -> web.Response:
+        """How often each seed was asked for."""
+        return web.json_response(asked)
 
     async def verdict(request: web.Request) -> web.Response:
         """A judge's one token, with the likeliest twenty."""
@@ -79,6 +87,7 @@ def main() -> None:
         app = web.Application()
         app.router.add_post("/v1/chat/completions", chat)
         app.router.add_post("/classify", reward)
+        app.router.add_get("/asked", how_often)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0, backlog=1024).start()

@@ -63,6 +63,7 @@ SCRIPTS = [
     "review_queue_speed.py",
     "embedded_speed.py",
     "sampling_speed.py",
+    "many_samplers.py",
     "scoring_speed.py",
     "reward_speed.py",
     "service_speed.py",

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from demur.records import OTHER, Decision, Early, Path, Pool, Problem, Vote
     from demur.reports.in_python import Report, report
     from demur.stopping import Stopping
-    from demur.store import Store
+    from demur.store import Budget, Store
     from demur.voting import (
         Learned,
         Votes,
@@ -134,7 +134,7 @@ _HOME = {
     "records": ("OTHER", "Decision", "Early", "Path", "Pool", "Problem", "Vote"),
     "reports.in_python": ("Report", "report"),
     "stopping": ("Stopping",),
-    "store": ("Store",),
+    "store": ("Budget", "Store"),
     "voting": ("Learned", "Votes", "exponential", "jitter", "linear", "mean_score", "uniform", "vote"),
 }
 _MODULES = {
@@ -146,8 +146,8 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
-    "OTHER", "AccuracyBand", "AnswerSets", "Answerer", "Audit", "Cascade", "CascadeAnswerer", "CascadeAudit", "Checks",
-    "Conversation", "Curtailment", "Decision", "DemurError", "DensityRatio", "DownTo", "Early", "Evaluation",
+    "OTHER", "AccuracyBand", "AnswerSets", "Answerer", "Audit", "Budget", "Cascade", "CascadeAnswerer", "CascadeAudit",
+    "Checks", "Conversation", "Curtailment", "Decision", "DemurError", "DensityRatio", "DownTo", "Early", "Evaluation",
     "Evidence", "FieldChoice", "Frontier", "Grouped", "Hazards", "HighProbability", "Interval", "JudgeHighProbability",
     "JudgeMarginal", "LabelQueue", "LabelRule", "Learned", "LearnedKeyFit", "Marginal", "OutlierGate", "Outlook",
     "Path", "Pipeline", "Plan", "Policy", "PolicyAudit", "Pool", "PoolSource", "Problem", "Report", "Selection",

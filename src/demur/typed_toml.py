@@ -50,6 +50,8 @@ def typed_fields(
 def _fits(value: Any, wanted: str) -> bool:
     if wanted == "Any":
         return True
+    if " | " in wanted:
+        return any(_fits(value, kind) for kind in wanted.split(" | "))
     if wanted.startswith(("list[", "tuple[")):
         inner = wanted.partition("[")[2].removesuffix("]").removesuffix(", ...")
         return isinstance(value, list) and all(_fits(entry, inner) for entry in value)

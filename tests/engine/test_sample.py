@@ -124,10 +124,11 @@ def test_a_writer_that_fails_while_paths_pour_in_ends_the_run(tmp_path, monkeypa
         run.add_problems(many)
         saves = []
 
-        def full(batch):
+        def full(batch, worker):
             saves.append(batch)
             if len(saves) > 1:
                 raise StoreError("the disk is full")
+            return 0
 
         monkeypatch.setattr(run, "save", full)
         backend = Scripted(say, concurrency=64)
@@ -163,7 +164,7 @@ def test_a_refusal_stops_the_run_and_keeps_what_arrived(run):
 
 
 def test_a_store_that_cannot_be_written_ends_sampling(run, monkeypatch):
-    def full(batch):
+    def full(batch, worker):
         raise StoreError("the disk is full")
 
     monkeypatch.setattr(run, "save", full)

@@ -1,9 +1,10 @@
 """Models to sample from, behind one Protocol.
 
-OpenAI       any OpenAI-compatible server
-Embedded     llama.cpp in this process, any GGUF file
-Replay       recorded pools
-Scripted     answers written beforehand, for tests, docs and examples
+OpenAI           any OpenAI-compatible server
+Interchangeable  one model on several such servers
+Embedded         llama.cpp in this process, any GGUF file
+Replay           recorded pools
+Scripted         answers written beforehand, for tests, docs and examples
 
 `backend_named` makes one that another package brings (`demur.foreign_code`).
 """
@@ -19,6 +20,7 @@ from demur.prompts import Prompt
 
 if TYPE_CHECKING:
     from demur.backends.embedded import Embedded as Embedded
+    from demur.backends.interchangeable import Interchangeable as Interchangeable
     from demur.backends.openai import OpenAI as OpenAI
     from demur.backends.replay import Replay as Replay
     from demur.backends.scripted import Scripted as Scripted
@@ -27,6 +29,7 @@ __all__ = [
     "Backend",
     "Completion",
     "Embedded",
+    "Interchangeable",
     "OpenAI",
     "Prompt",
     "Replay",
@@ -36,7 +39,7 @@ __all__ = [
     "backend_named",
 ]
 
-_HOME = {"Embedded": "embedded", "OpenAI": "openai", "Replay": "replay", "Scripted": "scripted"}
+_HOME = {name: name.lower() for name in ("Embedded", "Interchangeable", "OpenAI", "Replay", "Scripted")}
 
 
 def __getattr__(name: str) -> Any:

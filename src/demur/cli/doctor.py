@@ -9,7 +9,7 @@ import typer
 from demur.cli import output
 from demur.cli.options import Config, Json, mention
 from demur.cli.sampling_options import BaseUrl, Model, TrustAddress
-from demur.errors import BackendError, DemurError, EndpointRefused, NoSuchRoute, PluginError
+from demur.errors import BackendError, DemurError, EndpointRefused, InvalidValue, NoSuchRoute, PluginError
 
 if TYPE_CHECKING:
     from demur.backends.openai import OpenAI
@@ -44,7 +44,10 @@ def run(
     from demur.pipeline.config import read_config
 
     chosen = read_config(config, trust_address or ()).override(base_url=base_url, model=model)
-    backend = OpenAI(chosen.base_url, chosen.model, patience=0.0, answer_seconds=60.0, concurrency=4)
+    if isinstance(chosen.base_url, list) and len(chosen.base_url) > 1:
+        raise InvalidValue("doctor asks one endpoint at a time, and several are named", "name one as {base_url}")
+    address = chosen.base_url[0] if isinstance(chosen.base_url, list) else chosen.base_url
+    backend = OpenAI(address, chosen.model, patience=0.0, answer_seconds=60.0, concurrency=4)
     mention(f"asking {backend.endpoint.told}")
     endpoint, probes, why = backend.endpoint.shown, {}, None
     try:

@@ -64,7 +64,9 @@ class Meter:
             facts.append(f"{len(progress.failed)} problems failed")
         if progress.retries:
             facts.append(f"{progress.retries} requests tried again (last: {output.visible(progress.trouble, 80)})")
-        if progress.seconds_left is not None:
+        if progress.waiting:
+            facts.append(progress.waiting)
+        elif progress.seconds_left is not None:
             facts.append(f"{duration(progress.seconds_left)} left")
         return ", ".join(facts)
 

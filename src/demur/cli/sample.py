@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +16,10 @@ from demur.cli.next_command import next_place
 from demur.cli.options import Config, Json, LabelSet, NewRun, RunPlace, Seed, StopRule, Text, argument, mention, option
 from demur.cli.progress import Meter, duration, stop_on_sigterm
 from demur.cli.vote_flags import label_names
-from demur.errors import InvalidValue
+from demur.errors import DemurError, InvalidValue
+
+if TYPE_CHECKING:
+    from demur.engine import SamplingProgress
 
 NAME = "sample"
 HELP = """Sample reasoning paths for a set of questions, into a run that survives anything.
@@ -24,7 +27,8 @@ HELP = """Sample reasoning paths for a set of questions, into a run that survive
 Run the same command again to go on where it stopped: no path that came is lost or asked for again, but those that
 lack the log-probabilities their score needs; they are drawn again, and counted. With a larger --limit it adds
 problems, with a larger --paths it adds paths. With --stop it draws in waves, and no more of a question than the rule
-wants: `calibrate` then promises for pools that the same rule ended.
+wants: `calibrate` then promises for pools that the same rule ended. Several processes may sample one run at once, on
+one machine or, with PostgreSQL, on many: they share what is missing, and take over from one that dies.
 
 Examples:
 
@@ -33,6 +37,9 @@ Examples:
 `demur sample gsm8k --base-url http://localhost:8000/v1 --model Qwen/Qwen3-1.7B -o runs/gsm8k.db`
 
 `demur sample builtin:addition --stop beta:0.95 --wave 4 -o runs/fewer.db --limit 100`
+
+`demur sample gsm8k --base-url http://a:8000/v1 --base-url 2:http://b:8000/v1 --model Qwen/Qwen3-1.7B -o
+postgresql://host/runs --budget-paths 100000`
 
 `demur sample questions.jsonl --task math --dry-run -o runs/mine.db`
 
@@ -77,6 +84,9 @@ def run(
     patience: sampling_options.Patience = None,
     answer_seconds: sampling_options.AnswerSeconds = None,
     repeatable: sampling_options.Repeatable = None,
+    budget_paths: sampling_options.BudgetPaths = None,
+    budget_tokens: sampling_options.BudgetTokens = None,
+    budget_seconds: sampling_options.BudgetSeconds = None,
     config: Config = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be asked for.")] = False,
     prepare: Annotated[bool, typer.Option("--prepare", help=_PREPARE)] = False,
@@ -85,6 +95,7 @@ def run(
     from demur.pipeline.config import read_config
     from demur.store.connection import shown
 
+    budget = demur.Budget(budget_paths, budget_tokens, budget_seconds)
     if not run_name.strip():
         raise InvalidValue("--run needs a name")
     problems = demur.datasets.load(dataset, split=split, limit=limit, seed=shuffle, level=level)
@@ -107,16 +118,18 @@ def run(
         _prepare(pipeline, problems, out, run_name, json=json)
         return
     with Meter(quiet=json) as meter, stop_on_sigterm():
-        sampled = pipeline.run(problems, out, name=run_name, watch=meter)
+        sampled = pipeline.run(problems, out, name=run_name, watch=meter, budget=budget)
     progress, store = sampled.progress, shown(out)
     counts = ("wanted", "saved", "tokens", "without_answer", "truncated", "seconds", "failed", "retries", "trouble",
-              "drawn_again", "still_without", "stopped")  # fmt: skip
+              "drawn_again", "still_without", "by_others", "in_vain", "lost_leases", "stopped")  # fmt: skip
     facts = {
         "run": run_name,
         "store": store,
         "problems": len(problems),
         **{name: getattr(progress, name) for name in counts},
         "unscored": sampled.unscored,
+        "budget_spent": progress.budget.partition("; ")[0] or None,
+        "events": list(getattr(pipeline.backend, "events", ())),
     }
     if json:
         output.emit(facts)
@@ -129,6 +142,9 @@ def run(
             f"({progress.tokens} tokens; {progress.without_answer} paths without an answer, "
             f"{progress.truncated} of them cut off) in {store}."
         )
+        _say_shared(progress)
+        for event in facts["events"]:
+            output.say(f"  {output.visible(event, 300)}")
         for name, reason in list(progress.failed.items())[:3]:
             output.say(f"  failed: {output.visible(name)}: {output.visible(reason, 200)}")
         if progress.drawn_again:
@@ -153,7 +169,10 @@ def run(
                 "--no-logprobs), or leave these problems out:"
             )
             _say_next(out, run_name, sampled.score, " --drop-unscored")
-        if progress.stopped or progress.failed:
+        if progress.budget:
+            spent, _, remedy = progress.budget.partition("; ")
+            output.say(output.told(DemurError(f"The budget of this run is spent: {spent}", remedy)) + ".")
+        elif progress.stopped or progress.failed:
             output.say("Run the same command again to go on.")
         elif not sampled.unscored:
             _say_next(out, run_name, sampled.score)
@@ -176,6 +195,16 @@ def _prepare(pipeline: demur.Pipeline, problems: list[demur.Problem], out: str, 
     else:
         told = f"The run {run_name!r} has {len(problems)} problems of {pipeline.n_paths} paths each"
         output.say(f"{told}. Next: demur export {next_place(out, run_name)} --batch requests.jsonl")
+
+
+def _say_shared(progress: SamplingProgress) -> None:
+    """What other processes did meanwhile, and what that cost."""
+    if progress.by_others:
+        output.say(f"  {progress.by_others} paths came to other processes that sample this run.")
+    if progress.in_vain:
+        output.say(f"  {progress.in_vain} paths were paid for in vain: another process had brought them.")
+    if progress.lost_leases:
+        output.say(f"  Others took over from this process {progress.lost_leases} times: it was not seen for too long.")
 
 
 def _say_next(out: str, run_name: str, score: str | None, flags: str = "") -> None:

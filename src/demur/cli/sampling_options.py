@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 import typer
@@ -11,8 +12,11 @@ from demur.cli.options import Text, option
 from demur.cli.options import Wave as Wave
 from demur.errors import InvalidValue
 
-_ENDPOINT = "OpenAI-compatible endpoint, or set OPENAI_BASE_URL. Without one, a small model runs in this process."
-BaseUrl = Annotated[Text, option("--base-url", "URL", _ENDPOINT)]
+_ENDPOINT = (
+    "OpenAI-compatible endpoint, or set OPENAI_BASE_URL. Without one, a small model runs in this process. "
+    "Repeatable, for several that serve the same model: `2:URL` gets twice as much as the others."
+)
+BaseUrl = Annotated[list[str] | None, option("--base-url", "URL", _ENDPOINT)]
 _TRUSTED = "An address that a file names and that may get your key; repeatable. One given as a flag needs none."
 TrustAddress = Annotated[list[str] | None, option("--trust-address", "URL", _TRUSTED)]
 Model = Annotated[Text, option("--model", "NAME", "Model of the endpoint, or a GGUF file to run here.")]
@@ -40,6 +44,25 @@ Repeatable = Annotated[bool | None, typer.Option("--repeatable", help=_REPEATABL
 _LOGPROBS = "Record token log-probabilities.  [default: yes]"
 Logprobs = Annotated[bool | None, typer.Option("--logprobs/--no-logprobs", help=_LOGPROBS)]
 FirstWave = Annotated[int | None, typer.Option("--first-wave", help="Paths of the first wave.  [default: as --wave]")]
+_KEPT = "over all processes and commands; kept with the run until another is given, `none` for no limit."
+_PATHS_IN_ALL = f"Most paths to draw for this run in all, {_KEPT}"
+_TOKENS_IN_ALL = f"Most tokens that the paths of this run may have in all, {_KEPT}"
+_SECONDS_IN_ALL = f"Most seconds at work on this run, summed {_KEPT}"
+
+
+def limit(text: str) -> float:
+    """A limit as it is written; its bounds are the budget's to say."""
+    if text.lower() == "none":
+        return math.inf
+    try:
+        return float(text) if "." in text or "e" in text.lower() else int(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither a number nor `none`") from None
+
+
+BudgetPaths = Annotated[Any, option("--budget-paths", "N", _PATHS_IN_ALL, parser=limit)]
+BudgetTokens = Annotated[Any, option("--budget-tokens", "N", _TOKENS_IN_ALL, parser=limit)]
+BudgetSeconds = Annotated[Any, option("--budget-seconds", "SECONDS", _SECONDS_IN_ALL, parser=limit)]
 _SETTINGS = (
     "A setting of a scorer: model, base_url, route, prompt, revision, device, batch, concurrency, patience, "
     "answer_seconds, too_long, raw, kind; repeatable."

@@ -27,7 +27,8 @@ NAME = "score"
 HELP = """Score the paths of a run, or list the scores it has.
 
 Run the same command again to go on where it stopped: what a scorer has scored is never scored again. A scorer that has
-changed (another model, prompt or route) stores its values under a new name.
+changed (another model, prompt or route) stores its values under a new name. Several processes may score one run at
+once, and share what is missing.
 
 The scores: perplexity, perplexity-std, perplexity-std-negated, self-consistency, judge, reward, and any function of
 yours, as package.module:function. A judge or reward model is found by JUDGE_BASE_URL, JUDGE_MODEL, JUDGE_API_KEY (and
@@ -139,6 +140,7 @@ def _score(scored_run: Run, scorers: list[Scorer], *, json: bool) -> None:
         total = Progress(sum(one.wanted for one in every), 0, sum(one.saved for one in every))
         total.started = min(one.started for one in every)
         total.failed = {problem: reason for one in every for problem, reason in one.failed.items()}
+        total.by_others, total.waiting = sum(one.by_others for one in every), state.waiting
         total.retries, total.trouble = sum(one.retries for one in every), state.trouble
         meter(total)
 
@@ -174,7 +176,7 @@ def _score(scored_run: Run, scorers: list[Scorer], *, json: bool) -> None:
 def _facts(asked: str, result: ScoringProgress | DemurError) -> dict[str, Any]:
     if isinstance(result, DemurError):
         return {"asked": asked, "name": None, "error": output.told(result), "failed": {}}
-    counts = ("name", "wanted", "saved", "seconds", "failed", "retries", "interrupted")
+    counts = ("name", "wanted", "saved", "seconds", "failed", "retries", "by_others", "in_vain", "interrupted")
     known = {name: getattr(result, name) for name in counts}
     return {"asked": asked, "error": None, "flags": result.flagged, **known}
 
@@ -196,6 +198,10 @@ def _show(facts: dict[str, Any]) -> None:
             f"{name}: scored {facts['saved']} of {facts['wanted']} paths in {duration(facts['seconds'])}"
             + (f" ({flags})." if flags else ".")
         )
+    if facts.get("by_others"):
+        output.say(f"  {facts['by_others']} paths were scored by other processes meanwhile.")
+    if facts.get("in_vain"):
+        output.say(f"  {facts['in_vain']} paths were scored in vain: another process had done so.")
     floors = sum(count for flag, count in facts["flags"].items() if "floor" in flag)
     if floors > _MANY_FLOORS * max(facts["saved"], 1):
         output.say("  Many values are floors: its likeliest tokens do not reach down to Y. Prefer an exact route.")

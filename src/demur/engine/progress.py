@@ -18,6 +18,16 @@ class Progress:
     retries: int = 0
     database_retries: int = 0
     """How often a database that was away was asked again: nothing is paid for twice by that."""
+    by_others: int = 0
+    """Paths that other processes did meanwhile."""
+    in_vain: int = 0
+    """Paths that came when another process had brought them: it had taken over, or this one had too early."""
+    lost_leases: int = 0
+    """How often others took over from this process, because nothing was seen of it for too long."""
+    waiting: str = ""
+    """For whom it waits, who are at all that is left."""
+    budget: str = ""
+    """Which budget of the run is spent, so that it ended before it was done; options stand in it as in remedies."""
     trouble: str = ""
     """Why the last request that had to be tried again had to."""
     started: float = field(default_factory=time.monotonic)
@@ -25,10 +35,14 @@ class Progress:
     interrupted: bool = False
     out_of_time: bool = False
 
+    def count_in_vain(self, paths: int) -> None:
+        """Of what was counted as saved, so many paths were there already."""
+        self.saved, self.by_others, self.in_vain = self.saved - paths, self.by_others + paths, self.in_vain + paths
+
     @property
     def stopped(self) -> bool:
         """Whether it ended before it was done."""
-        return self.interrupted or self.out_of_time
+        return self.interrupted or self.out_of_time or bool(self.budget)
 
     @property
     def seconds(self) -> float:
@@ -42,4 +56,5 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        return (self.wanted - self.saved) / self.rate if self.saved else None
+        left = self.wanted - self.saved - self.by_others
+        return left * self.seconds / (self.saved + self.by_others) if self.saved else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from demur.engine.progress import Progress
@@ -21,6 +22,13 @@ Done = TypeVar("Done")
 _WAITING = 1024
 _HOPELESS = 3
 _NO_MORE: Any = object()
+
+
+@dataclass(frozen=True, slots=True)
+class _Then:
+    """What is to be done in its turn among the results."""
+
+    act: Callable[[], None]
 
 
 class WorkQueue(Generic[Work, Result]):
@@ -47,13 +55,17 @@ class WorkQueue(Generic[Work, Result]):
         self.one, self.save, self.progress, self.concurrency = one, save, progress, concurrency
         self.watch, self.stop, self.patience, self.source, self.every = watch, stop, patience, source, every
         self.deadline = None if seconds is None else progress.started + seconds
-        self.arrived: asyncio.Queue[Result | None] = asyncio.Queue()
+        self.arrived: asyncio.Queue[Result | _Then | None] = asyncio.Queue()
         self.worked = False
 
     def emit(self, result: Result) -> None:
         """A result, to be committed."""
         self.worked = True
         self.arrived.put_nowait(result)
+
+    def when_saved(self, then: Callable[[], None]) -> None:
+        """Do something when all that was emitted before is committed."""
+        self.arrived.put_nowait(_Then(then))
 
     def fail(self, problem: str, error: DemurError) -> None:
         """A problem that is given up on. Where nothing ever worked, it is not the fault of these problems."""
@@ -115,10 +127,13 @@ class WorkQueue(Generic[Work, Result]):
                 except (TimeoutError, asyncio.QueueEmpty):
                     break
             last = batch[-1] is None
-            results = [result for result in batch if result is not None]
+            results = [result for result in batch if result is not None and not isinstance(result, _Then)]
             if results:
                 await self.save(results)
                 self.watch(self.progress)
+            for then in batch:
+                if isinstance(then, _Then):
+                    then.act()
             not_before = time.monotonic() + self.every
 
     async def _stopped(self) -> None:

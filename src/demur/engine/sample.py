@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 
 from demur.answers.extraction import was_cut
 from demur.backends.protocol import Backend, Completion, Settings, Wanted
 from demur.engine.progress import Progress
 from demur.engine.queue import WorkQueue
+from demur.engine.sharing import SharedWork, asked_of, working
 from demur.engine.until_stopped import UntilStopped
 from demur.errors import BackendError, EndpointRefused, LogprobsMissing
 from demur.prompts import Prompt
 from demur.records import Path, Problem
 from demur.store import Pending, PlacedPath, Run
+from demur.store.shared_work import LEASE_SECONDS, SAMPLING
 
 ReadPath = Callable[[Problem, Completion], Path]
 
@@ -95,6 +98,11 @@ def _can_be_scored(path: Completion) -> bool:
     return path.logprobs is not None or not path.text
 
 
+def size(lacking: Pending) -> int:
+    """The paths to draw for a problem."""
+    return len(lacking.missing) + len(lacking.again)
+
+
 async def sample(
     run: Run,
     backend: Backend,
@@ -108,21 +116,30 @@ async def sample(
     watch: Watch = lambda _: None,
     stop: Stop = None,
     seconds: float | None = None,
+    lease: float = LEASE_SECONDS,
 ) -> SamplingProgress:
     """Sample what is missing; returns when all is saved, `stop` is set or `seconds` are over.
+
+    Several processes may sample one run at once, and share what is missing; `lease` is how long nothing may be seen of
+    this one, in seconds, before others take over from it. The budget of the run ends it too.
 
     `needs_logprobs`: paths that came without log-probabilities are drawn again; and nobody but one asks, for one path
     at a time, until a path came with them, so that a model that gives none costs next to nothing.
     """
-    pending = await asyncio.to_thread(run.pending, ids, with_logprobs=needs_logprobs)
+    stop = stop or asyncio.Event()
+    by_others = await asked_of(run, stop, lambda: run.came(SAMPLING))  # first, so that what comes meanwhile is noticed
+    pending = await asked_of(run, stop, lambda: run.pending(ids, with_logprobs=needs_logprobs))
     n_paths, progress, ended = run.n_paths or 1, SamplingProgress(0, 0), None
     if run.stopping is not None:
-        ended = await asyncio.to_thread(UntilStopped, run.stopping, run, progress)
+        ended = await asked_of(run, stop, partial(UntilStopped, run.stopping, run, progress))
         pending = ended.lacking(pending)
-    prompts = [render(lacking.problem) for lacking in pending]  # before anything is paid for
-    n_wanted = sum(len(lacking.missing) + len(lacking.again) for lacking in pending)
-    progress.wanted, progress.problems = n_wanted, len(pending)
-    there = {(lacking.number, place) for lacking in pending for place in lacking.again}
+    prompts = {lacking.number: render(lacking.problem) for lacking in pending}  # before anything is paid for
+    mute = {lacking.number for lacking in pending if lacking.again}
+    progress.wanted, progress.problems = sum(map(size, pending)), len(pending)
+    there: set[tuple[int, int]] = set()
+    if not pending:
+        progress.ended = progress.started
+        return progress
     on_trial = asyncio.Lock()
     certain = not needs_logprobs or getattr(backend, "draws_for_free", False)
 
@@ -163,23 +180,60 @@ async def sample(
 
     async def save(batch: list[PlacedPath]) -> None:
         new = [placed for placed in batch if (placed.number, placed.place) not in there]
+        in_vain = 0
         if new:
-            await asyncio.to_thread(run.save, new)
+            in_vain += await asyncio.to_thread(run.save, new, worker)
         if len(new) < len(batch):
             replaced = [placed for placed in batch if (placed.number, placed.place) in there]
-            await asyncio.to_thread(run.replace, replaced)
+            in_vain += await asyncio.to_thread(run.replace, replaced, worker)
         progress.count(batch)
+        progress.count_in_vain(in_vain)
+
+    async def taken_up(work: tuple[Pending, Prompt]) -> None:
+        number = work[0].number
+        try:
+            await one(work)
+        finally:
+            queue.when_saved(lambda: shared.ended([number]))
+
+    def still_lacking(numbers: Collection[int]) -> dict[int, Pending]:
+        lacking = run.pending(with_logprobs=needs_logprobs, numbers=numbers)
+        lacking = lacking if ended is None else ended.lacking_now(lacking)
+        return {one.number: one for one in lacking}
+
+    def parts(pieces: Mapping[int, Pending]) -> Iterator[tuple[list[int], tuple[Pending, Prompt]]]:
+        for number, lacking in pieces.items():
+            there.update((number, place) for place in lacking.again)
+            yield [number], (lacking, prompts[number])
+
+    def done_between(first: int, last: int) -> set[int]:
+        return run.whole_between(first, last) - mute
 
     queue: WorkQueue[tuple[Pending, Prompt], PlacedPath] = WorkQueue(
-        one,
+        taken_up,
         save,
         progress,
         concurrency=min(backend.concurrency, len(pending)),
         watch=watch,
-        stop=stop or asyncio.Event(),
+        stop=stop,
         patience=run.patience,
         source=backend,
         seconds=seconds,
     )
-    await queue.work_through(zip(pending, prompts, strict=True))
+    async with working(run, SAMPLING, queue.concurrency, stop, lease) as worker:
+        pieces = {lacking.number: lacking for lacking in pending}
+        shared = SharedWork(
+            worker,
+            pieces,
+            size,
+            still_lacking,
+            done_between,
+            progress,
+            stop,
+            by_others=by_others,
+            least=queue.concurrency,
+            deadline=queue.deadline,
+        )
+        await queue.work_through(shared.works(parts))
+        progress.lost_leases = worker.lost
     return progress

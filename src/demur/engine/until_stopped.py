@@ -15,12 +15,17 @@ class UntilStopped:
     """What a rule still wants of each problem, given what is saved and what came since."""
 
     def __init__(self, stopping: Stopping, run: Run, progress: Progress) -> None:
-        self.stopping, self.progress = stopping, progress
+        self.stopping, self.progress, self._run = stopping, progress, run
         self._labels, self._keys = run.read_by.get("labels", ()), run.keys_of_paths()
 
     def lacking(self, pending: Sequence[Pending]) -> list[Pending]:
         """Those of the problems that lack paths of which the rule wants more, or of which some are drawn again."""
         return [one for one in pending if one.again or self.stopping.wanted(self._keys.get(one.number, {}))]
+
+    def lacking_now(self, pending: Sequence[Pending]) -> list[Pending]:
+        """The same after others may have drawn some of their paths: by what is saved now."""
+        self._keys |= self._run.keys_of_paths([one.number for one in pending])
+        return self.lacking(pending)
 
     def take(self, lacking: Pending, place: int, path: Path) -> None:
         """A path that came."""

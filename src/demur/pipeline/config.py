@@ -1,7 +1,7 @@
 """`demur.toml`: one configuration of model, sampling and vote, for every command. Flags override it.
 
 [model]
-base_url = "http://localhost:8000/v1"     # without one, a small model runs in this process
+base_url = "http://localhost:8000/v1"     # or a list; without one, a small model runs in this process
 model = "Qwen/Qwen3-1.7B"                  # or a GGUF file
 
 [sampling]
@@ -28,6 +28,7 @@ from typing import Any
 
 from demur.backends import Backend, Embedded, OpenAI, Settings, backend_named, weights
 from demur.backends.addresses import file_address
+from demur.backends.interchangeable import MEMBER_PATIENCE, Interchangeable, weighted_address
 from demur.errors import InvalidValue
 from demur.foreign_code import FromFile
 from demur.pipeline.pipeline import Pipeline
@@ -65,7 +66,8 @@ _SERVER_TOKENS = 1024
 class Config:
     """What a user said; None where nothing was."""
 
-    base_url: str | None = None
+    base_url: str | list[str] | None = None
+    """Where the model is; several addresses, each with a weight if need be, are asked in turn."""
     model: str | None = None
     concurrency: int | None = None
     patience: float | None = None
@@ -133,9 +135,7 @@ class Config:
                     "the endpoint's model is not named", "name it as {model}; `demur doctor` lists those it serves"
                 )
             said = _said({name: getattr(self, name) for name in ("concurrency", "patience", "answer_seconds")})
-            served = OpenAI(self.base_url, self.model, **said)
-            say(f"the model is asked at {served.endpoint.told}")
-            return served
+            return self._served(self.model, said, say)
         if self.model is not None and not weights.is_embedded(self.model):
             raise InvalidValue(
                 f"the model {self.model!r} needs an endpoint",
@@ -145,6 +145,20 @@ class Config:
         batch = min(self.paths or 16, 64)
         size, repeatable = {"batch": batch, "context": 512 + self._tokens}, bool(self.repeatable)
         return Embedded(self.model or weights.DEFAULT, **size, repeatable=repeatable, say=say)
+
+    def _served(self, model: str, said: dict[str, Any], say: weights.Say) -> Backend:
+        """The model on the endpoint that is named, or on several."""
+        named = [self.base_url] if self.base_url is None or isinstance(self.base_url, str) else self.base_url
+        places = [(1.0, None) if one is None else weighted_address(one) for one in named]
+        if len(places) == 1:
+            served = OpenAI(places[0][1], model, **said)
+            say(f"the model is asked at {served.endpoint.told}")
+            return served
+        longest = MEMBER_PATIENCE if self.patience is None else min(self.patience, MEMBER_PATIENCE)
+        members = [OpenAI(address, model, **{**said, "patience": longest}) for _, address in places]
+        spread = Interchangeable(members, [weight for weight, _ in places], patience=self.patience)
+        say(f"the model is asked at {spread.told}")
+        return spread
 
     def pipeline(self, backend: Backend) -> Pipeline:
         """The pipeline that is meant, on a backend."""
@@ -184,10 +198,20 @@ def read_config(file: Path | None, trust_address: Collection[str] = ()) -> Confi
         else:
             raise InvalidValue(f"{path}: unknown section [{section}]; expected {', '.join(_SECTIONS)}, score.NAME")
     if "base_url" in values:
-        values["base_url"] = file_address(values["base_url"], trust_address)
+        values["base_url"] = _from_file(values["base_url"], trust_address)
     if "extract" in values:
         values["extract"] = FromFile(values["extract"], "extract")
     return Config(**values)
+
+
+def _from_file(said: str | list[str], trusted: Collection[str]) -> str | list[str]:
+    """One address or several that a file names: marked as such, unless the user trusts them."""
+    return [_marked(one, trusted) for one in said] if isinstance(said, list) else _marked(said, trusted)
+
+
+def _marked(entry: str, trusted: Collection[str]) -> str:
+    named = file_address(weighted_address(entry)[1], trusted)
+    return FromFile(entry, named.repeat) if isinstance(named, FromFile) else entry
 
 
 def _beside(settings: ScorerSettings, folder: Path) -> ScorerSettings:

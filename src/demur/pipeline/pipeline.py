@@ -48,7 +48,7 @@ from demur.scoring.own import Function, OwnScore
 from demur.scoring.perplexity.recorded import KINDS, Perplexity
 from demur.scoring.protocol import Scorer
 from demur.stopping import Stopping, as_stopping
-from demur.store import Run, Store
+from demur.store import Budget, Run, Store
 from demur.tasks import common_task, task_named
 from demur.version import __version__
 from demur.voting.recipe import Unscored
@@ -120,13 +120,17 @@ class Pipeline:
         name: str = "run",
         watch: Watch = lambda _: None,
         seconds: float | None = None,
+        budget: Budget | None = None,
     ) -> SampledRun:
         """Sample the paths that a run lacks, and score its whole pools. Run it again to go on.
 
-        An interrupt (Ctrl-C) ends it after saving what came.
+        An interrupt (Ctrl-C) ends it after saving what came. Several processes may do so at once, and share what is
+        lacking. `budget` is the most that the run may cost in all of them, from now on.
         """
         return event_loop.run_stoppable(
-            lambda stop: self.run_async(problems, store, name=name, watch=watch, seconds=seconds, stop=stop)
+            lambda stop: self.run_async(
+                problems, store, name=name, watch=watch, seconds=seconds, budget=budget, stop=stop
+            )
         )
 
     def prepare(self, problems: Sequence[Problem], store: str | os.PathLike[str], *, name: str = "run") -> None:
@@ -151,6 +155,7 @@ class Pipeline:
         name: str = "run",
         watch: Watch = lambda _: None,
         seconds: float | None = None,
+        budget: Budget | None = None,
         stop: Stop = None,
     ) -> SampledRun:
         """`run`, to be awaited; `stop` asks it to end after saving what came."""
@@ -158,6 +163,8 @@ class Pipeline:
         with Store(store, create=True) as opened:
             run = opened.open_run(name, fitted.description(), self.n_paths)
             run.add_problems(problems)
+            if budget is not None:
+                run.set_budget(budget)
             progress = await self._sample(run, fitted, [one.id for one in problems], watch, seconds, stop)
             scored = None if self.scorer is None else await score_run(run, self.scorer, stop=stop)
         score, unscored = (None, {}) if scored is None else (scored.name, scored.failed)
@@ -197,6 +204,7 @@ class Pipeline:
             await self.backend.close()
             if latest is not None and latest.saved:
                 facts = {**_facts(latest), "logprobs": self.settings.logprobs, "ended": ended}
+                facts |= {"events": list(events)} if (events := getattr(self.backend, "events", ())) else {}
                 await asyncio.to_thread(run.note, "sample", started, facts)
 
     def answerer(self, policy: Policy) -> Answerer:
@@ -283,6 +291,9 @@ def _facts(progress: SamplingProgress) -> dict[str, Any]:
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
     counts = {"paths": progress.saved, "tokens": progress.tokens, "seconds": round(progress.seconds, 3)}
-    ended = {"failed": len(progress.failed), "stopped": progress.stopped, "retries": progress.retries}
+    ended: dict[str, Any] = {"failed": len(progress.failed), "stopped": progress.stopped, "retries": progress.retries}
     ended["drawn_again"] = progress.drawn_again
+    shared = {"by_others": progress.by_others, "in_vain": progress.in_vain, "lost_leases": progress.lost_leases}
+    ended |= {name: count for name, count in shared.items() if count}
+    ended |= {"budget_spent": progress.budget.partition(";")[0]} if progress.budget else {}
     return {**counts, **ended, "versions": versions}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from demur.store.budgets import Budget
 from demur.store.reading import Pending
 from demur.store.rows import PathScore, PlacedPath
 from demur.store.run import Run
 from demur.store.scores import Unscored
 from demur.store.store import Store
+from demur.store.worker import Worker
 
-__all__ = ["PathScore", "Pending", "PlacedPath", "Run", "Store", "Unscored"]
+__all__ = ["Budget", "PathScore", "Pending", "PlacedPath", "Run", "Store", "Unscored", "Worker"]

@@ -6,6 +6,10 @@ writers of one pool could leave without it; what else it holds is the same, so i
 
 A store of runs alone is made with schema 2, which earlier versions read too. Schema 3 has the tables of a service
 beside these (`store/service/`), and the first service that opens a store adds them.
+
+The tables of shared work stand beside either: the first command that samples or scores adds them, and `meta` says that
+they are there. They need no new schema. An earlier version passes them by and does as it always did: it may pay for a
+path that another is at, and stores none twice.
 """
 
 from __future__ import annotations
@@ -18,6 +22,8 @@ from sqlalchemy.types import BigInteger, Float, Integer, LargeBinary, String, Te
 SCHEMA_VERSION = 3
 OF_RUNS_ALONE = 2
 READABLE = ("1", "2", "3")
+SHARING = "sharing"
+"""The row of `meta` that says that the tables of shared work are there."""
 PREFIX = "demur_"
 NAMES = ("meta", "runs", "problems", "paths", "texts", "scorers", "scores", "sessions")
 
@@ -114,4 +120,35 @@ sessions = table(
     Column("facts", Text, nullable=False, doc="JSON: versions, seconds, paths, tokens, errors"),
 )
 
+work = table(
+    "work",
+    *_key(),
+    Column("task", String(240), primary_key=True, doc="sample, or score:NAME"),
+    Column("paths", BigInteger, nullable=False, doc="that came to those who are no longer at work"),
+    Column("tokens", BigInteger, nullable=False),
+    Column("milliseconds", BigInteger, nullable=False),
+    Column("most_paths", BigInteger, doc="the budget; null: none"),
+    Column("most_tokens", BigInteger),
+    Column("most_milliseconds", BigInteger),
+)
+
+workers = table(
+    "workers",
+    Column("worker", String(32), primary_key=True),
+    Column("run", Integer, nullable=False),
+    Column("task", String(240), nullable=False),
+    Column("host", String(40), nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("process", String(80), doc="by which others on the same machine see whether it lives"),
+    Column("since", String(40), nullable=False),
+    Column("begun", BigInteger, nullable=False, doc="this and the next two: milliseconds of the lease clock"),
+    Column("seen", BigInteger, nullable=False),
+    Column("until", BigInteger, nullable=False, doc="when its claims end, unless it is seen again"),
+    Column("numbers", Text, nullable=False, doc="JSON list: the problems that it claims"),
+    Column("promised", BigInteger, nullable=False, doc="the paths that will have come when those problems are done"),
+    Column("paths", BigInteger, nullable=False, doc="that came"),
+    Column("tokens", BigInteger, nullable=False),
+)
+
+OF_SHARING = [work, workers]
 OF_RUNS = [metadata.tables[PREFIX + name] for name in NAMES]

@@ -11,8 +11,9 @@ from demur.errors import StoreError
 from demur.store._tables import paths, runs, scores, texts
 from demur.store.connection import insert_new, writing
 from demur.store.patience import patient
-from demur.store.rows import PlacedPath, pack, path_row
+from demur.store.rows import PlacedPath, pack, path_row, tokens_of
 from demur.store.scores import RunScores
+from demur.store.worker import Worker
 
 
 class RunChanges(RunScores):
@@ -36,10 +37,20 @@ class RunChanges(RunScores):
             self.n_paths = n_paths
             self._forget(connection, of_pools, scores.c.number.not_in(self.whole_pools()))
 
+    def replace(self, batch: Sequence[PlacedPath], worker: Worker | None = None) -> int:
+        """Put paths that were drawn again in place of those without log-probabilities, whose scores go with them.
+
+        How many were needed no more, because another command had drawn them.
+        """
+        in_vain = self._replace(batch, worker)
+        if worker is not None:
+            worker.counted([placed.number for placed in batch], tokens_of(batch))
+        return in_vain
+
     @patient
-    def replace(self, batch: Sequence[PlacedPath]) -> None:
-        """Put paths that were drawn again in place of those without log-probabilities, whose scores go with them."""
+    def _replace(self, batch: Sequence[PlacedPath], worker: Worker | None) -> int:
         of_pools = self._scores_of_pools()
+        in_vain = 0
         with writing(self.engine, self.place) as connection:
             for number, place, path in batch:
                 key = {"run": self.key, "number": number, "path": place}
@@ -53,6 +64,11 @@ class RunChanges(RunScores):
                     insert_new(connection, texts, [key | {"text": pack(path.text or "")}])
                     connection.execute(scores.delete().where(*this(scores)))
                     self._forget(connection, of_pools, scores.c.number == number)
+                else:
+                    in_vain += 1
+            if worker is not None:
+                worker.came(connection, len(batch), tokens_of(batch))
+        return in_vain
 
     def _scores_of_pools(self) -> list[str]:
         """The scores that no model gave path by path: in another pool they may be other numbers."""

@@ -31,9 +31,11 @@ from demur.store._tables import (
     NAMES,
     OF_RUNS,
     OF_RUNS_ALONE,
+    OF_SHARING,
     PREFIX,
     READABLE,
     SCHEMA_VERSION,
+    SHARING,
     meta,
     metadata,
 )
@@ -256,8 +258,8 @@ def _check(engine: Engine, place: str, *, create: bool) -> None:
     with writing(engine, place, alone=True) as connection:
         if meta.name in inspect(connection).get_table_names():
             return  # another process was quicker
-        metadata.create_all(connection, tables=OF_RUNS)
-        known = {"application": _APPLICATION, "schema": str(OF_RUNS_ALONE)}
+        metadata.create_all(connection, tables=[*OF_RUNS, *OF_SHARING])
+        known = {"application": _APPLICATION, "schema": str(OF_RUNS_ALONE), SHARING: "1"}
         connection.execute(meta.insert(), [{"name": name, "value": value} for name, value in known.items()])
 
 
@@ -313,12 +315,19 @@ def _looks_like_ours(meta_name: str, names: set[str]) -> bool:
     return prefix != PREFIX and all(prefix + name in names for name in NAMES)
 
 
-def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows; those whose key is there already stay as they are."""
-    if rows:
-        connection.execute(_insertion(table, connection.dialect.name), list(rows))
+def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Insert rows; those whose key is there already stay as they are. How many were inserted."""
+    if not rows:
+        return 0
+    return int(connection.execute(insertion(table, connection.dialect.name), list(rows)).rowcount)
 
 
 @cache
-def _insertion(table: Table, dialect: str) -> Any:
-    return (sqlite if dialect == "sqlite" else postgresql).insert(table).on_conflict_do_nothing()
+def insertion(table: Table, dialect: str) -> Any:
+    """The statement that inserts what is new, and tells how many rows that were."""
+    return (
+        (sqlite if dialect == "sqlite" else postgresql)
+        .insert(table)
+        .on_conflict_do_nothing()
+        .execution_options(preserve_rowcount=True)
+    )

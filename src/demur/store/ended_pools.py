@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Column, ColumnElement, Connection, select
 
 from demur.stopping import Stopping
 from demur.store._tables import paths, problems
@@ -24,18 +24,26 @@ def keys_of_paths(
 ) -> Keys:
     """Of the paths of a run, or of some problems; `answers` is the stage of its description that says how it reads."""
     labels, query = answers.get("labels", ()), select(paths.c.number, paths.c.path, paths.c.answer)
-    some = [] if numbers is None else [paths.c.number.in_(numbers)]
-    query = query.where(paths.c.run == run, *some)
+    query = query.where(paths.c.run == run, *_among(paths.c.number, numbers))
     saved: dict[int, list[tuple[int, Any]]] = {}
     for number, path, answer in connection.execute(query.order_by(paths.c.number, paths.c.path)):
         saved.setdefault(number, []).append((path, answer))
     keys: Keys = {}
-    some = [] if numbers is None else [problems.c.number.in_(numbers)]
-    for row in connection.execute(select(problems).where(problems.c.run == run, *some)):
+    asked = select(problems).where(problems.c.run == run, *_among(problems.c.number, numbers))
+    for row in connection.execute(asked):
         if row.number in saved:
             places, given = zip(*saved[row.number], strict=True)
             keys[row.number] = dict(zip(places, keys_by_task(problem_of(row), given, labels), strict=True))
     return keys
+
+
+def _among(column: Column[int], numbers: Collection[int] | None) -> list[ColumnElement[bool]]:
+    """That a column holds one of some numbers; nothing where any will do."""
+    if numbers is None:
+        return []
+    if isinstance(numbers, range):  # of which there may be more than a query may name
+        return [column.between(numbers.start, numbers.stop - 1)]
+    return [column.in_(numbers)]
 
 
 def ends_of(keys: Keys, stopping: Stopping) -> dict[int, int]:

@@ -59,6 +59,13 @@ class RunReader:
         counted = select(paths.c.number).where(paths.c.run == self.key).group_by(paths.c.number)
         return counted.having(func.count() >= self.whole)
 
+    def whole_between(self, first: int, last: int) -> set[int]:
+        """The numbers of the problems of a stretch whose pools are whole."""
+        if self.stopping is not None:
+            return set(self.ends(self.stopping, range(first, last + 1)))
+        query = self.whole_pools().where(paths.c.number.between(first, last))
+        return {row.number for row in self._rows(query)}
+
     def is_empty(self) -> bool:
         """Whether no path was ever saved."""
         return not self._rows(select(paths.c.path).where(paths.c.run == self.key).limit(1))
@@ -104,15 +111,22 @@ class RunReader:
 
     @patient
     def pending(
-        self, ids: Collection[str] | None = None, *, with_logprobs: bool = False, n_paths: int | None = None
+        self,
+        ids: Collection[str] | None = None,
+        *,
+        with_logprobs: bool = False,
+        n_paths: int | None = None,
+        numbers: Collection[int] | None = None,
     ) -> list[Pending]:
-        """Problems that lack paths, in the order they were added; only those named, if any are.
+        """Problems that lack paths, in the order they were added; only those named or numbered, if any are.
 
         `with_logprobs`: or whose paths lack token log-probabilities. `n_paths`: as if whole pools had so many.
         """
         wanted = None if ids is None else set(ids)
         mine = select(problems).where(problems.c.run == self.key).order_by(problems.c.number)
         sampled = select(paths.c.number, paths.c.path, paths.c.seed).where(paths.c.run == self.key)
+        if numbers is not None:
+            mine, sampled = mine.where(problems.c.number.in_(numbers)), sampled.where(paths.c.number.in_(numbers))
         saved: dict[int, dict[int, int | None]] = {}
         # Of a run that was sampled without them on purpose, all would be paid for again.
         redraws = with_logprobs and self.n_paths is not None and not self.does_without_logprobs()
@@ -120,7 +134,7 @@ class RunReader:
             rows = connection.execute(mine).all()
             for number, path, seed in connection.execute(sampled):
                 saved.setdefault(number, {})[path] = seed
-            again = self._without_logprobs(connection) if redraws else {}
+            again = self._without_logprobs(connection, numbers) if redraws else {}
             lacking = []
             for row in rows:
                 if wanted is not None and row.id not in wanted:
@@ -132,12 +146,13 @@ class RunReader:
                     lacking.append(Pending(row.number, replace(problem_of(row), gold=()), missing, mute, first))
             return lacking
 
-    def _without_logprobs(self, connection: Connection) -> dict[int, list[int]]:
+    def _without_logprobs(self, connection: Connection, numbers: Collection[int] | None) -> dict[int, list[int]]:
         """The paths that say something and came without log-probabilities, by the number of their problem."""
         same = (texts.c.run == paths.c.run) & (texts.c.number == paths.c.number) & (texts.c.path == paths.c.path)
         query = select(paths.c.number, paths.c.path, paths.c.n_tokens, texts.c.text)
         query = query.select_from(paths.outerjoin(texts, same))
         query = query.where(paths.c.run == self.key, paths.c.logprob_mean.is_(None))
+        query = query if numbers is None else query.where(paths.c.number.in_(numbers))
         mute: dict[int, list[int]] = {}
         for number, path, n_tokens, text in connection.execute(query.order_by(paths.c.number, paths.c.path)):
             if n_tokens or (unpack(text) or "").strip():

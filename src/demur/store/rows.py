@@ -62,6 +62,11 @@ def storable(written: str | None, most: int | None = None) -> str | None:
     return _UNSTORABLE.sub("\ufffd", str(written)[:most])
 
 
+def tokens_of(batch: Sequence[PlacedPath]) -> int:
+    """The tokens of some paths, as far as they are known."""
+    return sum(_whole(placed.path.extra.get("n_tokens"), 2**31) or 0 for placed in batch)
+
+
 def _whole(value: Any, beyond: int) -> int | None:
     """A whole number that a database takes; None for anything else."""
     return value if type(value) is int and 0 <= value < beyond else None

@@ -13,14 +13,15 @@ from demur.errors import StoreError
 from demur.records import Problem
 from demur.stopping import stopping_of
 from demur.store._tables import paths, problems, runs, sessions, texts
-from demur.store.changes import RunChanges
 from demur.store.connection import damaged, insert_new, reading, writing
 from demur.store.ended_pools import ends_of, keys_of_paths
 from demur.store.patience import Patience, patient
-from demur.store.rows import PlacedPath, pack, path_row, plain, problem_row, text, what_is_asked
+from demur.store.rows import PlacedPath, pack, path_row, plain, problem_row, text, tokens_of, what_is_asked
+from demur.store.sharing import RunSharing
+from demur.store.worker import Worker
 
 
-class Run(RunChanges):
+class Run(RunSharing):
     """Reads and writes one run. Every write is one transaction; writing twice changes nothing."""
 
     def __init__(
@@ -77,9 +78,15 @@ class Run(RunChanges):
         except (ValueError, AttributeError) as error:
             raise damaged(self.place, str(error)) from None
 
+    def save(self, batch: Sequence[PlacedPath], worker: Worker | None = None) -> int:
+        """Save paths in one transaction; those that are there stay as they are, and how many were there is told."""
+        in_vain = self._save(batch, worker)
+        if worker is not None:
+            worker.counted([placed.number for placed in batch], tokens_of(batch))
+        return in_vain
+
     @patient
-    def save(self, batch: Sequence[PlacedPath]) -> None:
-        """Save paths in one transaction; those that are there stay as they are."""
+    def _save(self, batch: Sequence[PlacedPath], worker: Worker | None) -> int:
         rows, written = [], []
         for number, place, path in sorted(batch, key=lambda placed: placed[:2]):  # so that no two writers get entangled
             key = {"run": self.key, "number": number, "path": place}
@@ -88,8 +95,21 @@ class Run(RunChanges):
                 written.append(key | {"text": pack(path.text)})
         with writing(self.engine, self.place) as connection:
             self._refuse_if_gone(connection)
-            insert_new(connection, paths, rows)
+            in_vain = len(rows) - insert_new(connection, paths, rows)
+            if in_vain:  # those that another attempt of ours has brought are no other's
+                in_vain = self._not_ours(connection, rows)
             insert_new(connection, texts, written)
+            if worker is not None:
+                worker.came(connection, len(rows), tokens_of(batch))
+        return in_vain
+
+    def _not_ours(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> int:
+        """How many paths are there as somebody else brought them."""
+        columns = ("number", "path", "seed", "latency", "logprob_mean")
+        numbers = {row["number"] for row in rows}
+        query = select(*(paths.c[name] for name in columns)).where(paths.c.run == self.key, paths.c.number.in_(numbers))
+        there = {tuple(row) for row in connection.execute(query)}
+        return sum(tuple(row[name] for name in columns) not in there for row in rows)
 
     def _refuse_if_gone(self, connection: Connection) -> None:
         """Raise where another command made the run anew meanwhile, as it may as long as there is no path.
@@ -144,4 +164,5 @@ class Run(RunChanges):
             "pipeline": self.description.document(),
             "fingerprint": self.description.fingerprint,
             "commands": [{"command": name, "started": started, **facts} for name, started, facts in noted],
+            **self.shared(),
         }

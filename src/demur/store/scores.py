@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from demur.store.connection import damaged, insert_new, reading, writing
 from demur.store.patience import patient
 from demur.store.reading import RunReader
 from demur.store.rows import PathScore, text
+from demur.store.worker import Worker
 
 _POOLS_AT_ONCE = 200
 IMPORTED = {"scorer": "imported"}
@@ -37,14 +38,19 @@ class Unscored:
 class RunScores(RunReader):
     """Reads and writes the scores of one run."""
 
-    def lacking(self, name: str) -> dict[int, tuple[int, ...]]:
-        """The paths of whole pools that lack a score, by the number of their problem."""
+    def lacking(self, name: str, numbers: Collection[int] | None = None) -> dict[int, tuple[int, ...]]:
+        """The paths of whole pools that lack a score, by the number of their problem.
+
+        With `numbers`, only of problems from the smallest of them to the largest.
+        """
         this = (scores.c.run == paths.c.run) & (scores.c.number == paths.c.number) & (scores.c.path == paths.c.path)
         scored = paths.outerjoin(scores, this & (scores.c.name == name))
         query = select(paths.c.number, paths.c.path).select_from(scored)
         query = query.where(paths.c.run == self.key, scores.c.value.is_(None))
         ends = None if self.stopping is None else self.ends(self.stopping)
         query = query if ends is not None else query.where(paths.c.number.in_(self.whole_pools()))
+        if numbers is not None:
+            query = query.where(paths.c.number.between(min(numbers), max(numbers)))
         missing: dict[int, list[int]] = {}
         for number, path in self._rows(query.order_by(paths.c.number, paths.c.path)):
             if ends is None or path < ends.get(number, 0):
@@ -64,9 +70,19 @@ class RunScores(RunReader):
                 known = {at: has[name] for at, has in enumerate(scored) if name in has and at not in missing}
                 yield Unscored(number, blinded(pool), missing, known)
 
+    def save_scores(
+        self, name: str, identity: Mapping[str, Any], values: Sequence[PathScore], worker: Worker | None = None
+    ) -> int:
+        """Save a score of some paths under a scorer's identity; how many were there already."""
+        there = self._save_scores(name, identity, values, worker)
+        if worker is not None:
+            worker.counted([score.number for score in values], 0)
+        return there
+
     @patient
-    def save_scores(self, name: str, identity: Mapping[str, Any], values: Sequence[PathScore]) -> None:
-        """Save a score of some paths under a scorer's identity."""
+    def _save_scores(
+        self, name: str, identity: Mapping[str, Any], values: Sequence[PathScore], worker: Worker | None
+    ) -> int:
         described = json.dumps(identity, sort_keys=True)
         rows = [
             {"run": self.key, "name": name, **score._asdict()} for score in sorted(values, key=lambda score: score[:2])
@@ -85,7 +101,10 @@ class RunScores(RunReader):
                 raise StoreError(
                     f"the score {name!r} of this run was made by another scorer: {stored}; give it a new name"
                 )
-            insert_new(connection, scores, rows)
+            there = len(rows) - insert_new(connection, scores, rows)
+            if worker is not None:
+                worker.came(connection, len(rows), 0)
+        return there
 
     def forget_score(self, name: str) -> int:
         """Drop a score and its scorer; how many paths had it."""

@@ -11,11 +11,12 @@ from sqlalchemy import func, insert, select
 
 from demur.descriptions import Description
 from demur.errors import StoreError
-from demur.store._tables import paths, problems, runs, scorers, sessions
+from demur.store._tables import paths, problems, runs, scorers, sessions, work, workers
 from demur.store.connection import UNREADABLE, connect, reading, shown, writing
 from demur.store.patience import SECONDS, Patience, patient
 from demur.store.rows import MOST_PATHS, text
 from demur.store.run import Run
+from demur.store.shared_work import is_shared
 
 
 class Store:
@@ -92,7 +93,8 @@ class Store:
                 # SQLite would give the key of the last run again, once that is gone; PostgreSQL gives none twice.
                 last = connection.execute(select(func.max(runs.c.run))).scalar_one()
                 fresh = {"run": last + 1} if self.engine.dialect.name == "sqlite" else {}
-                for table in (problems, sessions, scorers, runs):
+                shared = (work, workers) if is_shared(connection) else ()
+                for table in (problems, sessions, scorers, *shared, runs):
                     connection.execute(table.delete().where(table.c.run == run.key))
                 connection.execute(insert(runs), row | fresh)
                 return self._run_of(connection.execute(this).one())

@@ -9,6 +9,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
+from demur.backends.interchangeable import Interchangeable
 from demur.backends.openai import OpenAI
 from demur.errors import DemurError
 from demur.server.served import Models
@@ -53,10 +54,12 @@ async def _of_models(models: Models) -> list[str]:
     found = []
     for name, served in models.active.items():
         backend = served.answerer.pipeline.backend
-        if not isinstance(backend, OpenAI):
-            continue
         try:
             async with asyncio.timeout(_PATIENCE):
+                if isinstance(backend, Interchangeable) and not await backend.reachable():
+                    found.append(f"no endpoint of the model of {name} can be reached")
+                if not isinstance(backend, OpenAI):
+                    continue
                 status, _ = await backend.endpoint.get("/models")
             if status >= 500:
                 found.append(f"the model of {name} answers {status}")

@@ -1,0 +1,223 @@
+"""A process at work on a run: it claims problems, is seen, counts what comes, and hands back what is left."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import secrets
+import threading
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
+
+from demur.errors import StoreError
+from demur.store._tables import workers
+from demur.store.connection import insertion
+from demur.store.patience import patient
+from demur.store.processes import this_process
+from demur.store.shared_work import (
+    LEASE_SECONDS,
+    AtWork,
+    all_at_work,
+    claiming,
+    close_account,
+    date_of,
+    lease_clock,
+    now_of,
+    open_account,
+    prepare,
+    spending_of,
+    take_over,
+)
+
+if TYPE_CHECKING:
+    from demur.store.reading import RunReader
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What came of wanting more work."""
+
+    numbers: tuple[int, ...]
+    """The problems that are this worker's from now on."""
+    others: tuple[str, ...]
+    """Who else is at the same work, by name."""
+    by_others: int
+    """Paths that came to all others, ever: as long as it is the same, they changed nothing."""
+    refusal: str
+    """Which budget is spent, and the way out; nothing where none is."""
+    seconds_left: float | None
+    """Of the budget, for each who is at work; None where it has none."""
+
+
+class Worker:
+    """One process at one task of a run. `lease` is how long nothing may be seen of it, in seconds.
+
+    Used from several threads: one that claims, one that saves, one that renews.
+    """
+
+    def __init__(self, run: RunReader, task: str, concurrency: int, lease: float = LEASE_SECONDS) -> None:
+        self.run, self.task, self.concurrency, self.lease = run, task, concurrency, lease
+        self.patience = run.patience
+        self.lost = 0
+        """How often others took over from it, because nothing was seen of it for too long."""
+        self._key = secrets.token_hex(16)
+        self._process = this_process()
+        self._held: dict[int, int] = {}
+        """The problems that it claims, and how many paths of each are to come."""
+        self._paths = self._tokens = 0
+        """What came, as its row has it."""
+        self._counting = threading.Lock()
+        self._writing = threading.Lock()
+        self.has_ended = self._in_doubt = False
+        """`_in_doubt`: its claims ended without its doing, and others may have them."""
+        self._seen = self._lenient_until = time.monotonic()
+        self._begin()
+
+    @patient
+    def _begin(self) -> None:
+        prepare(self.run.engine, self.run.place)
+        with self._claiming() as connection:
+            open_account(connection, self.run.key, self.task)
+            self._enter(connection)
+
+    def claim(self, problems: Mapping[int, int], most: int, left: int) -> Claimed:
+        """Up to so many of some problems, given in order with the paths they lack, that nobody else claims.
+
+        `left` is how many problems lack paths in all: nobody takes more than a fair share of what is left.
+        """
+        with self._writing:
+            return self._claim(problems, most, left)
+
+    @patient
+    def _claim(self, problems: Mapping[int, int], most: int, left: int) -> Claimed:
+        if self.has_ended:
+            return Claimed((), (), 0, "", None)
+        with self._claiming() as connection:
+            everybody = self._everybody(connection)
+            mates = self._mates(connection, everybody)
+            spending = spending_of(connection, self.run.key, self.task, everybody)
+            with self._counting:
+                held = dict(self._held)
+            promised = sum(one.open_paths for one in mates) + sum(held.values())
+            theirs = frozenset().union(*(one.numbers for one in mates))
+            if spending.most_tokens is not None and not spending.paths:
+                most = min(most, self.concurrency)  # nobody knows yet what a path costs
+            share = math.ceil((left - len(theirs)) / (2 * (1 + len(mates))))
+            free = ((number, size) for number, size in problems.items() if number not in theirs and number not in held)
+            wanted = islice(free, max(1, min(most, share)))
+            numbers, refusal = replace(spending, promised=promised).granted(wanted)
+            self._write(connection, held | {number: problems[number] for number in numbers}, theirs)
+        with self._counting:
+            self._held |= {number: problems[number] for number in numbers}
+        seconds = None if spending.seconds_left is None else spending.seconds_left / (1 + len(mates))
+        by_others = spending.paths - sum(one.paths for one in everybody if one.worker == self._key)
+        return Claimed(tuple(numbers), tuple(one.name for one in mates), by_others, refusal, seconds)
+
+    def renew(self) -> None:
+        """Be seen."""
+        with self._writing:
+            self._renew()
+
+    @patient
+    def _renew(self) -> None:
+        if self.has_ended:
+            return
+        with self._claiming() as connection:
+            everybody = self._everybody(connection)
+            theirs = [one.numbers for one in everybody if one.worker != self._key and one.task == self.task]
+            with self._counting:
+                held = dict(self._held)
+            self._write(connection, held, frozenset().union(*theirs))
+
+    def came(self, connection: Connection, paths: int, tokens: int) -> None:
+        """Count what comes, in the transaction that saves it; `counted` is to follow when that is committed."""
+        self._be_seen(connection)
+        this = workers.update().where(workers.c.worker == self._key)
+        connection.execute(this.values(paths=self._paths + paths, tokens=self._tokens + tokens))
+
+    def counted(self, numbers: Sequence[int], tokens: int) -> None:
+        """Paths of these problems were saved."""
+        self._was_seen()
+        with self._counting:
+            self._paths, self._tokens = self._paths + len(numbers), self._tokens + tokens
+            for number in numbers:
+                if self._held.get(number):
+                    self._held[number] -= 1
+
+    def done(self, numbers: Collection[int]) -> None:
+        """Whatever comes of these problems is saved; others may have them from the next claim on."""
+        with self._counting:
+            for number in numbers:
+                self._held.pop(number, None)
+
+    def end(self) -> None:
+        """Hand back everything. Where that fails, its time will be up."""
+        with self._writing, contextlib.suppress(StoreError):
+            self.has_ended = True
+            with self._claiming() as connection:
+                for one in self._everybody(connection):
+                    if one.worker == self._key:
+                        close_account(connection, self.run.key, one)
+
+    @property
+    def _milliseconds(self) -> int:
+        return int(1000 * self.lease)
+
+    def _claiming(self) -> contextlib.AbstractContextManager[Connection]:
+        return claiming(self.run.engine, self.run.place, self.run.key)
+
+    def _everybody(self, connection: Connection) -> list[AtWork]:
+        everybody = all_at_work(connection, self.run.key, now_of(connection))
+        self._was_seen()
+        return everybody
+
+    def _was_seen(self) -> None:
+        """The database is there. Where it was not for a while, nobody was seen: those who live get time to be."""
+        now = time.monotonic()
+        if now - self._seen > self.lease:
+            self._lenient_until = now + self.lease
+        self._seen = now
+
+    def _mates(self, connection: Connection, everybody: Sequence[AtWork]) -> list[AtWork]:
+        """Who else is at the same task. From those whose time is up, their claims are taken."""
+        lenient = time.monotonic() < self._lenient_until
+        over = [one for one in everybody if one.worker != self._key and (one.is_gone or (one.is_over and not lenient))]
+        ended = {one.worker for one in over if take_over(connection, self.run.key, one, self.run.whole)}
+        return [one for one in everybody if one.task == self.task and one.worker not in {*ended, self._key}]
+
+    def _write(self, connection: Connection, held: Mapping[int, int], theirs: Collection[int]) -> None:
+        """Its row as it should be now; made anew where others took over."""
+        self._be_seen(connection)
+        if self._in_doubt:
+            held = {number: size for number, size in held.items() if number not in theirs}
+            self.done(self._held.keys() - held.keys())
+            self._in_doubt = False
+        promised = self._paths + sum(held.values())
+        this = workers.update().where(workers.c.worker == self._key)
+        connection.execute(this.values(numbers=json.dumps(sorted(held)), promised=promised))
+
+    def _be_seen(self, connection: Connection) -> None:
+        """Its time begins anew. Where others took over, and what came is in the account, so does its row."""
+        now = lease_clock(connection.dialect.name)
+        this = workers.update().where(workers.c.worker == self._key)
+        if connection.execute(this.values(seen=now, until=now + self._milliseconds)).rowcount:
+            return
+        if self._enter(connection):  # else another thread of this process was quicker
+            self.lost, self._in_doubt = self.lost + 1, True
+            with self._counting:
+                self._paths = self._tokens = 0
+
+    def _enter(self, connection: Connection) -> bool:
+        """Have a row; whether there was none."""
+        now = lease_clock(connection.dialect.name)
+        known = {"host": self._process.host, "pid": self._process.pid, "process": self._process.mark}
+        seen = {"since": date_of(connection), "begun": now, "seen": now, "until": now + self._milliseconds}
+        counts = {"paths": 0, "promised": 0, "tokens": 0}
+        row = {"worker": self._key, "run": self.run.key, "task": self.task, "numbers": "[]", **known, **seen, **counts}
+        return bool(connection.execute(insertion(workers, connection.dialect.name).values(**row)).rowcount)
