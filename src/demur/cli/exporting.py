@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,9 +12,6 @@ from demur.cli import output
 from demur.cli.options import Json, RunName, StorePlace, Texts, option
 from demur.cli.replacing import refuse_overwriting, written_as
 from demur.errors import InvalidValue, StoreError
-
-if TYPE_CHECKING:
-    from demur.store import Run
 
 NAME = "export"
 HELP = """Write the pools of a run as JSON lines (plain or .gz), or as Parquet with one row per path.
@@ -39,6 +35,7 @@ def run(
     unfinished: Annotated[bool, typer.Option("--unfinished", help="Pools that still lack paths, too.")] = False,
     json: Json = False,
 ) -> None:
+    from demur.pipeline.sources import kept_pools
     from demur.pools.files import WRITTEN, write_pools
 
     refuse_overwriting(out, store, by=written_as(out))
@@ -47,7 +44,7 @@ def run(
     with demur.Store(store) as opened:
         chosen = opened.run(run_name)
         source = demur.PoolSource(
-            _pools(chosen, texts=texts, unfinished=unfinished), chosen.description, chosen.known_scorers()
+            kept_pools(chosen, texts=texts, unfinished=unfinished), chosen.description, chosen.known_scorers()
         )
     if not source.pools:
         raise StoreError(f"the run {chosen.name!r} holds no whole pool yet")
@@ -57,21 +54,3 @@ def run(
         output.emit(facts)
     else:
         output.say(f"Wrote {len(source.pools)} problems to {out}; scores: {', '.join(source.score_names) or 'none'}.")
-
-
-def _pools(run: Run, *, texts: bool, unfinished: bool) -> list[demur.Pool]:
-    """The pools of a run; problems name model and temperature, and paths the flags of their scores."""
-    from demur.pools.files import FLAGS
-
-    named = {name: v for name, v in run.description.sampling.items() if name in ("model", "temperature")}
-    flagged, pools = run.flagged(), []
-    for pool in run.pools(with_texts=texts, complete=not unfinished):
-        problem = replace(pool.problem, extra={**named, **pool.problem.extra})
-        paths = [
-            path
-            if (flags := flagged.get((problem.id, place))) is None
-            else replace(path, extra={**path.extra, FLAGS: flags})
-            for place, path in enumerate(pool.paths)
-        ]
-        pools.append(demur.Pool(problem, tuple(paths)))
-    return pools

@@ -10,9 +10,10 @@ from typing import Annotated, Any
 import typer
 
 import demur
-from demur.cli import output, sampling_options
+from demur.cli import on_ray, output, sampling_options
 from demur.cli.completion import DATASETS, TASKS, among
-from demur.cli.options import Config, Json, LabelSet, NewRun, RunPlace, Seed, Text, argument, mention, option
+from demur.cli.engine_flags import Block, EngineFlags
+from demur.cli.options import Config, Json, LabelSet, NewRun, Seed, Text, argument, mention, option
 from demur.cli.progress import Meter, duration, stop_on_sigterm
 from demur.cli.vote_flags import label_names
 from demur.errors import InvalidValue
@@ -31,17 +32,22 @@ Examples:
 `demur sample gsm8k --base-url http://localhost:8000/v1 --model Qwen/Qwen3-1.7B -o runs/gsm8k.db`
 
 `demur sample questions.jsonl --task math --dry-run -o runs/mine.db`
+
+`demur sample builtin:addition -m 4 --limit 20 --engine ray -o shards/`
 """
 _DATASETS = (
     "gsm8k, math, math-hard, hotpotqa, mmlu, mmlu-pro; builtin:addition, builtin:capitals, builtin:word-problems; or a "
     "file of questions."
 )
+_OUT = "A .db file, a postgresql:// address, or with --engine ray a folder."
 _TASK = "math, qa, mc or a data set's name, where the questions do not say."
 
 
 def run(
     dataset: Annotated[str, argument("DATASET", _DATASETS, offers=among(DATASETS))],
-    out: RunPlace,
+    out: Annotated[str, option("--out", "RUN", _OUT, "-o")],
+    place: EngineFlags,
+    block: Block = None,
     run_name: NewRun = "run",
     model: sampling_options.Model = None,
     base_url: sampling_options.BaseUrl = None,
@@ -88,6 +94,11 @@ def run(
     asked |= {"answer_seconds": answer_seconds, "repeatable": repeatable}
     asked |= sampling_options.backend_flags(backend, backend_set)
     chosen = read_config(config, trust_address or ()).override(**drawn, **read, **asked)
+    if place.is_ray:
+        on_ray.sample(chosen, problems, out, place.options(block), json=json, dry_run=dry_run)
+        return
+    if block is not None:
+        raise InvalidValue("--block goes with --engine ray")
     pipeline = chosen.pipeline(chosen.backend(mention))
     if dry_run:
         _estimate(pipeline, problems, out, run_name, json=json)

@@ -51,6 +51,28 @@ def read_parquet(source: str | os.PathLike[str], columns: Mapping[str, str] | No
     return PoolFile(pools_of_frame(table, columns, str(source)), known)
 
 
+def provenance_of(source: str | os.PathLike[str]) -> Provenance:
+    """What a file says of how its pools came to be, without reading them."""
+    arrow, parquet = _libraries()
+    try:
+        schema = parquet.read_schema(source)
+    except (OSError, arrow.ArrowException, ValueError) as error:
+        raise PoolFileError(f"{source} cannot be read as Parquet: {' '.join(str(error).split())}") from None
+    return _provenance(schema.metadata or {}, f"the metadata of {source}")
+
+
+def missing_scores(source: str | os.PathLike[str], name: str) -> int:
+    """How many paths of a file lack a score, by what the file says of its columns where it does."""
+    arrow, parquet = _libraries()
+    column = SCORE + name
+    try:
+        with parquet.ParquetFile(source) as file:
+            rows, names = file.metadata.num_rows, file.schema_arrow.names
+            return rows if column not in names else int(file.read([column]).column(column).null_count)
+    except (OSError, arrow.ArrowException, ValueError) as error:
+        raise PoolFileError(f"{source} cannot be read as Parquet: {' '.join(str(error).split())}") from None
+
+
 def _provenance(metadata: Mapping[bytes, bytes], where: str) -> Provenance:
     if _METADATA not in metadata:
         return Provenance()
