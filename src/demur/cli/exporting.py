@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +13,9 @@ from demur.cli import output
 from demur.cli.options import Json, RunName, StorePlace, Texts, option
 from demur.cli.replacing import refuse_overwriting, written_as
 from demur.errors import InvalidValue, StoreError
+
+if TYPE_CHECKING:
+    from demur.store import Run
 
 NAME = "export"
 HELP = """Write the pools of a run as JSON lines (plain or .gz), or as Parquet with one row per path.
@@ -44,7 +48,9 @@ def run(
     with demur.Store(store) as opened:
         chosen = opened.run(run_name)
         source = demur.PoolSource(
-            kept_pools(chosen, texts=texts, unfinished=unfinished), chosen.description, chosen.known_scorers()
+            _named(kept_pools(chosen, texts=texts, unfinished=unfinished), chosen),
+            chosen.description,
+            chosen.known_scorers(),
         )
     if not source.pools:
         raise StoreError(f"the run {chosen.name!r} holds no whole pool yet")
@@ -54,3 +60,9 @@ def run(
         output.emit(facts)
     else:
         output.say(f"Wrote {len(source.pools)} problems to {out}; scores: {', '.join(source.score_names) or 'none'}.")
+
+
+def _named(pools: list[demur.Pool], run: Run) -> list[demur.Pool]:
+    """Pools whose problems name model and temperature."""
+    named = {name: v for name, v in run.description.sampling.items() if name in ("model", "temperature")}
+    return [replace(pool, problem=replace(pool.problem, extra={**named, **pool.problem.extra})) for pool in pools]

@@ -78,18 +78,16 @@ def source_of_run(
 
 
 def kept_pools(run: Run, *, texts: bool = True, unfinished: bool = False) -> list[Pool]:
-    """The pools of a run as files keep them: problems name model and temperature, paths the flags of their scores."""
-    named = {name: v for name, v in run.description.sampling.items() if name in ("model", "temperature")}
+    """The pools of a run as files keep them: paths have the flags of their scores."""
     flagged, pools = run.flagged(), []
     for pool in run.pools(with_texts=texts, complete=not unfinished):
-        problem = replace(pool.problem, extra={**named, **pool.problem.extra})
         paths = [
             path
-            if (flags := flagged.get((problem.id, place))) is None
+            if (flags := flagged.get((pool.problem.id, place))) is None
             else replace(path, extra={**path.extra, FLAGS: flags})
             for place, path in enumerate(pool.paths)
         ]
-        pools.append(Pool(problem, tuple(paths)))
+        pools.append(Pool(pool.problem, tuple(paths)))
     return pools
 
 

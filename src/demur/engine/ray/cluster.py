@@ -10,6 +10,7 @@ import logging
 import os
 import shutil
 import socket
+import sys
 import tempfile
 import time
 import warnings
@@ -30,6 +31,10 @@ _OBJECT_STORE = 256 * 2**20
 _LONGEST_FOLDER = 40
 """A folder for sockets whose name is longer leaves no room for their own."""
 _ADDRESS_VARIABLE = "RAY_ADDRESS"
+_CHECK = "check the address that `ray start --head` printed, or leave {ray_address} out to use this machine alone"
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""How a client of HTTP/2 begins, which Ray's servers speak; they begin with their settings, a frame of kind 4."""
+_SETTINGS = b"\x04"
 _QUIETLY = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else it announces what will change one day
@@ -94,13 +99,12 @@ def _made_here(ray: Any, workers: int | None) -> Iterator[None]:
     folder = tempfile.mkdtemp(prefix="demur-ray-", dir=usual if len(usual) < _LONGEST_FOLDER - 20 else "/tmp")
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
-        ray.init(
+        _begin(
+            ray,
             address="local",
             num_cpus=max(processors, workers or 1),
             object_store_memory=_OBJECT_STORE,
             include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.CRITICAL,
             _node_ip_address="127.0.0.1",
             _temp_dir=folder,
         )
@@ -114,18 +118,31 @@ def _made_here(ray: Any, workers: int | None) -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _begin(ray: Any, **how: Any) -> None:
+    """Ray's own beginning, without the lines that its runtime writes past Python."""
+    sys.stderr.flush()
+    shown, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        ray.init(log_to_driver=False, logging_level=logging.CRITICAL, **how)
+    finally:
+        os.dup2(shown, 2)
+        os.close(shown)
+        os.close(nowhere)
+
+
 @contextmanager
 def _reached(ray: Any, address: str, folder: Path | None) -> Iterator[None]:
-    _refuse_silence(address)
+    _refuse_silence(ray, address)
     try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
+        _begin(ray, address=address)
     except (OSError, RuntimeError, ValueError, TimeoutError, AssertionError) as error:
         raise _told(address, error) from None
     _refuse_nodes(ray, address, folder)
     yield
 
 
-def _refuse_silence(address: str) -> None:
+def _refuse_silence(ray: Any, address: str) -> None:
     """Raise where nobody listens: Ray itself would ask for a minute."""
     if address.startswith("ray://"):
         raise InvalidValue(
@@ -138,14 +155,18 @@ def _refuse_silence(address: str) -> None:
     host, colon, port = address.rpartition(":")
     if not (host and colon and port.isdigit() and 0 < int(port) < 65536):
         raise InvalidValue(f"a Ray cluster's address is host:port or auto, got {address!r}")
+    if host in ("127.0.0.1", "localhost"):
+        host = ray.util.get_node_ip_address()  # which Ray will take in its place, for other machines to see
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=_CONTACT_SECONDS):
-            pass
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_CONTACT_SECONDS) as connection:
+            connection.sendall(_GREETING)
+            answer = connection.recv(9)
     except OSError as error:
         raise ClusterError(
-            f"no Ray cluster answers at {address} ({error.strerror or summary(error)})",
-            "check the address that `ray start --head` printed, or leave {ray_address} out to use this machine alone",
+            f"no Ray cluster answers at {address} ({error.strerror or summary(error)})", _CHECK
         ) from None
+    if answer[3:4] != _SETTINGS:  # Ray's own client would end the whole process over such an answer
+        raise ClusterError(f"what listens at {address} is no Ray cluster", _CHECK)
 
 
 def _told(address: str, error: Exception) -> ClusterError:
@@ -161,10 +182,7 @@ def _told(address: str, error: Exception) -> ClusterError:
             "there is no Ray cluster on this machine",
             "start one by `ray start --head`, or leave {ray_address} out to use this machine alone",
         )
-    return ClusterError(
-        f"what listens at {address} cannot be used as a Ray cluster: {said[:300]}",
-        "check the address that `ray start --head` printed",
-    )
+    return ClusterError(f"what listens at {address} cannot be used as a Ray cluster: {said[:300]}", _CHECK)
 
 
 def _refuse_nodes(ray: Any, address: str, folder: Path | None) -> None:
