@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 INSTALL = install() { { $(BIN)/python -m pip install --progress-bar off --editable "$$1"; echo $$? > $(VENV)/.status; } | \
   awk '/^Collecting/ { print "  " $$2; fflush() }'; return $$(cat $(VENV)/.status); }; install
 
-.PHONY: help setup demo model test test-hf browser lint lint-page format docs bench picture release clean
+.PHONY: help setup demo model test test-hf test-ray browser lint lint-page format docs bench picture release clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
@@ -42,9 +42,10 @@ model: setup ## Fetch the embedded model's weights, once
 	@$(BIN)/demur models
 
 test: setup lint model ## Lint, type-check, check the layers and run the tests
-	$(BIN)/python -m pytest -n $(WORKERS) --ignore=tests/hf $(TESTS)
+	$(BIN)/python -m pytest -n $(WORKERS) --ignore=tests/hf --ignore=tests/on_ray $(TESTS)
 	@$(BIN)/python tests/browser/chromium.py
 	@echo "Left out: tests/hf, the tests that need torch and transformers. Run them with: make test-hf"
+	@echo "Left out: tests/on_ray, the tests of a Ray cluster. Run them with: make test-ray"
 
 test-hf: $(VENV)/.ready-hf ## Run the tests that need torch and transformers (installs them, about 1 GB)
 	$(BIN)/python -m pytest tests/hf
@@ -52,6 +53,16 @@ test-hf: $(VENV)/.ready-hf ## Run the tests that need torch and transformers (in
 $(VENV)/.ready-hf: $(VENV)/.ready
 	@echo "Installing torch and transformers into $(VENV) (about 1 GB):"
 	@$(INSTALL) '.[dev,hf]'
+	@touch $@
+
+# In an environment of its own: Ray pins and brings much that nothing else here needs.
+test-ray: .venv-ray/.ready model ## Run the tests of a real Ray cluster (installs Ray, about 600 MB)
+	.venv-ray/bin/python -m pytest tests/on_ray
+
+.venv-ray/.ready: pyproject.toml constraints.txt
+	@echo "Installing demur and Ray into .venv-ray (about 600 MB):"
+	@test -x .venv-ray/bin/python || $(PYTHON) -m venv .venv-ray
+	@.venv-ray/bin/python -m pip install --quiet --editable '.[http,local,parquet,ray]' 'pytest>=9' 'hypothesis>=6.100'
 	@touch $@
 
 browser: ## Install Chromium, for the tests of the report's page, where there is none
@@ -102,4 +113,4 @@ release: setup ## Build wheel and sdist, and try each in a clean environment on 
 	@$(BIN)/python tools/release.py
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) node_modules .bench-venv .bench-peers demo dist site
+	rm -rf $(VENV) .venv-ray node_modules .bench-venv .bench-peers demo dist site

@@ -42,6 +42,7 @@ SCRIPTS = [
     "review_queue_speed.py",
     "embedded_speed.py",
     "sampling_speed.py",
+    "ray_speed.py",
     "scoring_speed.py",
     "reward_speed.py",
     "service_speed.py",

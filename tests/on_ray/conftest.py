@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+from demur.engine.ray.cluster import ray_library
+
 HERE = "127.0.0.2"
 """Loopback. For 127.0.0.1 Ray takes the machine's own address, for others to see."""
 _SMALL = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
@@ -29,6 +29,7 @@ class Machines:
     """The cluster: its address, its logs, and what can be done to it."""
 
     def __init__(self) -> None:
+        ray_library()
         from ray.cluster_utils import Cluster
 
         self.folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))
@@ -66,7 +67,7 @@ class Machines:
                 title = entry.joinpath("cmdline").read_bytes()
             except OSError:
                 continue
-            if parent in raylets and title.startswith(b"ray::") and b"IDLE" not in title:
+            if parent in raylets and title.startswith(b"ray::MapWorker"):
                 found.append(int(entry.name))
         return sorted(found)
 

@@ -119,7 +119,7 @@ def meanwhile(condition, deed):
     return thread, done
 
 
-def test_workers_that_are_killed_lose_and_double_nothing(server, address, machines, tmp_path):
+def test_workers_that_are_killed_lose_and_double_nothing(server, address, machines, tmp_path, capsys):
     """Two workers are really killed in the middle; what they had stored is not asked for again."""
     server.delay, problems, killed = 0.15, questions(48), []
     thread, first = meanwhile(lambda: len(server.requests) >= 8, lambda: killed.append(machines.kill_a_worker()))
@@ -138,9 +138,11 @@ def test_workers_that_are_killed_lose_and_double_nothing(server, address, machin
     server.delay = 0
     plain(server, problems, tmp_path / "plain.db")
     assert texts(source_of(tmp_path / "shards")) == texts(dm.read_pools(tmp_path / "plain.db", texts=True))
-    # One request per problem, one path tried alone per worker, and those under way at the two deaths.
+    # One request per problem; by each of four workers one path tried alone in each of four blocks; and those that
+    # were under way at the two deaths.
     asked = len(server.requests) - 48 - 1
-    assert asked <= 48 + 2 * (2 + 2) + 2 * 4
+    assert asked <= 48 + 4 * 4 + 2 * 2
+    assert capsys.readouterr().out == ""
     assert not list((tmp_path / "shards" / ".unfinished").glob("*.db"))
 
 

@@ -7,6 +7,7 @@ all, so that a block may be done twice and a worker may end at any time. Ray han
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -69,20 +70,9 @@ def work_through(
     ray = ray_library()
     sent = (ray.put((surroundings, pickle.dumps(work))),)  # in a tuple, so that Ray hands it on unopened
     rows = [pyarrow.table({"piece": pyarrow.array([pickle.dumps(piece)], pyarrow.binary())}) for piece in pieces]
-    how: dict[str, Any] = {"batch_size": 1, "batch_format": "pyarrow", "num_cpus": crew.cpus}
-    data = ray.data.from_arrow(rows)
-    if crew.keeps:
-        pool = ray.data.ActorPoolStrategy(
-            size=min(crew.workers, len(pieces)),
-            max_concurrent_calls_per_actor=crew.at_once,
-            max_tasks_in_flight_per_actor=crew.at_once + 1,
-            enable_true_multi_threading=True,
-        )
-        lasting = {"max_restarts": 100, "max_task_retries": _MOST_TRIES - 1}
-        done = data.map_batches(Worker, fn_constructor_args=(sent,), compute=pool, **how, **lasting)
-    else:
-        pool = ray.data.TaskPoolStrategy(size=crew.workers)
-        done = data.map_batches(one_task, fn_args=(sent,), compute=pool, max_retries=_MOST_TRIES - 1, **how)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # how often a worker may end has no other name than the one that is to go
+        done = _mapped(ray, ray.data.from_arrow(rows), sent, crew, len(pieces))
     try:
         for batch in done.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
             for packed in batch.column("receipt").to_pylist():
@@ -92,6 +82,22 @@ def work_through(
                 yield receipt
     except (ray.exceptions.RayError, ray.data.exceptions.UserCodeException, ray.data.exceptions.SystemException) as e:
         raise _lost(ray, e) from None
+
+
+def _mapped(ray: Any, data: Any, sent: tuple[Any, ...], crew: Crew, pieces: int) -> Any:
+    """What becomes of rows, when somebody asks for it."""
+    how: dict[str, Any] = {"batch_size": 1, "batch_format": "pyarrow", "num_cpus": crew.cpus}
+    if not crew.keeps:
+        pool = ray.data.TaskPoolStrategy(size=crew.workers)
+        return data.map_batches(one_task, fn_args=(sent,), compute=pool, max_retries=_MOST_TRIES - 1, **how)
+    pool = ray.data.ActorPoolStrategy(
+        size=min(crew.workers, pieces),
+        max_concurrent_calls_per_actor=crew.at_once,
+        max_tasks_in_flight_per_actor=crew.at_once + 1,
+        enable_true_multi_threading=True,
+    )
+    lasting = {"max_restarts": 100, "max_task_retries": _MOST_TRIES - 1}
+    return data.map_batches(Worker, fn_constructor_args=(sent,), compute=pool, **how, **lasting)
 
 
 def _lost(ray: Any, error: BaseException) -> ClusterError:

@@ -39,6 +39,7 @@ _QUIETLY = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else it announces what will change one day
     "RAY_BACKEND_LOG_LEVEL": "fatal",
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "(?s).*",  # else it writes of workers that ended to standard output
 }
 
 

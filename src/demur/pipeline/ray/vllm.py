@@ -65,14 +65,15 @@ def processor(config: Config, gpus: int) -> Any:
             f"the model {config.model!r} would run in the cluster, and the cluster has no GPU",
             "name a server with {base_url}, a cluster with GPUs with {ray_address}, or a GGUF file with {model}",
         )
-    try:
-        from ray.data.llm import build_processor, vLLMEngineProcessorConfig
-    except ImportError as error:
-        raise _lacking(error.name or str(error)) from None
     if find_spec("vllm") is None:
         raise _lacking("vllm")
-    engine = vLLMEngineProcessorConfig(**engine_settings(config, gpus))
-    return build_processor(engine, preprocess=asked_row, postprocess=answered_row)
+    try:
+        from ray.data.llm import build_processor, vLLMEngineProcessorConfig
+
+        engine = vLLMEngineProcessorConfig(**engine_settings(config, gpus))
+        return build_processor(engine, preprocess=asked_row, postprocess=answered_row)
+    except ImportError as error:
+        raise _lacking(error.name or str(error)) from None
 
 
 def engine_settings(config: Config, gpus: int) -> dict[str, Any]:
