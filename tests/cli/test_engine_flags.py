@@ -42,7 +42,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(demur, arguments, told):
 def test_without_ray_the_command_that_installs_it_is_named(demur):
     ran = demur(*SAMPLE, "-o", "s", "--engine", "ray")
     assert (ran.code, ran.out) == (2, "")
-    assert "--engine ray needs Ray Data; install it with:" in ran.err.splitlines()[-1]
+    assert "a cluster needs Ray Data; install it with:" in ran.err.splitlines()[-1]
 
 
 def test_a_folder_of_shards_is_imported_one_shard_at_a_time_and_once(demur, tmp_path):

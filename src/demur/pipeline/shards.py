@@ -163,7 +163,7 @@ def shard_files(folder: Path, *, or_none: bool = False) -> list[Path]:
     if not folder.is_dir():
         if or_none:
             return []
-        raise InvalidValue(f"{folder} is no folder of shards", "`demur sample --engine ray` makes one")
+        raise InvalidValue(f"{folder} is no folder of shards", "sample with {engine=ray} to make one")
     named = sorted(path for path in folder.glob(f"*{_ENDING}") if path.name[0] not in "._")
     for path in named:
         _refuse_cut(path)

@@ -31,7 +31,7 @@ _OBJECT_STORE = 256 * 2**20
 _LONGEST_FOLDER = 40
 """A folder for sockets whose name is longer leaves no room for their own."""
 _ADDRESS_VARIABLE = "RAY_ADDRESS"
-_CHECK = "check the address that `ray start --head` printed, or leave {ray_address} out to use this machine alone"
+_CHECK = "check the address that `ray start` printed for its head, or leave {ray_address} out to use this machine alone"
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 """How a client of HTTP/2 begins, which Ray's servers speak; they begin with their settings, a frame of kind 4."""
 _SETTINGS = b"\x04"
@@ -64,7 +64,7 @@ def ray_library() -> Any:
             import ray
             import ray.data
     except ImportError:
-        raise MissingExtra("--engine ray needs Ray Data", "ray") from None
+        raise MissingExtra("a cluster needs Ray Data", "ray") from None
     return ray
 
 
@@ -181,7 +181,7 @@ def _told(address: str, error: Exception) -> ClusterError:
     if address == "auto":
         return ClusterError(
             "there is no Ray cluster on this machine",
-            "start one by `ray start --head`, or leave {ray_address} out to use this machine alone",
+            "start its head by `ray start`, or leave {ray_address} out to use this machine alone",
         )
     return ClusterError(f"what listens at {address} cannot be used as a Ray cluster: {said[:300]}", _CHECK)
 

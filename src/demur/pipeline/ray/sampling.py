@@ -20,7 +20,7 @@ from typing import Any
 from demur import event_loop
 from demur.backends.protocol import Backend, Completion, Settings, Wanted
 from demur.engine.ray.blocks import Crew, work_through
-from demur.engine.ray.cluster import Cluster, cluster
+from demur.engine.ray.cluster import Cluster, cluster, ray_library
 from demur.engine.ray.surroundings import Surroundings
 from demur.engine.sample import SamplingProgress
 from demur.errors import ClusterError, InvalidValue, StoreError
@@ -102,6 +102,7 @@ def sample_shards(
 
     An interrupt ends it; what came is kept.
     """
+    ray_library()  # before anything is made: it must be there
     problems = [with_transcript(problem) for problem in problems]
     in_process = vllm.is_meant(config)
     backend: Backend = vllm.Described(str(config.model)) if in_process else _backend(config, say)

@@ -195,6 +195,7 @@ def score_shards(
     say: Callable[[str], None] = lambda _: None,
 ) -> ScoredShards:
     """Score what the shards of a folder lack, in place. Run it again to go on; an interrupt ends it."""
+    shard_files(folder)  # before anything is made: there must be some
     with held(folder):
         files = [path.absolute() for path in shard_files(folder)]
         refuse_shared_ids(files)
