@@ -18,8 +18,8 @@ from demur.engine.ray.surroundings import Surroundings
 from demur.errors import ClusterError, DemurError
 from demur.foreign_code import summary
 
-_MOST_TRIES = 4
-"""How many workers a block may see end before it is given up: it may be what ends them."""
+_MOST_ENDS = 20
+"""How often a worker may end before its work is given up: a block may be what ends it."""
 _RESUMED = "what was finished is kept: run the same command again to go on"
 
 
@@ -89,14 +89,14 @@ def _mapped(ray: Any, data: Any, sent: tuple[Any, ...], crew: Crew, pieces: int)
     how: dict[str, Any] = {"batch_size": 1, "batch_format": "pyarrow", "num_cpus": crew.cpus}
     if not crew.keeps:
         pool = ray.data.TaskPoolStrategy(size=crew.workers)
-        return data.map_batches(one_task, fn_args=(sent,), compute=pool, max_retries=_MOST_TRIES - 1, **how)
+        return data.map_batches(one_task, fn_args=(sent,), compute=pool, max_retries=_MOST_ENDS, **how)
     pool = ray.data.ActorPoolStrategy(
         size=min(crew.workers, pieces),
         max_concurrent_calls_per_actor=crew.at_once,
         max_tasks_in_flight_per_actor=crew.at_once + 1,
         enable_true_multi_threading=True,
     )
-    lasting = {"max_restarts": 100, "max_task_retries": _MOST_TRIES - 1}
+    lasting = {"max_restarts": _MOST_ENDS, "max_task_retries": -1}
     return data.map_batches(Worker, fn_constructor_args=(sent,), compute=pool, **how, **lasting)
 
 
@@ -105,7 +105,7 @@ def _lost(ray: Any, error: BaseException) -> ClusterError:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, (ray.exceptions.ActorDiedError, ray.exceptions.WorkerCrashedError)):
-            return ClusterError(f"{_MOST_TRIES} workers in a row ended over the same block", _RESUMED)
+            return ClusterError(f"a worker of the cluster ended {_MOST_ENDS + 1} times", _RESUMED)
         inner = getattr(cause, "cause", None) or cause.__cause__
         if not isinstance(inner, BaseException):
             break
