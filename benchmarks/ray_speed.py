@@ -2,12 +2,15 @@
 
 Answers are read off the texts of 10⁵ pools and put into classes, and self-consistency is computed: by the plain
 functions in one process, from one shard to the next, and by one and two workers of a cluster that is made for it. Ray
-lives in an environment of its own. Start-up (the cluster, and workers that import their packages) is measured apart:
-work is timed from the receipts of the first shards to the last, and put in proportion. Rounds alternate.
+lives in an environment of its own. The overhead is in CPU seconds of all processes, so that a busy machine does not
+tell on it; what two workers gain can be seen only where two processors are free. Start-up (the cluster, and workers
+that import their packages) is measured apart: work is measured from the receipts of the first shards to the last, and
+put in proportion. Rounds alternate.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import statistics
@@ -17,7 +20,7 @@ import tempfile
 import time
 import venv
 from collections import defaultdict
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,30 +57,56 @@ def write_shards(folder: Path) -> None:
         write_parquet(pools, folder / f"block-{block:06d}.parquet")
 
 
-class Timer:
-    """Seconds of work on all shards, from when each worker has handed in its first."""
+@dataclass(frozen=True)
+class Cost:
+    """What a stage took: seconds by the clock, and of processors, in all processes that had a part in it."""
+
+    wall: float
+    cpu: float
+
+
+class Meter:
+    """The cost of work on all shards, from when each worker has handed in its first, put in proportion."""
 
     def __init__(self, shards: int, workers: int) -> None:
-        self.shards, self.workers, self.times = shards, workers, list[float]()
+        self.shards, self.workers, self.seen = shards, workers, 0
+        self.marks: list[Cost] = []
 
     def __call__(self, _: object) -> None:
-        self.times.append(time.perf_counter())
+        self.seen += 1
+        if self.seen in (self.workers, self.shards):
+            self.marks.append(Cost(time.perf_counter(), cpu_of_family()))
 
     @property
-    def seconds(self) -> float:
-        since = self.times[self.workers - 1]
-        return (self.times[-1] - since) * self.shards / (self.shards - self.workers)
+    def cost(self) -> Cost:
+        first, last = self.marks
+        share = self.shards / (self.shards - self.workers)
+        return Cost((last.wall - first.wall) * share, (last.cpu - first.cpu) * share)
 
 
-def by_ray(stage: str, folder: Path, workers: int) -> tuple[float, float]:
-    """Seconds of work, and of all: with the start of the cluster and of its workers."""
+def cpu_of_family() -> float:
+    """CPU seconds so far of this process and all that descend from it: Ray's servers, and its workers."""
+    parents, spent = {}, {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # gone meanwhile
+            fields = entry.joinpath("stat").read_text().rpartition(")")[2].split()
+            parents[int(entry.name)], spent[int(entry.name)] = int(fields[1]), int(fields[11]) + int(fields[12])
+    family, grown = {os.getpid()}, True
+    while grown:
+        more = {pid for pid, parent in parents.items() if parent in family} - family
+        family, grown = family | more, bool(more)
+    return sum(spent.get(pid, 0) for pid in family) / os.sysconf("SC_CLK_TCK")
+
+
+def by_ray(stage: str, folder: Path, workers: int) -> tuple[Cost, float]:
+    """The cost of the work, and the seconds of all: with the start of the cluster and of its workers."""
     from demur.pipeline.ray.classing import class_shards
     from demur.pipeline.ray.sampling import RayOptions
     from demur.pipeline.ray.scoring import score_shards
     from demur.pools.fields import FieldChoice
     from demur.scoring.settings import ScorerSettings
 
-    timer, began = Timer(len(list(folder.glob("*.parquet"))), workers), time.perf_counter()
+    timer, began = Meter(len(list(folder.glob("*.parquet"))), workers), time.perf_counter()
     with tempfile.TemporaryDirectory(dir=folder.parent) as aside:
         if stage == "answers":
             class_shards(
@@ -92,10 +121,10 @@ def by_ray(stage: str, folder: Path, workers: int) -> tuple[float, float]:
             copy = Path(shutil.copytree(folder, Path(aside) / "in"))
             began = time.perf_counter()
             score_shards(copy, {"self-consistency": ScorerSettings()}, RayOptions(None, workers), watch=timer)
-    return timer.seconds, time.perf_counter() - began
+    return timer.cost, time.perf_counter() - began
 
 
-def plainly(stage: str, folder: Path) -> float:
+def plainly(stage: str, folder: Path) -> Cost:
     """The same by the plain functions in this process."""
     from demur.pools.answer_classes import AnswerClasses
     from demur.pools.fields import FieldChoice
@@ -105,7 +134,7 @@ def plainly(stage: str, folder: Path) -> float:
     from demur.scoring.protocol import checked
     from demur.scoring.self_consistency import SelfConsistency
 
-    began = time.perf_counter()
+    began, spent = time.perf_counter(), time.process_time()
     with tempfile.TemporaryDirectory(dir=folder.parent) as out:
         for path in sorted(folder.glob("*.parquet")):
             pools: list[Any] = list(read_parquet(path).pools)
@@ -121,38 +150,41 @@ def plainly(stage: str, folder: Path) -> float:
                     paths = tuple(replace(one, scores={scorer.name: value}) for one, value in scored)
                     pools[at] = replace(pool, paths=paths)
             write_parquet(pools, Path(out) / path.name)
-    return time.perf_counter() - began
+    return Cost(time.perf_counter() - began, time.process_time() - spent)
 
 
 def measured() -> None:
-    seconds: dict[str, list[float]] = defaultdict(list)
+    costs: dict[str, list[Cost]] = defaultdict(list)
     start: list[float] = []
+    stages = ("answers", "self-consistency")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "shards"
         write_shards(folder)
         for _ in range(ROUNDS):
-            for stage in ("answers", "self-consistency"):
-                seconds[f"{stage}, one process"].append(plainly(stage, folder))
+            for stage in stages:
+                costs[f"{stage}, one process"].append(plainly(stage, folder))
                 for workers in (1, 2):
                     work, whole = by_ray(stage, folder, workers)
-                    seconds[f"{stage}, {workers} workers"].append(work)
-                    start.append(whole - work)
-    median = {name: statistics.median(found) for name, found in seconds.items()}
-
-    def of(ratio: Callable[[str], float]) -> dict[str, float]:
-        return {stage: ratio(stage) for stage in ("answers", "self-consistency")}
-
-    overhead = of(lambda stage: median[f"{stage}, 1 workers"] / median[f"{stage}, one process"])
-    gain = of(lambda stage: median[f"{stage}, 1 workers"] / median[f"{stage}, 2 workers"])
+                    costs[f"{stage}, workers: {workers}"].append(work)
+                    start.append(whole - work.wall)
+    wall = {name: statistics.median(one.wall for one in found) for name, found in costs.items()}
+    cpu = {name: statistics.median(one.cpu for one in found) for name, found in costs.items()}
+    claims = []
+    for stage in stages:
+        plain, one, two = (f"{stage}, {how}" for how in ("one process", "workers: 1", "workers: 2"))
+        claims += [
+            at_most(1.25, f"{stage}: CPU of one worker and its cluster / of one process", cpu[one] / cpu[plain]),
+            at_least(1.6, f"{stage}: seconds of one worker / of two", wall[one] / wall[two]),
+        ]
     print_report(
         "a Ray cluster",
-        [
-            *(at_most(1.25, f"{name}: one worker / one process", ratio) for name, ratio in overhead.items()),
-            *(at_least(1.6, f"{name}: one worker / two workers", ratio) for name, ratio in gain.items()),
-        ],
+        claims,
         packages=["demur", "ray", "pyarrow"],
         setting={"pools": POOLS, "paths": PATHS, "pools to a shard": BLOCK, "processors": os.cpu_count()},
-        wall_seconds={name: {"median": median[name], "rounds": found} for name, found in seconds.items()},
+        costs=costs,
+        cpu_of_two_workers_to_one={
+            stage: cpu[f"{stage}, workers: 2"] / cpu[f"{stage}, workers: 1"] for stage in stages
+        },
         start_seconds={"median": statistics.median(start), "rounds": start},
         load_average=os.getloadavg()[0],
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from demur.answers.extraction.custom import parse_extractor
+from demur.answers.relations import relation_named
 from demur.engine.progress import Progress
 from demur.engine.ray.blocks import Crew, work_through
 from demur.engine.ray.cluster import cluster
@@ -66,6 +67,8 @@ class _Classing:
             described = replace(file.provenance.description, answers={})
             write_parquet(pools, self.out / shard.name, replace(file.provenance, description=described))
         tally.merged = tally.merged[:_EXAMPLES]
+        if self.fields.relation is None or relation_named(self.fields.relation).structure is None:
+            tally.answers = set()  # nobody asks whether rules of a structure are met
         return _Receipt(len(pools), reading.paths, tally, replace(reading, extractor=None))
 
 
