@@ -4,8 +4,8 @@ Answers are read off the texts of 10⁵ pools and put into classes, and self-con
 functions in one process, from one shard to the next, and by one and two workers of a cluster that is made for it. Ray
 lives in an environment of its own. The overhead is in CPU seconds of all processes, so that a busy machine does not
 tell on it; what two workers gain can be seen only where two processors are free. Start-up (the cluster, and workers
-that import their packages) is measured apart: work is measured from the receipts of the first shards to the last, and
-put in proportion. Rounds alternate.
+that import their packages) is measured apart: work is measured on the second half of the shards, when all workers
+are at work. Rounds alternate.
 """
 
 from __future__ import annotations
@@ -66,21 +66,21 @@ class Cost:
 
 
 class Meter:
-    """The cost of work on all shards, from when each worker has handed in its first, put in proportion."""
+    """The cost of work on all shards, by that of the second half: by then all workers are at work."""
 
-    def __init__(self, shards: int, workers: int) -> None:
-        self.shards, self.workers, self.seen = shards, workers, 0
+    def __init__(self, shards: int) -> None:
+        self.shards, self.seen = shards, 0
         self.marks: list[Cost] = []
 
     def __call__(self, _: object) -> None:
         self.seen += 1
-        if self.seen in (self.workers, self.shards):
+        if self.seen in (self.shards // 2, self.shards):
             self.marks.append(Cost(time.perf_counter(), cpu_of_family()))
 
     @property
     def cost(self) -> Cost:
         first, last = self.marks
-        share = self.shards / (self.shards - self.workers)
+        share = self.shards / (self.shards - self.shards // 2)
         return Cost((last.wall - first.wall) * share, (last.cpu - first.cpu) * share)
 
 
@@ -106,7 +106,7 @@ def by_ray(stage: str, folder: Path, workers: int) -> tuple[Cost, float]:
     from demur.pools.fields import FieldChoice
     from demur.scoring.settings import ScorerSettings
 
-    timer, began = Meter(len(list(folder.glob("*.parquet"))), workers), time.perf_counter()
+    timer, began = Meter(len(list(folder.glob("*.parquet")))), time.perf_counter()
     with tempfile.TemporaryDirectory(dir=folder.parent) as aside:
         if stage == "answers":
             class_shards(

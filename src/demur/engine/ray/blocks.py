@@ -6,6 +6,7 @@ all, so that a block may be done twice and a worker may end at any time. Ray han
 
 from __future__ import annotations
 
+import gc
 import pickle
 import warnings
 from collections.abc import Generator, Sequence
@@ -145,6 +146,7 @@ class _Opened:
             surroundings.take_up()
             self._work: BlockWork = pickle.loads(packed)
             self._work.open()
+            gc.freeze()  # packages and models stay: no collection of garbage need look at them again
         except (DemurError, OSError) as error:
             self._trouble = _trouble(error)
 
