@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 INSTALL = install() { { $(BIN)/python -m pip install --progress-bar off --editable "$$1"; echo $$? > $(VENV)/.status; } | \
   awk '/^Collecting/ { print "  " $$2; fflush() }'; return $$(cat $(VENV)/.status); }; install
 
-.PHONY: help setup demo model test test-hf test-neighbours browser lint lint-page format docs bench picture release clean
+.PHONY: help setup demo model test test-hf test-neighbours test-ray browser lint lint-page format docs bench picture release clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
@@ -43,10 +43,11 @@ model: setup ## Fetch the embedded model's weights, once
 	@$(BIN)/demur models
 
 test: setup lint model ## Lint, type-check, check the layers and run the tests
-	$(BIN)/python -m pytest -n $(WORKERS) --ignore=tests/hf --ignore=tests/neighbours $(TESTS)
+	$(BIN)/python -m pytest -n $(WORKERS) --ignore=tests/hf --ignore=tests/neighbours --ignore=tests/on_ray $(TESTS)
 	@$(BIN)/python tests/browser/chromium.py
 	@echo "Left out: tests/hf, the tests that need torch and transformers. Run them with: make test-hf"
 	@echo "Left out: tests/neighbours, the tests on logs that inspect-ai writes, and those on S3. Run them with: make test-neighbours"
+	@echo "Left out: tests/on_ray, the tests of a Ray cluster. Run them with: make test-ray"
 
 test-neighbours: setup $(INSPECT)/.ready ## Run the tests on logs that inspect-ai itself writes, and on an S3 server (installs both, about 500 MB)
 	INSPECT_PYTHON=$(CURDIR)/$(INSPECT)/bin/python MOTO_SERVER=$(CURDIR)/$(INSPECT)/bin/moto_server \
@@ -66,6 +67,16 @@ test-hf: $(VENV)/.ready-hf ## Run the tests that need torch and transformers (in
 $(VENV)/.ready-hf: $(VENV)/.ready
 	@echo "Installing torch and transformers into $(VENV) (about 1 GB):"
 	@$(INSTALL) '.[dev,hf]'
+	@touch $@
+
+# In an environment of its own: Ray pins and brings much that nothing else here needs.
+test-ray: .venv-ray/.ready model ## Run the tests of a real Ray cluster (installs Ray, about 600 MB)
+	.venv-ray/bin/python -m pytest tests/on_ray
+
+.venv-ray/.ready: pyproject.toml constraints.txt
+	@echo "Installing demur and Ray into .venv-ray (about 600 MB):"
+	@test -x .venv-ray/bin/python || $(PYTHON) -m venv .venv-ray
+	@.venv-ray/bin/python -m pip install --quiet --editable '.[http,local,parquet,ray]' 'pytest>=9' 'hypothesis>=6.100'
 	@touch $@
 
 browser: ## Install Chromium, for the tests of the report's page, where there is none
@@ -116,4 +127,4 @@ release: setup ## Build wheel and sdist, and try each in a clean environment on 
 	@$(BIN)/python tools/release.py
 
 clean: ## Remove what the other targets made
-	rm -rf $(VENV) $(INSPECT) node_modules .bench-venv .bench-peers demo dist site
+	rm -rf $(VENV) $(INSPECT) .venv-ray node_modules .bench-venv .bench-peers demo dist site

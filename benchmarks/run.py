@@ -64,6 +64,7 @@ SCRIPTS = [
     "embedded_speed.py",
     "sampling_speed.py",
     "many_samplers.py",
+    "ray_speed.py",
     "scoring_speed.py",
     "reward_speed.py",
     "service_speed.py",

@@ -12,6 +12,7 @@
     │   └── EndpointRefused                  … and will refuse every further request too: key, model
     │       ├── NoSuchRoute                  … or does not offer the route
     │       └── EndpointSilent               … or has answered nobody for longer than the patience
+    ├── ClusterError                         a Ray cluster cannot be reached, is of another version, or loses its work
     ├── PolicyFileError                      a policy file is foreign, newer, damaged or edited
     ├── MonitorFileError                     a monitor's file is foreign, newer, damaged, or of another policy
     ├── TunedFileError                       a file of a tuned vote is foreign, newer, damaged or edited
@@ -99,6 +100,10 @@ class NoSuchRoute(EndpointRefused):
 
 class EndpointSilent(EndpointRefused):
     """An endpoint answered nobody for longer than it is waited for, or says that it will not."""
+
+
+class ClusterError(DemurError):
+    """A Ray cluster cannot be reached or used, or its workers end before their work does."""
 
 
 class PolicyFileError(DemurError):

@@ -45,6 +45,10 @@ class FromFile(str):
         marked.repeat = repeat
         return marked
 
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        """So that it is still marked where it was sent to."""
+        return str(self), self.repeat
+
 
 def names_function(spec: str) -> bool:
     """Whether a text has the form package.module:function."""

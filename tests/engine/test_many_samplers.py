@@ -23,6 +23,7 @@ from demur.pipeline.pipeline import Pipeline
 from demur.records import Path, Problem
 from demur.scoring import OwnScore
 from demur.store import Budget, PlacedPath, Store
+from loopback import choice, reply
 
 M, SAMPLERS, KILLS = 4, 4, 5
 PROBLEMS = [Problem(f"q{k}", f"What is {k} + 1?", (str(k + 1),), extra={"task": "math"}) for k in range(60)]
@@ -97,6 +98,26 @@ def test_without_a_crash_nothing_is_paid_for_twice(server, tmp_path):
     assert set(paid_for(server).values()) == {1}
     assert sum(one["saved"] for one in told) == 150 * M == len(saved(place))
     assert all(one["wanted"] == one["saved"] + one["by_others"] for one in told)
+
+
+def test_under_a_stopping_rule_two_samplers_draw_what_one_draws(server, tmp_path):
+    """Which paths a pool has is a function of its answers: not of who drew it, nor of who was quicker."""
+
+    def answers_by_seed(number, body, request):
+        seeds = range(body["seed"], body["seed"] + body.get("n", 1))
+        return reply(*(choice(f"So \\boxed{{{max(0, seed * 7919 % 11 - 7)}}}") for seed in seeds))
+
+    server.behave, server.delay = answers_by_seed, 0.02
+    rule = ("--stop", "beta:0.8", "--wave", "2")
+    finished(demur_sample(server, str(tmp_path / "alone.db"), 60, *rule))
+    asked_alone = paid_for(server)
+    server.requests.clear()
+    two = [demur_sample(server, str(tmp_path / "shared.db"), 60, *rule) for _ in range(2)]
+    told = [finished(process) for process in two]
+    assert saved(str(tmp_path / "shared.db")) == saved(str(tmp_path / "alone.db"))
+    assert paid_for(server) == asked_alone
+    assert all(one["saved"] for one in told), "both were at work"
+    assert 60 * 2 < len(asked_alone) < 60 * M, "some pools ended early, and some did not"
 
 
 def test_a_budget_holds_over_all_samplers_and_the_same_command_goes_on_when_it_is_raised(server, tmp_path):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
-from operator import ne
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import demur
-from demur.cli import options, output, sampling_options, vote_flags
+from demur.cli import on_ray, options, output, sampling_options, vote_flags
+from demur.cli.engine_flags import EngineFlags
 from demur.cli.options import AnswerField, Json, Relation, Text, option
 from demur.cli.replacing import refuse_overwriting, written_as
 from demur.errors import InvalidValue
@@ -20,6 +20,7 @@ from demur.errors import InvalidValue
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from demur.pools.answer_classes import AnswerClasses
     from demur.pools.reading import AnswerReader, PathRead
 
 NAME = "answers"
@@ -42,6 +43,8 @@ Examples:
 `demur answers shards/ -o keyed.parquet`
 
 `demur answers pools.jsonl --explain --problem q7`
+
+`demur answers shards/ --from-texts --engine ray -o classed/`
 
 `demur answers --explain '1/2' 'So the answer is 0.50.'`
 """
@@ -74,6 +77,7 @@ def run(
     labels: options.LabelSet = None,
     answer_field: AnswerField = None,
     run_name: options.RunName = None,
+    place: EngineFlags = EngineFlags(),
     json: Json = False,
 ) -> None:
     fields = demur.FieldChoice(
@@ -83,6 +87,18 @@ def run(
         labels=vote_flags.label_names(labels),
         markers=tuple(answer_marker or ()),
     )
+    if place.is_ray:
+        if explain or problem is not None or slow is not None or run_name is not None:
+            raise InvalidValue("--explain, --problem, --slow and --run go without --engine ray")
+        if not given or len(given) != 1:
+            raise InvalidValue("give one folder of shards")
+        done = on_ray.answers(
+            given[0], out, fields, place.options(), extract=extract, from_texts=from_texts, quiet=json
+        )
+        _refuse_idle(done.classes, done.reader)
+        _tell(done.classes, done.reader, done.problems, out, json=json)
+        on_ray.say_of_shards(done)
+        return
     if explain and not (given and len(given) == 1 and (problem is not None or _is_place(given[0]))):
         _explain(given or [], fields, json=json)
         return
@@ -216,15 +232,16 @@ def _words(read: PathRead) -> str:
 def _class_file(
     source: demur.PoolSource, reader: AnswerReader, out: Path | None, store: Path | None, *, json: bool
 ) -> None:
+    from demur.pools.answer_classes import AnswerClasses
     from demur.pools.files import write_pools
 
-    tally = _Classes()
+    tally = AnswerClasses()
     with nullcontext() if store is None else demur.answers.SlowPath(store=store) as slow:
 
         def classed() -> Iterator[demur.Pool]:
             """The pools one by one; what is amiss is said behind the last, before a copy is put in its place."""
             yield from (tally.classed(pool, reader, slow) for pool in source.pools)
-            _refuse_idle_flags(reader, tally)
+            _refuse_idle(tally, reader)
 
         if out is None:
             deque(classed(), maxlen=0)
@@ -232,10 +249,38 @@ def _class_file(
             # Sampled and scored as they were; how their answers were read is this command's doing.
             described = replace(source.description, answers={})
             write_pools(replace(source, description=described, keys=_made_by(reader, source)), out, classed)
+    _tell(tally, reader, len(source.pools), out, slow, json=json)
+
+
+def _refuse_idle(tally: AnswerClasses, reader: AnswerReader) -> None:
+    """Raise where a marker or a rule was given that nothing in the file has."""
+    reader.refuse_unused_marker()
     _mention_unread_markers(reader)
-    pools = source.pools
+    relation = reader.fields.relation
+    structure = None if relation is None else demur.answers.relation_named(relation).structure
+    if structure is not None and (unmet := structure.unmet(tally.answers)):
+        named = ", ".join(map(repr, unmet[:5]))
+        raise InvalidValue(f"the rules for answers name {named}, and no answer has that", "correct it or leave it out")
+
+
+def _made_by(reader: AnswerReader, source: demur.PoolSource) -> dict[str, Any]:
+    """How keys are made, for whoever reads them: as the answers of a file are compared where nothing else is said."""
+    from demur.pools.fields import problems_of
+
+    return replace(reader.fields, answer_field="answer").describe(problems_of(source.pools))
+
+
+def _tell(
+    tally: AnswerClasses,
+    reader: AnswerReader,
+    problems: int,
+    out: Path | None,
+    slow: demur.answers.SlowPath | None = None,
+    *,
+    json: bool,
+) -> None:
     counts = {name: getattr(tally, name) for name in ("spellings", "classes", "as_text", "winners_changed")}
-    facts: dict[str, Any] = {"file": None if out is None else str(out), "problems": len(pools), **counts}
+    facts: dict[str, Any] = {"file": None if out is None else str(out), "problems": problems, **counts}
     facts |= {"methods": dict(reader.methods), "without_answer": reader.without, "kinds": dict(tally.kinds)}
     if slow is not None:
         numbers = {name: getattr(slow, name) for name in ("asked", "killed", "restarted")}
@@ -263,80 +308,3 @@ def _class_file(
     output.table_of("How answers were found", reader.methods.most_common(), columns)
     _warn(reader)
     output.wrote(out)
-
-
-def _refuse_idle_flags(reader: AnswerReader, tally: _Classes) -> None:
-    """Raise where a marker or a rule fits no answer."""
-    reader.refuse_unused_marker()
-    relation = reader.fields.relation
-    structure = None if relation is None else demur.answers.relation_named(relation).structure
-    if structure is not None and (unmet := structure.unmet(tally.answers)):
-        named = ", ".join(map(repr, unmet[:5]))
-        raise InvalidValue(f"the rules for answers name {named}, and no answer has that", "correct it or leave it out")
-
-
-def _made_by(reader: AnswerReader, source: demur.PoolSource) -> dict[str, Any]:
-    """How keys are made, for whoever reads them: as the answers of a file are compared where nothing else is said."""
-    from demur.pools.fields import problems_of
-
-    return replace(reader.fields, answer_field="answer").describe(problems_of(source.pools))
-
-
-@dataclass
-class _Classes:
-    """What became of the answers of a file: spellings, classes, winners."""
-
-    relations: set[str] = field(default_factory=set)
-    kinds: Counter[str] = field(default_factory=Counter)
-    answers: set[str] = field(default_factory=set)
-    merged: list[list[str]] = field(default_factory=list)
-    spellings: int = 0
-    classes: int = 0
-    as_text: int = 0
-    winners_changed: int = 0
-    respelled: int = 0
-
-    def classed(self, pool: demur.Pool, reader: AnswerReader, slow: demur.answers.SlowPath | None) -> demur.Pool:
-        """A pool whose paths have their answers, and the rules and classes of those."""
-        from demur.answers.kinds import counted
-        from demur.pools.reading import with_answers
-        from demur.pools.respelled import accepting_spellings
-
-        relation, read = reader.fields.relation_of(pool.problem), reader.read(pool)
-        self.relations.add(relation.spec)
-        written, keys = [each.found.answer for each in read], [each.key for each in read]
-        classed = with_answers(pool, read)
-        if slow is not None and relation.name == "mathematics" and (spelled := slow.spellings(keys, written)):
-            # An answer that the slow path found equal to another is given that spelling, and gold accepts it where it
-            # accepted the answer, so that every later command sees one class by the rules alone.
-            key_of = reader.fields.key_of(pool.problem)
-            surfaces = [spelled.get(key or "", surface) for key, surface in zip(keys, written, strict=True)]
-            keys = [key_of(surface) for surface in surfaces]
-            self.respelled += sum(map(ne, surfaces, written))
-            paths = []
-            for path, surface, answer, key in zip(classed.paths, surfaces, written, keys, strict=True):
-                extra = {**path.extra, "key": key} | ({} if surface == answer else {"answer_written": answer})
-                paths.append(replace(path, answer=surface, extra=extra))
-            classed = replace(classed, problem=accepting_spellings(pool.problem, spelled, key_of), paths=tuple(paths))
-        self.kinds.update(counted(keys))
-        self._add(written, keys)
-        return classed
-
-    def _add(self, surfaces: list[str | None], keys: list[str | None]) -> None:
-        by_key: dict[str, set[str]] = {}
-        for surface, key in zip(surfaces, keys, strict=True):
-            if surface is not None and key is not None:
-                by_key.setdefault(key, set()).add(surface)
-        self.answers.update(*by_key.values())
-        self.spellings += sum(map(len, by_key.values()))
-        self.classes += len(by_key)
-        self.as_text += sum(key.startswith("s:") for key in keys if key is not None)
-        self.merged += [sorted(same)[:4] for same in by_key.values() if len(same) > 1]
-        winners = {surface for key in _leaders(keys) for surface in by_key[key]}
-        self.winners_changed += not winners >= _leaders(surfaces)
-
-
-def _leaders(votes: list[str | None]) -> set[str]:
-    """The entries with the most votes."""
-    counts = Counter(vote for vote in votes if vote is not None)
-    return {vote for vote, paths in counts.items() if paths == max(counts.values())}

@@ -63,6 +63,7 @@ def run(
         raise InvalidValue(f"{given} goes with --batch")
     if out is None:
         raise InvalidValue("name a file to write", "give {out}, or {batch} for requests")
+    from demur.pipeline.sources import kept_pools
     from demur.pools.files import WRITTEN, write_pools
 
     refuse_overwriting(out, store, by=written_as(out))
@@ -71,7 +72,9 @@ def run(
     with demur.Store(store) as opened:
         chosen = opened.run(run_name)
         source = demur.PoolSource(
-            _pools(chosen, texts=texts, unfinished=unfinished), chosen.description, chosen.known_scorers()
+            _named(kept_pools(chosen, texts=texts, unfinished=unfinished), chosen),
+            chosen.description,
+            chosen.known_scorers(),
         )
     if not source.pools:
         raise StoreError(f"the run {chosen.name!r} holds no whole pool yet")
@@ -126,19 +129,7 @@ def _write_requests(
         output.say(f"When they are answered: demur import --batch OUTPUT.jsonl ERRORS.jsonl -o {named}")
 
 
-def _pools(run: Run, *, texts: bool, unfinished: bool) -> list[demur.Pool]:
-    """The pools of a run; problems name model and temperature, and paths the flags of their scores."""
-    from demur.pools.files import FLAGS
-
+def _named(pools: list[demur.Pool], run: Run) -> list[demur.Pool]:
+    """Pools whose problems name model and temperature."""
     named = {name: v for name, v in run.description.sampling.items() if name in ("model", "temperature")}
-    flagged, pools = run.flagged(), []
-    for pool in run.pools(with_texts=texts, complete=not unfinished):
-        problem = replace(pool.problem, extra={**named, **pool.problem.extra})
-        paths = [
-            path
-            if (flags := flagged.get((problem.id, place))) is None
-            else replace(path, extra={**path.extra, FLAGS: flags})
-            for place, path in enumerate(pool.paths)
-        ]
-        pools.append(demur.Pool(problem, tuple(paths)))
-    return pools
+    return [replace(pool, problem=replace(pool.problem, extra={**named, **pool.problem.extra})) for pool in pools]

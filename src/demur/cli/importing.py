@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from demur.store import PlacedPath
 
 NAME = "import"
-HELP = """Put recorded pools into a run: from JSON lines (plain or .gz), Parquet, or CSV with one row per path.
+HELP = """Put recorded pools into a run: from JSON lines (plain or .gz), Parquet, or CSV with one row per path; or
+from a folder of shards, as `demur sample --engine ray` writes it.
 
 What the file says of itself, as one that `demur export` wrote does, the run says too. Importing the same file again
 adds nothing; importing another adds its problems.
@@ -39,8 +40,10 @@ Examples:
 `demur import logs/gsm8k.eval -o runs/recorded.db --labels-by match`
 
 `demur import --batch output.jsonl errors.jsonl -o runs/gsm8k.db`
+
+`demur import shards/ -o runs/sampled.db`
 """
-_FILES = "Pool files: JSON lines, .parquet or .csv; logs of inspect, lm-eval or uqlm; of a batch, results and errors."
+_FILES = "Pool files or folders of shards; logs of inspect, lm-eval or uqlm; of a batch, results and errors."
 _LABELS_BY = "Of a log of inspect: the score that says which paths are right; it becomes their field `correct`."
 _BATCH = 8000
 
@@ -75,23 +78,45 @@ def run(
 
 
 def _import_pools(file: Path, out: str, run_name: str, *, json: bool) -> None:
+    from demur.pipeline.shards import refuse_shared_ids, shard_files
+    from demur.pools.files import source_of_file
+
+    files = [file]
+    if file.is_dir():
+        files = shard_files(file)
+        refuse_shared_ids(files)
+    problems = new = 0
+    names: list[str] = []
+    for part in files:  # one at a time, however many there are
+        source = source_of_file(part)
+        _refuse_other_scores(source.pools)  # before anything is written
+        added, names = _bring_in(source, out, run_name)
+        problems, new = problems + len(source.pools), new + added
+    if json:
+        output.emit({"run": run_name, "problems": problems, "new_paths": new, "scores": names})
+    else:
+        output.say(f"{problems} problems, {new} new paths; scores: {', '.join(names) or 'none'}.")
+
+
+def _bring_in(source: demur.PoolSource, out: str, run_name: str) -> tuple[int, list[str]]:
+    """Put the pools of one file into a run; how many paths were new, and the scores that the run has."""
     from demur.pools.fields import named_sampling
-    from demur.pools.files import flag_of, source_of_file
+    from demur.pools.files import flag_of
     from demur.store import PathScore, PlacedPath
     from demur.store.scores import IMPORTED
 
-    source = source_of_file(file)
     pools, known = source.pools, source.description
-    _refuse_other_scores(pools)  # before anything is written
     with demur.Store(out, create=True) as store:
         described = replace(known, sampling={**named_sampling(pools), **known.sampling})
         chosen = store.open_run(run_name, described, None)
         before = chosen.summary()["paths"]
-        _refuse_other_paths(pools, chosen.pools(with_texts=True, complete=False), run_name)
+        there = chosen.numbers()
+        numbers = [there[pool.problem.id] for pool in pools if pool.problem.id in there]
+        _refuse_other_paths(pools, chosen.pools(with_texts=True, complete=False, numbers=numbers), run_name)
         chosen.add_problems([pool.problem for pool in pools])
-        numbers = chosen.numbers()
+        places = chosen.numbers()
         placed = [
-            PlacedPath(numbers[pool.problem.id], place, path) for pool in pools for place, path in enumerate(pool.paths)
+            PlacedPath(places[pool.problem.id], place, path) for pool in pools for place, path in enumerate(pool.paths)
         ]
         for batch in _batches([_without_flags(path) for path in placed]):
             chosen.save(batch)
@@ -103,11 +128,7 @@ def _import_pools(file: Path, out: str, run_name: str, *, json: bool) -> None:
             ]
             chosen.save_scores(name, source.scorers.get(name, IMPORTED), scores)
         after = chosen.summary()
-    new, names = after["paths"] - before, sorted(after["scores"])
-    if json:
-        output.emit({"run": run_name, "problems": len(pools), "new_paths": new, "scores": names})
-    else:
-        output.say(f"{len(pools)} problems, {new} new paths; scores: {', '.join(names) or 'none'}.")
+    return after["paths"] - before, sorted(after["scores"])
 
 
 def _import_log(file: Path, out: str, run_name: str, labels_by: str | None, recover: bool, *, json: bool) -> None:

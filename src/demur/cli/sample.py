@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import demur
-from demur.cli import output, sampling_options
+from demur.cli import on_ray, output, sampling_options
 from demur.cli.completion import DATASETS, TASKS, among
+from demur.cli.engine_flags import Block, EngineFlags
 from demur.cli.next_command import next_place
-from demur.cli.options import Config, Json, LabelSet, NewRun, RunPlace, Seed, StopRule, Text, argument, mention, option
+from demur.cli.options import Config, Json, LabelSet, NewRun, Seed, StopRule, Text, argument, mention, option
 from demur.cli.progress import Meter, duration, stop_on_sigterm
 from demur.cli.vote_flags import label_names
 from demur.errors import DemurError, InvalidValue
@@ -44,18 +45,23 @@ postgresql://host/runs --budget-paths 100000`
 `demur sample questions.jsonl --task math --dry-run -o runs/mine.db`
 
 `demur sample gsm8k --prepare --base-url http://localhost:8000/v1 --model Qwen/Qwen3-1.7B -o runs/gsm8k.db`
+
+`demur sample builtin:addition -m 4 --limit 20 --engine ray -o shards/`
 """
 _PREPARE = "Only make the run and its problems, and ask nobody: `demur export --batch` writes the requests."
 _DATASETS = (
     "gsm8k, math, math-hard, hotpotqa, mmlu, mmlu-pro; builtin:addition, builtin:capitals, builtin:word-problems; or a "
     "file of questions."
 )
+_OUT = "A .db file, a postgresql:// address, or with --engine ray a folder."
 _TASK = "math, qa, mc or a data set's name, where the questions do not say."
 
 
 def run(
     dataset: Annotated[str, argument("DATASET", _DATASETS, offers=among(DATASETS))],
-    out: RunPlace,
+    out: Annotated[str, option("--out", "RUN", _OUT, "-o")],
+    place: EngineFlags,
+    block: Block = None,
     run_name: NewRun = "run",
     model: sampling_options.Model = None,
     base_url: sampling_options.BaseUrl = None,
@@ -110,6 +116,13 @@ def run(
     asked |= {"answer_seconds": answer_seconds, "repeatable": repeatable}
     asked |= sampling_options.backend_flags(backend, backend_set)
     chosen = read_config(config, trust_address or ()).override(**drawn, **read, **asked)
+    if place.is_ray:
+        if prepare or not budget.says_nothing:
+            raise InvalidValue("--prepare and budgets are of runs in a store, and go without --engine ray")
+        on_ray.sample(chosen, problems, out, place.options(block), json=json, dry_run=dry_run)
+        return
+    if block is not None:
+        raise InvalidValue("--block goes with --engine ray")
     pipeline = chosen.pipeline(chosen.backend(_silent if prepare else mention))
     if dry_run:
         _estimate(pipeline, problems, out, run_name, json=json)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import demur
-from demur.cli import options, output, vote_flags
+from demur.cli import on_ray, options, output, vote_flags
 from demur.cli.completion import SCORES, among
+from demur.cli.engine_flags import EngineFlags
 from demur.cli.progress import Meter, duration, stop_on_sigterm
 from demur.cli.sampling_options import ScorerSet, TrustAddress, scorer_flags
 from demur.errors import DemurError, InvalidValue, ScoringError, StoreError
@@ -42,13 +43,16 @@ Examples:
 
 `demur score runs/gsm8k.db --score reward --set reward.model=Skywork/Skywork-Reward-V2-Llama-3.1-8B`
 
+`demur score shards/ --score self-consistency --engine ray`
+
 `demur score runs/addition.db --list`
 """
 _MANY_FLOORS = 0.2
+_PLACES = "A .db file or postgresql:// address; with --list, or a pool file; with --engine ray, a folder of shards."
 
 
 def run(
-    store: Annotated[str, options.argument("RUN", "A .db file or postgresql:// address; with --list, or a pool file.")],
+    store: Annotated[str, options.argument("RUN", _PLACES)],
     score: Annotated[
         list[str] | None, options.option("--score", "NAME", "A score; repeatable.", offers=among(SCORES))
     ] = None,
@@ -66,9 +70,12 @@ def run(
     labels: options.LabelSet = None,
     run_name: options.RunName = None,
     partial: options.Partial = False,
+    place: EngineFlags = EngineFlags(),
     config: options.Config = None,
     json: options.Json = False,
 ) -> None:
+    if place.is_ray and (listing or forget is not None or run_name is not None):
+        raise InvalidValue("--list, --forget and --run go without --engine ray")
     if listing:
         if score or settings:
             raise InvalidValue("--list shows the scores that are there; it goes without --score and --set")
@@ -107,6 +114,11 @@ def run(
     unused = set(flags) - {*score, *(["perplexity"] if set(score) & set(KINDS) else [])}
     if unused:
         raise InvalidValue(f"--set {sorted(unused)[0]}.… names no --score of this command")
+    if place.is_ray:
+        wanted = {name: chosen.scorer_settings(name, flags) for name in score}
+        done = on_ray.score(store, wanted, place.options(), json=json)
+        _tell([_facts(name, state) for name, state in done.items()], {"folder": store}, json=json)
+        return
     with demur.Store(store) as opened:
         scored_run = opened.run(run_name)
         if not scored_run.has_whole_pools():
@@ -162,8 +174,12 @@ def _score(scored_run: Run, scorers: list[Scorer], *, json: bool) -> None:
     with meter, stop_on_sigterm():
         results = event_loop.run_stoppable(work)
     facts = [_facts(name, result) for name, result in zip(asked, results, strict=True)]
+    _tell(facts, {"run": scored_run.name}, json=json)
+
+
+def _tell(facts: list[dict[str, Any]], place: dict[str, str], *, json: bool) -> None:
     if json:
-        output.emit({"run": scored_run.name, "scores": facts})
+        output.emit({**place, "scores": facts})
     else:
         for scored in facts:
             _show(scored)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from demur.errors import InvalidValue, StoreError
-from demur.pools.files import source_of_file
+from demur.pools.files import FLAGS, source_of_file
 from demur.pools.frames import pools_of_frame
 from demur.pools.shards import is_remote
 from demur.pools.source import PoolSource, Say
+from demur.records import Pool
 
 if TYPE_CHECKING:
     from demur.store import Run
@@ -76,6 +78,20 @@ def source_of_run(
             )
         say(f"note: {told} and are left out; {biased}")
     return PoolSource(pools, run.description, run.known_scorers(), run.flags(), left_out=lacking)
+
+
+def kept_pools(run: Run, *, texts: bool = True, unfinished: bool = False) -> list[Pool]:
+    """The pools of a run as files keep them: paths have the flags of their scores."""
+    flagged, pools = run.flagged(), []
+    for pool in run.pools(with_texts=texts, complete=not unfinished):
+        paths = [
+            path
+            if (flags := flagged.get((pool.problem.id, place))) is None
+            else replace(path, extra={**path.extra, FLAGS: flags})
+            for place, path in enumerate(pool.paths)
+        ]
+        pools.append(Pool(pool.problem, tuple(paths)))
+    return pools
 
 
 def is_store(place: str) -> bool:

@@ -12,6 +12,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from demur.errors import PoolFileError
 from demur.files.atomic import atomic_file
 from demur.files.strict_json import NotJson, parse
@@ -68,6 +70,18 @@ def read_parquet(source: str | os.PathLike[str], columns: Mapping[str, str] | No
     table = ParquetColumns(shards_of(source))
     known = _provenance(table)
     return PoolFile(FramePools(renamed(table, columns or {}, str(source)), str(source), keys=known.keys), known)
+
+
+def provenance_of(source: str | os.PathLike[str]) -> Provenance:
+    """What files say of how their pools came to be, without reading them."""
+    return _provenance(ParquetColumns(shards_of(source)))
+
+
+def missing_scores(source: str | os.PathLike[str], name: str) -> int:
+    """How many paths of a file lack a score."""
+    table = ParquetColumns(shards_of(source))
+    values = table.numbers(SCORE + name) if SCORE + name in table.names else None
+    return table.n if values is None else int(np.isnan(values).sum())
 
 
 def _provenance(table: ParquetColumns) -> Provenance:

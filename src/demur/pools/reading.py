@@ -19,6 +19,7 @@ from demur.tasks import asked_by
 
 GIVEN, NO_TEXT = "given", "no text"
 EXAMPLES = 3
+_MOST_ODD = 20
 _MANY = 0.1
 """The share of paths without an answer, or of problems with odd classes, that is warned of."""
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
@@ -82,7 +83,7 @@ class AnswerReader:
         self.problems += 1
         odd = _odd(read)
         self.odd_problems += bool(odd)
-        if len(self.odd) < 20:
+        if len(self.odd) < _MOST_ODD:
             self.odd |= odd
         return read
 
@@ -113,6 +114,18 @@ class AnswerReader:
                 shown[told] = None
         if self.fields.markers and path.text is not None:
             self.with_marker += holds_marker(path.text, self.fields.markers)
+
+    def add(self, other: AnswerReader) -> None:
+        """Keep what another reader of the same fields has to tell, too."""
+        self.methods += other.methods
+        for method, found in other.examples.items():
+            shown = self.examples.setdefault(method, {})
+            for told in list(found)[: max(0, EXAMPLES - len(shown))]:
+                shown[told] = None
+        if len(self.odd) < _MOST_ODD:
+            self.odd |= other.odd
+        for name in ("problems", "odd_problems", "without", "with_marker", "ready"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
     @property
     def paths(self) -> int:

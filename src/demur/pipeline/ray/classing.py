@@ -1,0 +1,134 @@
+"""Answers of shards read, compared and put into classes over a cluster: a shard in, a shard out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from demur.answers.extraction.custom import parse_extractor
+from demur.answers.relations import relation_named
+from demur.engine.progress import Progress
+from demur.engine.ray.blocks import Crew, work_through
+from demur.engine.ray.cluster import cluster
+from demur.engine.ray.surroundings import Surroundings
+from demur.errors import InvalidValue
+from demur.pipeline.ray.sampling import RayOptions
+from demur.pipeline.shards import held, refuse_other_way, refuse_shared_ids, shard_files
+from demur.pools.answer_classes import AnswerClasses
+from demur.pools.fields import FieldChoice
+from demur.pools.parquet import read_parquet, write_parquet
+from demur.pools.reading import AnswerReader
+
+_EXAMPLES = 5
+"""Classes of several spellings that one shard tells of."""
+
+
+@dataclass
+class ClassedShards:
+    """What became of the answers of a folder."""
+
+    classes: AnswerClasses
+    reader: AnswerReader
+    progress: Progress
+    problems: int = 0
+    already: int = 0
+    """Shards that were there from before, and are not among these counts."""
+    start_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Receipt:
+    problems: int
+    paths: int
+    classes: AnswerClasses
+    reader: AnswerReader
+
+
+@dataclass(frozen=True)
+class _Classing:
+    """What a worker does with a shard."""
+
+    fields: FieldChoice
+    extract: str | None
+    from_texts: bool
+    out: Path | None
+
+    def open(self) -> None:
+        reader(self.fields, self.extract, self.from_texts)  # raises where its function is not there
+
+    def do(self, shard: Path) -> _Receipt:
+        file = read_parquet(shard)
+        tally, reading = AnswerClasses(), reader(self.fields, self.extract, self.from_texts)
+        pools = [tally.classed(pool, reading, None) for pool in file.pools]
+        if self.out is not None:
+            described = replace(file.provenance.description, answers={})
+            write_parquet(pools, self.out / shard.name, replace(file.provenance, description=described))
+        tally.merged = tally.merged[:_EXAMPLES]
+        if self.fields.relation is None or relation_named(self.fields.relation).structure is None:
+            tally.answers = set()  # nobody asks whether rules of a structure are met
+        return _Receipt(len(pools), reading.paths, tally, replace(reading, extractor=None))
+
+
+def reader(fields: FieldChoice, extract: str | None, from_texts: bool) -> AnswerReader:
+    """What reads answers as these say."""
+    return AnswerReader(fields, None if extract is None else parse_extractor(extract), from_texts)
+
+
+def class_shards(
+    folder: Path,
+    out: Path | None,
+    fields: FieldChoice,
+    *,
+    extract: str | None = None,
+    from_texts: bool = False,
+    options: RayOptions = RayOptions(),  # noqa: B008 - frozen
+    watch: Callable[[Progress], None] = lambda _: None,
+) -> ClassedShards:
+    """Read and compare the answers of all shards of a folder; with `out`, write each into that folder.
+
+    Shards that `out` holds already are not made again.
+    """
+    files = shard_files(folder)
+    refuse_shared_ids(files)
+    if out is not None and out.exists() and out.samefile(folder):
+        raise InvalidValue(f"{out} is an input of this command; choose another folder for the output")
+    if out is not None:
+        refuse_other_way(out, {"fields": repr(fields), "extract": extract, "from_texts": from_texts})
+    there = set() if out is None else {path.name for path in shard_files(out, or_none=True)}
+    todo = [path.absolute() for path in files if path.name not in there]
+    reading, progress = reader(fields, extract, from_texts), Progress(len(todo), 0)
+    result = ClassedShards(AnswerClasses(), reading, progress, already=len(there))
+    if not todo:
+        return result
+    if out is None:
+        return _classed(result, todo, _Classing(fields, extract, from_texts, None), options, watch)
+    with held(out):
+        return _classed(result, todo, _Classing(fields, extract, from_texts, out.absolute()), options, watch)
+
+
+def _classed(
+    result: ClassedShards,
+    todo: list[Path],
+    work: _Classing,
+    options: RayOptions,
+    watch: Callable[[Progress], None],
+) -> ClassedShards:
+    progress = result.progress
+    with cluster(options.address, workers=options.workers, folder=work.out or todo[0].parent) as found:
+        result.start_seconds, progress.started = found.seconds, time.monotonic()
+        receipts = work_through(work, todo, Crew(options.workers or found.cpus), Surroundings.here())
+        try:
+            with closing(receipts):
+                for receipt in receipts:
+                    result.classes.add(receipt.classes)
+                    result.reader.add(receipt.reader)
+                    result.problems += receipt.problems
+                    progress.saved += 1
+                    watch(progress)
+        except KeyboardInterrupt:
+            progress.interrupted = True
+        progress.ended = time.monotonic()
+    return result

@@ -1,0 +1,284 @@
+"""Sampling over a cluster: each block of problems is a run of its own, and becomes a shard when it is whole.
+
+A worker samples a block as the plain engine samples a run, into a store that lies beside the shards until the block is
+finished. Paths are committed as they arrive, so a worker that is killed loses those under way and no others; whoever is
+given the block next goes on. Path j of a problem has the seed that it has in the plain engine, whichever worker draws
+it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from demur import event_loop
+from demur.backends.protocol import Backend, Completion, Settings, Wanted
+from demur.engine.ray.blocks import Crew, work_through
+from demur.engine.ray.cluster import Cluster, cluster, ray_library
+from demur.engine.ray.surroundings import Surroundings
+from demur.engine.sample import SamplingProgress
+from demur.errors import ClusterError, InvalidValue, StoreError
+from demur.pipeline.config import Config
+from demur.pipeline.pipeline import Pipeline
+from demur.pipeline.ray import vllm
+from demur.pipeline.shards import Block, Manifest, ShardFolder, opened
+from demur.pipeline.sources import kept_pools
+from demur.pools.parquet import write_parquet
+from demur.pools.provenance import Provenance
+from demur.prompts import Prompt, Template
+from demur.prompts.conversations import with_transcript
+from demur.records import Problem
+from demur.store import Store
+
+PER_WORKER = 32
+"""Connections that one worker handles with ease."""
+_BLOCKS_AT_ONCE = 4
+"""Blocks that a worker of an endpoint has under way, so that the end of one is no pause."""
+_ADDED = ("saved", "tokens", "without_answer", "truncated", "drawn_again", "still_without")
+
+
+@dataclass(frozen=True)
+class RayOptions:
+    """Which cluster, how many workers, how many problems to a shard; None: as it comes."""
+
+    address: str | None = None
+    workers: int | None = None
+    block: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "block"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise InvalidValue(f"{name} must be at least 1, got {value}")
+
+
+@dataclass(frozen=True)
+class SampledShards:
+    """What came of it."""
+
+    folder: Path
+    progress: SamplingProgress
+    score: str | None
+    blocks: int
+    finished: int
+    start_seconds: float
+    """How long the cluster took to start, or to be reached; nothing where nothing was to be done."""
+    unscored: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BlockReceipt:
+    """What one worker tells of one block."""
+
+    number: int
+    counts: dict[str, int]
+    already: int
+    """Paths that were there from an earlier try."""
+    score: str | None
+    failed: dict[str, str]
+    unscored: dict[str, str]
+    worker: str
+    retries: int
+    """Of the worker, so far."""
+    trouble: str
+    finished: bool
+
+
+def sample_shards(
+    config: Config,
+    problems: Sequence[Problem],
+    folder: str | os.PathLike[str],
+    options: RayOptions = RayOptions(),  # noqa: B008 - frozen
+    *,
+    watch: Callable[[SamplingProgress], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
+) -> SampledShards:
+    """Sample what a folder of shards lacks of these problems. Run it again to go on.
+
+    An interrupt ends it; what came is kept.
+    """
+    ray_library()  # before anything is made: it must be there
+    problems = [with_transcript(problem) for problem in problems]
+    in_process = vllm.is_meant(config)
+    backend: Backend = vllm.Described(str(config.model)) if in_process else _backend(config, say)
+    pipeline = config.pipeline(backend)
+    fitted = pipeline.fitted(problems)
+    for problem in problems:
+        fitted.render(problem)  # before a folder is made: a question that cannot be asked spoils nothing
+    made = Manifest(fitted.description(), pipeline.n_paths, pipeline.seed)
+    path = Path(folder)
+    with opened(path, made, problems, options.block) as shards:
+        lacking = shards.lacking()
+        wanted = sum(len(block.problems) for block in lacking) * pipeline.n_paths
+        progress = SamplingProgress(wanted, sum(len(block.problems) for block in lacking))
+        scored = None if pipeline.scorer is None else pipeline.scorer.name
+        done = SampledShards(path, progress, scored, len(shards.blocks), len(shards.blocks) - len(lacking), 0.0)
+        if not lacking:
+            progress.ended = time.monotonic()
+            return done
+        with cluster(options.address, workers=options.workers, folder=path.absolute()) as found:
+            progress.started = time.monotonic()
+            if in_process:
+                vllm.sample_blocks(config, pipeline, fitted, shards, lacking, found, progress, watch)
+                return _after(done, shards, found)
+            work = _Sampling(config, fitted.template, made.description.fingerprint, shards)
+            work, crew = _shared_out(work, options.workers, found, lacking)
+            tally = _Tally(progress, watch)
+            receipts = work_through(work, lacking, crew, Surroundings.here(["OPENAI"]))
+            try:
+                with closing(receipts):
+                    for receipt in receipts:
+                        tally.take(receipt)
+            except KeyboardInterrupt:
+                progress.interrupted = True
+            progress.ended = time.monotonic()
+            return _after(replace(done, unscored=tally.unscored, score=tally.score or scored), shards, found)
+
+
+def _after(done: SampledShards, shards: ShardFolder, found: Cluster) -> SampledShards:
+    done.progress.ended = done.progress.ended or time.monotonic()
+    return replace(done, finished=len(shards.blocks) - len(shards.lacking()), start_seconds=found.seconds)
+
+
+def _backend(config: Config, say: Callable[[str], None]) -> Backend:
+    return replace(config, repeatable=True).backend(say) if config.embedded else config.backend(say)
+
+
+def _shared_out(
+    work: _Sampling, workers: int | None, found: Cluster, lacking: Sequence[Block]
+) -> tuple[_Sampling, Crew]:
+    """The work of one worker, and how many there are: requests at once are counted over all of them."""
+    config = work.config
+    if config.embedded:
+        return work, Crew(min(workers or found.cpus, len(lacking)), keeps=True)
+    in_all = config.concurrency or PER_WORKER
+    many = min(workers or min(found.cpus, math.ceil(in_all / PER_WORKER)), in_all, len(lacking))
+    work = replace(work, config=replace(config, concurrency=max(1, in_all // many)))
+    return work, Crew(many, at_once=_BLOCKS_AT_ONCE, cpus=min(1.0, found.cpus / many), keeps=True)
+
+
+class _Tally:
+    """Receipts, added up."""
+
+    def __init__(self, progress: SamplingProgress, watch: Callable[[SamplingProgress], None]) -> None:
+        self.progress, self.watch = progress, watch
+        self.unscored: dict[str, str] = {}
+        self.score: str | None = None
+        self._retries: dict[str, int] = {}
+
+    def take(self, receipt: BlockReceipt) -> None:
+        progress = self.progress
+        for name in _ADDED:
+            setattr(progress, name, getattr(progress, name) + receipt.counts[name])
+        progress.wanted -= receipt.already
+        progress.failed |= receipt.failed
+        self.unscored |= receipt.unscored
+        self.score = receipt.score or self.score
+        self._retries[receipt.worker] = max(receipt.retries, self._retries.get(receipt.worker, 0))
+        progress.retries, progress.trouble = sum(self._retries.values()), receipt.trouble or progress.trouble
+        self.watch(progress)
+
+
+class _Lasting:
+    """A backend that stays open from one block to the next, and is tried for log-probabilities once."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend, self.concurrency = backend, backend.concurrency
+        self.needs_examples = getattr(backend, "needs_examples", False)
+        self.draws_for_free = getattr(backend, "draws_for_free", False)
+
+    def describe(self) -> dict[str, Any]:
+        return self.backend.describe()
+
+    async def sample(
+        self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]
+    ) -> AsyncGenerator[list[Completion], None]:
+        async for portion in self.backend.sample(prompt, settings, wanted):
+            if any(path.logprobs is not None for path in portion):
+                self.draws_for_free = True  # it gives them, so no path need be tried alone
+            yield portion
+
+    @property
+    def retries(self) -> int:
+        return int(getattr(self.backend, "retries", 0))
+
+    @property
+    def trouble(self) -> str:
+        return str(getattr(self.backend, "trouble", ""))
+
+    async def close(self) -> None:
+        """Nothing: other blocks are under way."""
+
+
+@dataclass(frozen=True)
+class _Sampling:
+    """What a worker does with a block of problems."""
+
+    config: Config
+    template: Template
+    """The prompt of all blocks, whatever the first problem of each says."""
+    fingerprint: str
+    shards: ShardFolder
+
+    def open(self) -> None:
+        backend = _backend(self.config, lambda _: None)
+        if self.config.embedded:
+            backend.threads = 1  # type: ignore[attr-defined]  # a worker has one processor
+        pipeline = replace(self.config.pipeline(_Lasting(backend)), template=self.template)
+        object.__setattr__(self, "_pipeline", pipeline)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**{name: getattr(self, name) for name in ("config", "template", "fingerprint")}, "shards": self._place}
+
+    @property
+    def _place(self) -> ShardFolder:
+        """The folder alone, from wherever it is looked at: each block comes by itself."""
+        return ShardFolder(self.shards.folder.absolute(), ())
+
+    def do(self, block: Block) -> BlockReceipt:
+        pipeline: Pipeline = self._pipeline  # type: ignore[attr-defined]
+        described = pipeline.fitted(block.problems).description()
+        if described.fingerprint != self.fingerprint:
+            raise ClusterError(
+                "a worker would sample otherwise than it was asked to: its model, prompt or demur is another",
+                "install the same on every machine of the cluster",
+            )
+        begun, shard = self.shards.unfinished_run(block), self.shards.shard(block)
+        sampled = event_loop.run(pipeline.run_async(block.problems, begun))
+        whole = 0
+        with Store(begun) as store:
+            run = store.run()
+            pools = kept_pools(run)
+            whole, there = len(pools), run.summary()["paths"]
+            if pools:
+                write_parquet(pools, shard, Provenance(run.description, run.known_scorers()))
+        progress, backend = sampled.progress, pipeline.backend
+        finished = whole == len(block.problems) and not progress.failed and not sampled.unscored
+        if finished:
+            remove_run(begun)
+        return BlockReceipt(
+            block.number,
+            {name: getattr(progress, name) for name in _ADDED},
+            there - progress.saved,
+            sampled.score,
+            progress.failed,
+            sampled.unscored,
+            f"{os.uname().nodename}:{os.getpid()}",
+            getattr(backend, "retries", 0),
+            getattr(backend, "trouble", ""),
+            finished,
+        )
+
+
+def remove_run(place: Path) -> None:
+    """Drop a store that has become a shard, and the files that SQLite keeps beside it."""
+    for name in (f"{place.name}-wal", f"{place.name}-shm", place.name):
+        try:
+            place.with_name(name).unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(f"{place} cannot be removed: {error.strerror or error}") from None

@@ -1,0 +1,282 @@
+"""A folder of shards: pools in Parquet files of a block of problems each, and what is still to be done.
+
+    shards/_shards.json                     how they were made, and which problems are in which block
+    shards/block-000017.parquet             a block's pools, written whole
+    shards/.unfinished/block-000017.db      what came of a block that is not whole yet: a run of its own
+
+A block is finished when its shard is there and nothing of it is unfinished. Nothing else is kept anywhere, so that
+whoever comes next, after whatever happened, looks at the folder and goes on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+from demur.descriptions import Description, digest
+from demur.errors import InvalidValue, PoolFileError
+from demur.files.atomic import atomic_file
+from demur.files.inputs import text_of
+from demur.files.strict_json import NotJson, parse
+from demur.pools.parquet import provenance_of
+from demur.records import Problem
+
+BLOCK = 64
+"""Problems to a shard, unless told otherwise."""
+_FORMAT, _VERSION = "demur-shards", 1
+_MANIFEST, _UNFINISHED, _LOCK = "_shards.json", ".unfinished", ".lock"
+_ENDING = ".parquet"
+_LEFT_OVER = re.compile(r"\..*\.unfinished")
+"""What a worker that was killed while it wrote a file leaves behind."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some of the problems, by number."""
+
+    number: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def name(self) -> str:
+        return f"block-{self.number:06d}"
+
+    @property
+    def digest(self) -> str:
+        """Which problems these are, put how."""
+        return digest([[problem.id, problem.digest] for problem in self.problems])
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """How shards are made, and the blocks in order: how many problems each has, and which."""
+
+    description: Description
+    n_paths: int
+    seed: int
+    blocks: tuple[tuple[int, str], ...] = ()
+
+    def document(self) -> dict[str, Any]:
+        known = {"format": _FORMAT, "version": _VERSION, "fingerprint": self.description.fingerprint}
+        known |= {"pipeline": self.description.document(), "n_paths": self.n_paths, "seed": self.seed}
+        return {**known, "blocks": [{"problems": n, "digest": which} for n, which in self.blocks]}
+
+    @classmethod
+    def of(cls, document: Any, where: Path) -> Self:
+        """From plain values; an error says what is wrong with them."""
+        if not isinstance(document, dict) or document.get("format") != _FORMAT:
+            raise PoolFileError(f"{where} does not tell of shards", "choose another folder")
+        if document.get("version") != _VERSION:
+            raise PoolFileError(f"{where} is of version {document.get('version')!r:.20}; this demur reads {_VERSION}")
+        try:
+            blocks = tuple((int(block["problems"]), str(block["digest"])) for block in document["blocks"])
+            described = Description.of(document["pipeline"])
+            return cls(described, int(document["n_paths"]), int(document["seed"]), blocks)
+        except (KeyError, TypeError, ValueError) as error:
+            raise PoolFileError(f"{where} is damaged: {error}", "use a whole copy of it") from None
+
+    def differences(self, other: Manifest) -> list[str]:
+        told = self.description.differences(other.description, "these shards", "now")
+        for name in ("n_paths", "seed"):
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if mine != theirs:
+                told.append(f"{name} is {mine} in these shards, {theirs} now")
+        return told
+
+
+@dataclass(frozen=True)
+class ShardFolder:
+    """The folder of a sampling that is under way or done."""
+
+    folder: Path
+    blocks: tuple[Block, ...]
+
+    def shard(self, block: Block) -> Path:
+        return self.folder / f"{block.name}{_ENDING}"
+
+    def unfinished_run(self, block: Block) -> Path:
+        return self.folder / _UNFINISHED / f"{block.name}.db"
+
+    def lacking(self) -> list[Block]:
+        """The blocks that are not finished."""
+        there = {path.name for path in shard_files(self.folder, or_none=True)}
+        begun = {path.stem for path in (self.folder / _UNFINISHED).glob("*.db")}
+        return [block for block in self.blocks if block.name + _ENDING not in there or block.name in begun]
+
+
+@contextmanager
+def opened(folder: Path, made: Manifest, problems: Sequence[Problem], block: int | None) -> Iterator[ShardFolder]:
+    """A folder for these problems, made or gone on with; refused where it holds others, or was made another way.
+
+    Problems that are new come into blocks of their own behind those that are there.
+    """
+    _refuse_repeated(problems)
+    with held(folder):
+        manifest = folder / _MANIFEST
+        there = Manifest.of(_document(manifest), manifest) if manifest.exists() else replace(made, blocks=())
+        if differences := there.differences(made):
+            raise PoolFileError(
+                f"the shards in {folder} were made another way: {'; '.join(differences)}",
+                "choose another folder, or ask for what they were made with",
+            )
+        if not manifest.exists() and shard_files(folder, or_none=True):
+            raise PoolFileError(f"{folder} holds Parquet files that are no shards of demur's", "choose another folder")
+        blocks = _blocks(there, problems, block or BLOCK, folder)
+        known = tuple((len(one.problems), one.digest) for one in blocks)
+        if len(known) > len(there.blocks) or not manifest.exists():
+            _write(manifest, replace(there, blocks=known).document())
+        yield ShardFolder(folder, blocks)
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """A folder that no other command changes meanwhile; what a killed one left half written is cleared away."""
+    try:
+        (folder / _UNFINISHED).mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder / _UNFINISHED / _LOCK, os.O_CREAT | os.O_RDWR, 0o666)
+    except OSError as error:
+        raise PoolFileError(f"cannot write to the folder {folder}: {error.strerror or error}") from None
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PoolFileError(f"another command works on {folder}", "wait until it has ended") from None
+        except OSError:
+            pass  # a filesystem that knows no locks: shards are written whole all the same
+        for left in folder.iterdir():
+            if _LEFT_OVER.fullmatch(left.name) and left.is_file():
+                left.unlink(missing_ok=True)
+        yield
+    finally:
+        os.close(lock)
+
+
+def shard_files(folder: Path, *, or_none: bool = False) -> list[Path]:
+    """The shards of a folder, in order; each can be opened, and is whole."""
+    if not folder.is_dir():
+        if or_none:
+            return []
+        raise InvalidValue(f"{folder} is no folder of shards", "sample with {engine=ray} to make one")
+    named = sorted(path for path in folder.glob(f"*{_ENDING}") if path.name[0] not in "._")
+    for path in named:
+        _refuse_cut(path)
+    if not named and not or_none:
+        raise PoolFileError(f"{folder} holds no shard yet")
+    return named
+
+
+def unfinished_scores(shard: Path, score: str) -> Path:
+    """The store in which scores of a shard are kept until it has all of them."""
+    return shard.parent / _UNFINISHED / f"{shard.stem}.{digest(score)[-12:]}.scores.db"
+
+
+def _refuse_cut(path: Path) -> None:
+    """Raise where a shard does not end as it should: Parquet's own description of a file is its end."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(4)
+            stream.seek(-min(8, path.stat().st_size), os.SEEK_END)
+            tail = stream.read()[-4:]
+    except OSError as error:
+        raise PoolFileError(f"cannot read {path}: {error.strerror or error}") from None
+    if not head == tail == b"PAR1":
+        raise PoolFileError(
+            f"{path} is cut off or no Parquet file",
+            "remove it, and run the command that made it again: it alone is lost",
+        )
+
+
+def refuse_other_way(folder: Path, how: Mapping[str, Any]) -> None:
+    """Raise where the shards of a folder were made by another command than this; note in a new one how they are."""
+    manifest = folder / _MANIFEST
+    made = {"format": _FORMAT, "version": _VERSION, "answers": dict(how)}
+    if manifest.exists():
+        if _document(manifest) != made:
+            raise PoolFileError(f"the shards in {folder} were made another way", "choose another folder")
+        return
+    if shard_files(folder, or_none=True):
+        raise PoolFileError(f"{folder} holds Parquet files that are not this command's", "choose another folder")
+    with held(folder):
+        _write(manifest, made)
+
+
+def refuse_shared_ids(files: Sequence[Path]) -> None:
+    """Raise where an id stands in two shards."""
+    from pyarrow import parquet
+
+    seen: dict[str, Path] = {}
+    for path in files:
+        for name in set(parquet.read_table(path, columns=["id"]).column("id").to_pylist()):
+            if (other := seen.setdefault(name, path)) is not path:
+                raise PoolFileError(f"the id {name!r} stands in {other} and in {path.name}; ids must differ")
+
+
+def _blocks(there: Manifest, problems: Sequence[Problem], size: int, folder: Path) -> tuple[Block, ...]:
+    """Problems in blocks, those that are there first and as they are."""
+    if size < 1:
+        raise InvalidValue(f"a block has at least one problem, got {size}")
+    blocks, at = [], 0
+    for number, (many, which) in enumerate(there.blocks):
+        block = Block(number, tuple(problems[at : at + many]))
+        if at >= len(problems):
+            break  # fewer are asked for than were before
+        if block.digest != which:
+            if len(block.problems) < many:
+                break  # asked for in part: the block stays as it is, and is not gone on with
+            raise PoolFileError(
+                f"block {number} of {folder} holds other problems than these",
+                "choose another folder, or give the same questions in the same order",
+            )
+        blocks.append(block)
+        at += many
+    else:
+        starts = range(at, len(problems), size)
+        blocks += [Block(len(blocks) + k, tuple(problems[s : s + size])) for k, s in enumerate(starts)]
+    return tuple(blocks)
+
+
+def _refuse_repeated(problems: Sequence[Problem]) -> None:
+    seen: set[str] = set()
+    for problem in problems:
+        if problem.id in seen:
+            raise InvalidValue(f"the id {problem.id!r} occurs twice among the problems; ids must differ")
+        seen.add(problem.id)
+
+
+def _document(path: Path) -> Any:
+    try:
+        return parse(text_of(path, PoolFileError))
+    except NotJson as error:
+        raise PoolFileError(f"{path} is damaged: {error}", "use a whole copy of it") from None
+
+
+def _write(path: Path, document: Mapping[str, Any]) -> None:
+    try:
+        with atomic_file(path) as unfinished:
+            unfinished.write_text(json.dumps(document) + "\n")
+    except OSError as error:
+        raise PoolFileError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def scorers_of(files: Sequence[Path]) -> tuple[Description, dict[str, dict[str, Any]]]:
+    """How the pools of some shards were made, and what each of their scores is; refused where they differ."""
+    described: Description | None = None
+    scorers: dict[str, dict[str, Any]] = {}
+    for path in files:
+        known = provenance_of(path)
+        described = described or known.description
+        if told := described.differences(known.description, str(files[0].name), f"in {path.name}"):
+            raise PoolFileError(f"the shards of {path.parent} were made in several ways: {'; '.join(told)}")
+        for name, identity in known.scorers.items():
+            if scorers.setdefault(name, dict(identity)) != dict(identity):
+                raise PoolFileError(
+                    f"the score {name!r} of {path} was made by another scorer than in other shards of its folder"
+                )
+    return described or Description(), scorers

@@ -1,0 +1,56 @@
+"""`--engine ray` where Ray is not installed, or where it makes no sense: one line, and nothing is made."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+import demur as dm
+from demur.pools.parquet import write_parquet
+from demur.records import Path as ReasoningPath
+
+SAMPLE = ("sample", "builtin:addition", "--limit", 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((*SAMPLE, "-o", "run.db", "--engine", "ray"), "works on a folder of shards, and run.db is none"),
+        ((*SAMPLE, "-o", "postgresql://h/d", "--engine", "ray"), "works on a folder of shards"),
+        ((*SAMPLE, "-o", "s", "--engine", "spark"), "--engine is local or ray, got 'spark'"),
+        ((*SAMPLE, "-o", "run.db", "--ray-address", "auto"), "--ray-address and --ray-workers go with --engine ray"),
+        ((*SAMPLE, "-o", "run.db", "--ray-workers", 2), "--ray-address and --ray-workers go with --engine ray"),
+        ((*SAMPLE, "-o", "run.db", "--block", 8), "--block goes with --engine ray"),
+        ((*SAMPLE, "-o", "s", "--engine", "ray", "--block", 0), "block must be at least 1, got 0"),
+        ((*SAMPLE, "-o", "s", "--engine", "ray", "--dry-run"), "leave --engine ray out"),
+        (("score", "none", "--engine", "ray", "--score", "self-consistency"), "none is no folder of shards"),
+        (("score", "run.db", "--engine", "ray", "--score", "self-consistency"), "works on a folder of shards"),
+        (("score", "s", "--engine", "ray", "--list"), "--list, --forget and --run go without --engine ray"),
+        (("answers", "pools.jsonl", "--engine", "ray"), "works on a folder of shards"),
+        (("answers", "s", "--engine", "ray", "--explain"), "go without --engine ray"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(demur, arguments, told):
+    ran = demur(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert told in ran.err
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is installed here")
+def test_without_ray_the_command_that_installs_it_is_named(demur):
+    ran = demur(*SAMPLE, "-o", "s", "--engine", "ray")
+    assert (ran.code, ran.out) == (2, "")
+    assert "a cluster needs Ray Data; install it with:" in ran.err.splitlines()[-1]
+
+
+def test_a_folder_of_shards_is_imported_one_shard_at_a_time_and_once(demur, tmp_path):
+    (tmp_path / "shards").mkdir()
+    for block in range(3):
+        pools = [dm.Pool(dm.Problem(f"q{block}-{k}", "What?", ("1",)), (ReasoningPath("1"),)) for k in range(4)]
+        write_parquet(pools, tmp_path / "shards" / f"block-{block:06d}.parquet")
+    first = demur("import", "shards", "-o", "run.db", "--json").json
+    assert (first["problems"], first["new_paths"]) == (12, 12)
+    assert demur("import", "shards", "-o", "run.db", "--json").json["new_paths"] == 0
+    assert len(dm.read_pools(tmp_path / "run.db").pools) == 12

@@ -1,0 +1,143 @@
+"""A folder of shards: what is there decides what is done, and what does not belong there is refused by name."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+import demur as dm
+from demur.descriptions import Description
+from demur.errors import InvalidValue, PoolFileError
+from demur.pipeline.shards import Manifest, held, opened, scorers_of, shard_files
+from demur.pools.parquet import write_parquet
+from demur.pools.provenance import Provenance
+from demur.records import Path as ReasoningPath
+
+MADE = Manifest(Description({"model": "m"}), 2, 0)
+
+
+def problems(n, start=0):
+    return [dm.Problem(f"q{k}", f"What is {k}?") for k in range(start, start + n)]
+
+
+def pool(problem):
+    return dm.Pool(problem, (ReasoningPath("1"), ReasoningPath("2")))
+
+
+def finish(folder, block, known=None):
+    write_parquet([pool(problem) for problem in block.problems], folder.shard(block), known)
+
+
+def lacking(path, made, given, size=4):
+    with opened(path, made, given, size) as folder:
+        return [block.number for block in folder.lacking()]
+
+
+def test_a_block_is_finished_when_its_shard_is_there_and_nothing_of_it_is_unfinished(tmp_path):
+    with opened(tmp_path / "s", MADE, problems(10), 4) as folder:
+        assert [len(block.problems) for block in folder.blocks] == [4, 4, 2]
+        finish(folder, folder.blocks[0])
+        finish(folder, folder.blocks[1])
+        folder.unfinished_run(folder.blocks[1]).touch()
+        assert [block.number for block in folder.lacking()] == [1, 2]
+    assert lacking(tmp_path / "s", MADE, problems(10)) == [1, 2]
+
+
+def test_more_problems_come_behind_and_fewer_leave_the_rest_alone(tmp_path):
+    with opened(tmp_path / "s", MADE, problems(6), 4) as folder:
+        for block in folder.blocks:
+            finish(folder, block)
+    assert lacking(tmp_path / "s", MADE, problems(11)) == [2, 3]
+    assert lacking(tmp_path / "s", MADE, problems(11), size=1) == [2, 3]  # blocks stay as they are
+    assert lacking(tmp_path / "s", MADE, problems(4)) == []
+
+
+@pytest.mark.parametrize(
+    ("made", "given", "told"),
+    [
+        (replace(MADE, n_paths=3), problems(4), "n_paths is 2 in these shards, 3 now"),
+        (replace(MADE, seed=1), problems(4), "seed is 0 in these shards, 1 now"),
+        (replace(MADE, description=Description({"model": "k"})), problems(4), "sampling.model is 'm'"),
+        (MADE, problems(4, start=1), "block 0 of .* holds other problems"),
+        (MADE, [*problems(3), dm.Problem("q3", "Another?")], "block 0 of .* holds other problems"),
+    ],
+)
+def test_a_folder_that_was_made_another_way_is_refused(tmp_path, made, given, told):
+    lacking(tmp_path / "s", MADE, problems(4))
+    with pytest.raises(PoolFileError, match=told):
+        lacking(tmp_path / "s", made, given)
+
+
+def test_ids_that_occur_twice_and_blocks_of_nothing_are_refused(tmp_path):
+    with pytest.raises(InvalidValue, match="'q0' occurs twice"):
+        lacking(tmp_path / "s", MADE, [*problems(2), *problems(1)])
+    with pytest.raises(InvalidValue, match="at least one problem, got -1"):
+        lacking(tmp_path / "t", MADE, problems(2), size=-1)
+
+
+@pytest.mark.parametrize("kept", [0, 3, 100, -1, -9])
+def test_a_shard_that_is_cut_off_is_named(tmp_path, kept):
+    with opened(tmp_path / "s", MADE, problems(4), 4) as folder:
+        finish(folder, folder.blocks[0])
+        shard = folder.shard(folder.blocks[0])
+    assert lacking(tmp_path / "s", MADE, problems(4)) == []
+    shard.write_bytes(shard.read_bytes()[:kept])
+    with pytest.raises(PoolFileError, match=r"block-000000.parquet is cut off or no Parquet file; remove it"):
+        lacking(tmp_path / "s", MADE, problems(4))
+
+
+def test_what_a_killed_worker_left_half_written_is_cleared_away(tmp_path):
+    lacking(tmp_path / "s", MADE, problems(4))
+    left = tmp_path / "s" / ".block-000000.parquet.x1.unfinished"
+    left.write_bytes(b"PAR1 half")
+    assert lacking(tmp_path / "s", MADE, problems(4)) == [0]
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"format": "demur-shards", "version": 9}', '{"format": "x"}'])
+def test_a_manifest_that_is_damaged_foreign_or_newer_is_refused(tmp_path, content):
+    lacking(tmp_path / "s", MADE, problems(4))
+    (tmp_path / "s" / "_shards.json").write_text(content)
+    with pytest.raises(PoolFileError, match=r"_shards\.json"):
+        lacking(tmp_path / "s", MADE, problems(4))
+
+
+def test_a_manifest_reads_back(tmp_path):
+    made = replace(MADE, blocks=((4, "sha256:a"), (2, "sha256:b")))
+    assert Manifest.of(json.loads(json.dumps(made.document())), tmp_path) == made
+
+
+def test_foreign_tables_are_not_taken_for_shards(tmp_path):
+    write_parquet([pool(problems(1)[0])], tmp_path / "mine.parquet")
+    with pytest.raises(PoolFileError, match="no shards of demur's; choose another folder"):
+        lacking(tmp_path, MADE, problems(4))
+
+
+def test_one_command_at_a_time_works_on_a_folder(tmp_path):
+    code = f"from pathlib import Path\nfrom demur.pipeline.shards import held\nwith held(Path({str(tmp_path)!r})): pass"
+    with held(tmp_path):
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert f"another command works on {tmp_path}; wait until it has ended" in ran.stderr
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_shards_made_in_several_ways_are_refused(tmp_path):
+    known = [Provenance(Description({"model": name}), {"judge": {"model": name}}) for name in ("m", "k")]
+    for number, one in enumerate(known):
+        write_parquet([pool(problems(1, start=number)[0])], tmp_path / f"{number}.parquet", one)
+    with pytest.raises(PoolFileError, match="made in several ways: sampling"):
+        scorers_of(shard_files(tmp_path))
+    write_parquet([pool(problems(1)[0])], tmp_path / "1.parquet", replace(known[1], description=known[0].description))
+    with pytest.raises(PoolFileError, match=r"the score 'judge' of .*1.parquet was made by another scorer"):
+        scorers_of(shard_files(tmp_path))
+
+
+def test_no_folder_and_an_empty_one_are_told_apart(tmp_path):
+    with pytest.raises(InvalidValue, match="is no folder of shards"):
+        shard_files(tmp_path / "none")
+    with pytest.raises(PoolFileError, match="holds no shard yet"):
+        shard_files(tmp_path)
