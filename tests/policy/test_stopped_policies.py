@@ -213,8 +213,31 @@ def test_pools_that_end_before_the_rule_does_are_refused_or_left_out():
         source.stopped_by(RULE.at_most(16))
     said = []
     kept = source.stopped_by(RULE.at_most(16), partial=True, say=said.append)
-    assert ([len(pool.paths) for pool in kept.pools], kept.left_out) == ([16, 4, 4], 1)
-    assert "1 of 4 pools end before" in said[0]
+    assert [pool.problem.id for pool in kept.pools] == ["p0", "p3"], "short ones are left out, whatever they say"
+    assert ([len(pool.paths) for pool in kept.pools], kept.left_out) == ([16, 4], 2)
+    assert "2 of 4 pools end before" in said[0]
+
+
+def test_whole_pools_have_as_many_paths_as_the_largest_and_none_is_cut_in_silence():
+    """Most pools that a rule drew are short, and say nothing of how many paths there might have been."""
+    pools = [[0] * 4] * 3 + [[0, 1] * 8]
+    votes = dm.vote(pools, ids=names(4), stop=RULE)
+    assert (votes.stopping.most, votes.n_paths.tolist()) == (16, [4, 4, 4, 16])
+
+
+@pytest.mark.parametrize("scorer", [{"scorer": "self-consistency"}, {"scorer": "a plugin's"}], ids=str)
+def test_a_score_of_whole_pools_breaks_no_tie_on_replay(scorer):
+    """Its numbers are made of paths that the rule would not have drawn."""
+    paths = tuple(dm.Path("0", scores={"sc": 0.5, "mine": 0.1}) for _ in range(16))
+    pools = [dm.Pool(dm.Problem(f"p{at}", f"q{at}", ("0",)), paths) for at in range(3)]
+    ended = dm.PoolSource(pools, scorers={"sc": scorer}).stopped_by(RULE)
+    for broken in ("mean_score:sc", "mean_score:mine"):
+        recipe = ended.recipe(tie_break=broken)
+        if broken.endswith("sc"):
+            with pytest.raises(InvalidValue, match="'sc' looks at all paths of a pool"):
+                dm.vote_pools(ended, recipe=recipe)
+        else:
+            assert len(dm.vote_pools(ended, recipe=recipe)) == 3
 
 
 def test_a_cascade_takes_whole_pools():

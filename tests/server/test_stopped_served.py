@@ -8,6 +8,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from asked_over_http import logged_app
 from demur import stopping
 from demur.backends import OpenAI
 from demur.backends.protocol import Settings
@@ -15,6 +16,7 @@ from demur.pipeline.pipeline import Pipeline
 from demur.pipeline.sources import read_pools
 from demur.pipeline.waves import Waves
 from demur.server.alarms.canary_questions import CanaryQuestions
+from demur.store.service import ServiceStore
 from serving import PROBLEMS, listening, made_app, service_of
 
 
@@ -62,6 +64,18 @@ def test_paths_sampled_elsewhere_are_taken_where_the_rule_would_have_ended_them(
         for answers in (["91"] * 8, ["91", "92", "91", "92"], ["91"] * 3):
             status, reply = decide(answers)
             assert (status, reply["error"]["code"]) == (400, "not_calibrated"), reply
+
+
+def test_audits_that_the_rule_ended_early_are_exported_with_the_others(upstream, stopped, tmp_path):
+    """Without them the contested questions would stand for all."""
+    with ServiceStore(tmp_path / "service.db", create=True) as store:
+        app = logged_app(upstream.url, stopped, store, audit_share=1.0)
+        with listening(app) as address:
+            drawn = sorted(asked(address, f"What is {k} + 1?")["paths"]["drawn"] for k in range(10, 18))
+            with urlopen(f"{address}/review/api/labelled?policy=1") as reply:
+                lines = [json.loads(line) for line in reply.read().decode().splitlines()]
+    assert {4, 8} <= set(drawn)
+    assert sorted(len(line["paths"]) for line in lines if "paths" in line) == drawn
 
 
 def test_questions_of_the_run_are_asked_again_whatever_their_size(stopped, tmp_path):

@@ -96,7 +96,9 @@ class Interchangeable:
         if len({backend.model for backend in backends}) != 1:
             raise InvalidValue("several endpoints of one run serve one model: give each the same name of it")
         if len({backend.endpoint.base_url for backend in backends}) < len(backends):
-            raise InvalidValue("an endpoint is named twice", "give one of them a weight, as in 2:http://host/v1")
+            raise InvalidValue(
+                "an endpoint is named twice", "name it once, with a weight if it is to get more: 2:http://host/v1"
+            )
         given = [1.0] * len(backends) if weights is None else list(weights)
         self._members = [_Member(*pair) for pair in zip(backends, given, strict=True)]
         self.model, self.patience, self.pause = backends[0].model, patience, pause

@@ -91,6 +91,7 @@ _FLAGS = {
     "gold_containment=True": "--gold-containment",
     "unscored=drop": "--drop-unscored",
     "unscored=VALUE": "--fill-unscored VALUE",
+    "rekey=True": "--rekey",
     "seconds": "--request-seconds",
     "canaries_per_day": "--canary-rate",
 }

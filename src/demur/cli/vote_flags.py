@@ -178,6 +178,8 @@ def vote_by_policy(
     ready_made = correct is not None and correct.label_field is not None
     wanted = wanted_of(demur.FieldChoice.of(policy.description), policy.recipe.key, facts=ready_made)
     source = demur.read_pools(place, run, **wanted, partial=partial, say=mention).of_task(task)
+    if stop is not None and policy.stopping is not None and policy.stopping.most is not None:
+        stop = stop.at_most(policy.stopping.most)
     source = source.stopped_by(stop, demur.FieldChoice.of(policy.description), partial=partial, say=mention)
     voted = policy.vote(source, labelled=labelled, correct=correct, say=mention)
     tell_comparison(voted, stage)

@@ -66,7 +66,8 @@ def calibrate_cascade(
         table.labelled  # noqa: B018 - before anything else: all must have labels
         if table.votes.stopping is not None:
             raise InvalidValue(
-                f"a cascade takes whole pools, and these were ended by {table.votes.stopping}", "leave {stop} out"
+                f"a cascade takes whole pools, and these were ended by {table.votes.stopping}",
+                "take pools that have all their paths, and leave {stop} out",
             )
     same = [tables[0]]
     for name, table in zip(names[1:], tables[1:], strict=True):

@@ -19,7 +19,7 @@ from demur.pools.label_rule import LabelRule
 from demur.pools.labels import read_labels, refuse_labels_as_score
 from demur.pools.path_fields import beside_of, refuse_absent
 from demur.pools.scores import count_gaps, read_column
-from demur.pools.stopped import refuse_ended_elsewhere, stop_pools
+from demur.pools.stopped import refuse_ended_elsewhere, refuse_scores_of_pools, stop_pools
 from demur.pools.voted_pools import VotedPools
 from demur.pools.weights import read_weights
 from demur.records import Pool
@@ -53,6 +53,8 @@ class PoolSource:
     """Problems of a run that still lack paths, and are not among these pools."""
     read: tuple[Sequence[Pool], PoolTable] | None = field(default=None, repr=False, compare=False)
     """The columns of these pools, where they were read already."""
+    replayed: bool = False
+    """Whether a stopping rule left out paths that were drawn."""
     keys: Mapping[str, Any] = field(default_factory=dict)
     """How the answers of a table were compared whose classes it holds; nothing where it holds none."""
 
@@ -108,7 +110,7 @@ class PoolSource:
         rule does. Pools that were drawn under a rule have no paths for another.
         """
         drawn = self.stopping
-        if drawn is not None and stopping is not None and (drawn.rule, drawn.wave) != (stopping.rule, stopping.wave):
+        if drawn is not None and stopping is not None and stopping.at_most(drawn.most or 1) != drawn:
             raise InvalidValue(
                 f"these pools were drawn until {drawn} stopped, and cannot tell what {stopping} would have drawn",
                 "leave {stop} out, or sample all paths",
@@ -117,7 +119,8 @@ class PoolSource:
         if rule is None or not rule.stops:
             return self
         table = self._columns(self.as_read(fields))
-        ended = stop_pools(self.pools, table, rule, self.scorers, partial=partial, say=say)
+        how: dict[str, Any] = {"partial": partial, "drawn": drawn is not None, "say": say}
+        ended = stop_pools(self.pools, table, rule, self.scorers, **how)
         left_out, description = len(self.pools) - len(ended.pools), described(self.description, ended.stopping)
         return replace(
             self,
@@ -125,6 +128,7 @@ class PoolSource:
             description=description,
             left_out=self.left_out + left_out,
             read=(ended.pools, ended.table),
+            replayed=ended.replayed,
         )
 
     def table(self, fields: FieldChoice) -> PoolTable:
@@ -208,6 +212,8 @@ def vote_pools(
     """
     pools, fields = source.pools, source.as_read(fields)
     recipe = recipe or source.recipe(fields.score)
+    if source.replayed:
+        refuse_scores_of_pools(recipe.other_scores, source.scorers)
     table = source.table(fields)
     _mention_spellings(table, say)
     upstream = assumed.updated(source.description_with(fields, recipe.other_scores))

@@ -16,8 +16,8 @@ from demur.stopping import Stopping
 from demur.voting.codes import code_answers
 from demur.voting.stopped import Stopped
 
-_OF_POOLS = ("self-consistency", "own")
-"""Scorers that look at all paths of a pool at once: among fewer, their numbers are others."""
+_OF_PATHS = ("perplexity", "perplexity-std", "judge", "reward", "imported")
+"""Scorers that look at one path at a time; any other may see the whole pool, and give fewer paths other numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +28,8 @@ class StoppedPools:
     table: PoolTable
     stopping: Stopping
     """With the number of paths that a pool has at most."""
+    replayed: bool
+    """Whether some had more paths than are left."""
 
 
 def stop_pools(
@@ -37,22 +39,30 @@ def stop_pools(
     scorers: Mapping[str, Mapping[str, Any]],
     *,
     partial: bool,
+    drawn: bool,
     say: Callable[[str], None],
 ) -> StoppedPools:
-    """End each pool where the rule does; `partial` leaves out those that end before."""
+    """End each pool where the rule does; `partial` leaves out those that end before.
+
+    On replay these are all that have fewer paths than the rule may want: whether they happen to be enough is a matter
+    of their answers, and who is left must not be. Pools that were `drawn` under the rule may only end by its word.
+    """
     coded = code_answers(table.answers)
     ended = Stopped.at(stopping, coded)
     if not partial:
         ended.refuse_short(coded.n_paths, table.ids)
     elif len(ended.short):
-        if len(ended.short) == len(pools):
+        rows = np.flatnonzero(ended.sizes if drawn else coded.n_paths >= (ended.stopping.most or 0))
+        if not len(rows):
             ended.refuse_short(coded.n_paths, table.ids)
-        say(f"note: {len(ended.short)} of {len(pools)} pools end before the rule {ended.stopping} does: left out")
-        rows = np.flatnonzero(ended.sizes)
+        told = f"note: {len(pools) - len(rows)} of {len(pools)} pools end before the rule {ended.stopping} "
+        contested = "does: left out. They are the contested ones, and nothing is promised for questions like them"
+        say(told + (contested if drawn else "may: left out"))
         ended, table, pools = ended.take(rows), table.take(rows.tolist()), [pools[row] for row in rows.tolist()]
         coded = coded.take(rows)
-    if (ended.sizes < coded.n_paths).any():
-        _refuse_scores_of_pools(table, scorers)
+    replayed = bool((ended.sizes < coded.n_paths).any())
+    if replayed and table.fields.score is not None:
+        refuse_scores_of_pools([table.fields.score], scorers)
     sizes, fields = ended.sizes.tolist(), table.fields
     kept = [replace(pool, paths=pool.paths[:size]) for pool, size in zip(pools, sizes, strict=True)]
     answers = ended.rows(table.answers)
@@ -66,7 +76,7 @@ def stop_pools(
     if fields.score is not None:
         scores, unscored = scores_or_dropped(kept, fields.score, fields.unscored, in_use=fields.in_use)
     table = replace(table, answers=answers, written=written, scores=scores, unscored=tuple(unscored))
-    return StoppedPools(kept, table, ended.stopping)
+    return StoppedPools(kept, table, ended.stopping, replayed)
 
 
 def refuse_ended_elsewhere(table: PoolTable, stopping: Stopping) -> None:
@@ -84,12 +94,13 @@ def refuse_ended_elsewhere(table: PoolTable, stopping: Stopping) -> None:
         )
 
 
-def _refuse_scores_of_pools(table: PoolTable, scorers: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise where the score is of whole pools: a rule that is replayed would see what later paths brought."""
-    name = table.fields.score
-    if name is not None and scorers.get(name, {}).get("scorer") in _OF_POOLS:
-        raise InvalidValue(
-            f"the score {name!r} looks at all paths of a pool, and fewer would have other scores: a stopping rule "
-            "cannot be replayed with it",
-            "choose another {score}, or sample with the rule and score what it drew",
-        )
+def refuse_scores_of_pools(names: Sequence[str], scorers: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise where a score may be of whole pools: a rule that is replayed would see what later paths brought."""
+    for name in names:
+        scorer = scorers.get(name, {}).get("scorer", _OF_PATHS[0])  # nothing is known of a column of the user's own
+        if scorer not in _OF_PATHS:
+            raise InvalidValue(
+                f"the score {name!r} looks at all paths of a pool, and fewer would have other scores: a stopping rule "
+                "cannot be replayed with it",
+                "choose another {score}, or sample with the rule and score what it drew",
+            )

@@ -181,6 +181,11 @@ def parse_rule(text: Any) -> Rule:
         return Agreement(int(argument))
     if name == "beta" and argument:
         return Beta(level_of(argument))
+    if name == "curtail":
+        raise InvalidValue(
+            "curtail follows a policy, and is no rule to calibrate by: it changes no decision",
+            "draw in waves where the policy is used: `demur ask` and `demur serve` with --first-wave and --wave",
+        )
     raise InvalidValue(
         f"unknown stopping rule {text!r:.60}; expected fixed, agreement:W or beta:P, such as beta:0.95",
         "a text that ends a path is {stop_text}",

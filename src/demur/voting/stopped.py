@@ -30,9 +30,8 @@ class Stopped:
 
     @classmethod
     def at(cls, stopping: Stopping, table: CodedAnswers) -> Stopped:
-        """A rule on the pools of a table; whole ones have as many paths as most of them, unless it is said."""
-        sizes, counts = np.unique(table.n_paths, return_counts=True)
-        whole = stopping.at_most(int(sizes[len(sizes) - 1 - np.argmax(counts[::-1])]))
+        """A rule on the pools of a table; whole ones have as many paths as the largest, unless it is said."""
+        whole = stopping.at_most(int(np.max(table.n_paths)))
         return cls(whole, whole.sizes(table.codes, table.n_paths))
 
     @property

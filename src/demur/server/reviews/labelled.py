@@ -74,12 +74,13 @@ class Judged:
 
     @property
     def whole(self) -> bool:
-        """Whether the question is still there, and all paths that a vote is held on.
+        """Whether the question is still there, and all paths that a vote is held on: a stopping rule may end it early.
 
         Once texts are forgotten an audit that nobody judged leaves the queue; those judged must not stay alone.
         """
         made = self.decision
-        return made.question is not None and 0 < made.n_paths == len(made.paths)
+        voted_on = (made.n_paths,) if made.vote_key is None else (made.n_paths, made.drawn)
+        return made.question is not None and 0 < len(made.paths) in voted_on
 
 
 def judged(store: ServiceStore, wanted: ReviewFilter, *, with_paths: bool) -> Iterator[Judged]:
