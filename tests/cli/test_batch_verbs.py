@@ -330,6 +330,13 @@ def test_recorded_pools_have_no_requests(demur, pools):
     assert "demur sample` and --prepare" in ran.err
 
 
+def test_the_command_that_asks_for_a_prepared_run_has_its_seed(demur):
+    """Pasted as it is, it asks for the paths that `sample` with that seed would draw."""
+    ran = demur("sample", *SAMPLE, *NOWHERE, "--prepare", "--seed", 5, "-o", "run.db")
+    assert "demur export run.db --batch requests.jsonl --seed 5\n" in ran.out
+    assert "--seed" not in demur("sample", *SAMPLE, *NOWHERE, "--prepare", "-o", "other.db").out
+
+
 def test_a_run_under_a_stopping_rule_is_finished_wave_by_wave_as_the_sampler_would(demur, server):
     """Each export asks for what the rule wants next, and for nothing of a pool that it has ended."""
     server.behave = served_mostly
