@@ -159,7 +159,9 @@ _LABEL_NAMES = re.compile(
 
 
 def names_labels(name: str) -> bool:
-    """Whether a field's name says that it holds labels."""
+    """Whether a field's name says that it holds labels; of a dotted name, whether any part of it does."""
+    if "." in name:
+        return any(map(_LABEL_NAMES.fullmatch, name.split(".")))
     return _LABEL_NAMES.fullmatch(name) is not None
 
 

@@ -34,6 +34,22 @@ def served(number, body, request):
     return web.json_response(answer(body))
 
 
+def mostly(body):
+    """As `answer`, but of one mind about most questions, so that a stopping rule has something to end."""
+    said = answer(body)
+    a, b = body["messages"][-1]["content"].split("\n")[0].removeprefix("What is ").removesuffix("?").split(" + ")
+    if (int(a) + int(b)) % 3:
+        for one in said["choices"]:
+            one["message"]["content"] = f"So \\boxed{{{int(a) + int(b)}}}"
+    return said
+
+
+def served_mostly(number, body, request):
+    from aiohttp import web
+
+    return web.json_response(mostly(body))
+
+
 def result(request, **changes):
     """A line of an output file, as OpenAI's service writes it."""
     response = {"status_code": 200, "request_id": "r", "body": answer(request["body"])}
@@ -312,3 +328,35 @@ def test_recorded_pools_have_no_requests(demur, pools):
     ran = demur("export", "recorded.db", "--batch", "a.jsonl")
     assert ran.code == 2
     assert "demur sample` and --prepare" in ran.err
+
+
+def test_the_command_that_asks_for_a_prepared_run_has_its_seed(demur):
+    """Pasted as it is, it asks for the paths that `sample` with that seed would draw."""
+    ran = demur("sample", *SAMPLE, *NOWHERE, "--prepare", "--seed", 5, "-o", "run.db")
+    assert "demur export run.db --batch requests.jsonl --seed 5\n" in ran.out
+    assert "--seed" not in demur("sample", *SAMPLE, *NOWHERE, "--prepare", "-o", "other.db").out
+
+
+def test_a_run_under_a_stopping_rule_is_finished_wave_by_wave_as_the_sampler_would(demur, server):
+    """Each export asks for what the rule wants next, and for nothing of a pool that it has ended."""
+    server.behave = served_mostly
+    rule = ("builtin:addition", "--limit", 8, "-m", 12, "--model", "adder", "--stop", "beta:0.9", "--wave", 4)
+    assert demur("sample", *rule, "--base-url", server.url, "-o", "live.db").code == 0
+    assert demur("sample", *rule, *NOWHERE, "--prepare", "-o", "run.db").code == 0
+    waves = []
+    while True:
+        ran = demur("export", "run.db", "--batch", "wave.jsonl", "--json")
+        assert ran.code == 0, ran.err
+        if not ran.json["files"]:
+            break
+        waves.append(ran.json["paths"])
+        assert len(waves) <= 3
+        answers = [result(r, response={"status_code": 200, "body": mostly(r["body"])}) for r in read("wave.jsonl")]
+        ran = demur("import", "--batch", write("out.jsonl", answers), "-o", "run.db", "--json")
+        assert ran.code == 0, ran.err
+    assert waves[0] == 32
+    assert ran.json["paths"] == 0
+    assert stored() == stored("live.db")
+    sizes = {len(paths) for paths in stored().values()}
+    assert len(sizes) > 1, "the rule ends some pools early, and not all"
+    assert sum(waves) == sum(map(len, stored().values()))

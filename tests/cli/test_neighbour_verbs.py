@@ -84,6 +84,24 @@ def test_samples_that_failed_leave_pools_that_lack_paths(demur):
     assert "1 new paths" in demur("import", "retry.eval", "-o", "run.db").out
 
 
+def test_a_problem_whose_epochs_all_failed_is_known_to_lack_them(demur):
+    """Hard questions fail most: left out without a word, figures would hold for the easy ones alone."""
+    failed = {"error": {"message": "RateLimit"}}
+    good = [sample(k, e, "So \\boxed{4}.", **(failed if k in (0, 5) else {})) for k in range(8) for e in (1, 2)]
+    write_archive(Path("log.eval"), good)
+    ran = demur("import", "log.eval", "-o", "run.db", "--json")
+    assert (ran.json["problems"], ran.json["lacking"], ran.json["new_paths"]) == (8, 2, 12)
+    ran = demur("evaluate", "run.db", "--alpha", 0.3)
+    assert ran.code == 2
+    assert "2 of 8 problems" in ran.err
+    write_archive(Path("retry.eval"), [sample(k, e, "So \\boxed{4}.") for k in (0, 5) for e in (1, 2)])
+    assert demur("import", "retry.eval", "-o", "run.db", "--json").json["new_paths"] == 4
+    write_archive(Path("none.eval"), [one for one in good if "error" in one])
+    ran = demur("import", "none.eval", "-o", "none.db")
+    assert "holds no sample that a model answered: 4 × RateLimit" in ran.err
+    assert not Path("none.db").exists()
+
+
 def test_a_log_that_was_cut_off_is_refused_or_recovered(demur):
     whole = log_of().read_bytes()
     Path("log.eval").write_bytes(whole[: len(whole) // 2])

@@ -165,3 +165,34 @@ def test_metadata_that_says_nothing_is_refused(tmp_path, metadata):
     parquet.write_table(table, tmp_path / "a.parquet")
     with pytest.raises(PoolFileError, match=r"the metadata of .*a\.parquet"):
         source_of_file(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("name", ["pools.jsonl", "pools.jsonl.gz"])
+@pytest.mark.parametrize(
+    "first",
+    [
+        {"doc_id": 3},
+        {"prompt": "Think. " * 2000},
+        {"response": "None yet."},
+        {"version": 1, "status": "done", "note": "x" * 9000},
+    ],
+    ids=["lm-eval", "uqlm, long", "uqlm", "inspect"],
+)
+def test_pools_are_pools_though_their_first_field_is_named_like_a_neighbours(tmp_path, name, first):
+    """However far behind it stands, `paths` is what makes a line a pool."""
+    lines = [{**first, "id": f"q{k}", "paths": [{"answer": "4"}, {"answer": "5"}]} for k in range(2)]
+    raw = "".join(json.dumps(line) + "\n" for line in lines).encode()
+    (tmp_path / name).write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
+    pools = source_of_file(tmp_path / name).pools
+    assert [(pool.problem.id, [path.answer for path in pool.paths]) for pool in pools] == [
+        ("q0", ["4", "5"]),
+        ("q1", ["4", "5"]),
+    ]
+
+
+def test_a_neighbours_file_that_speaks_of_paths_is_still_the_neighbours(tmp_path):
+    rows = [{"prompt": 'Which "paths" are there?', "response": "two", "sampled_responses": ["three"]}] * 2
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps({**row, "id": k}) + "\n" for k, row in enumerate(rows)))
+    (tmp_path / "r.json").write_text(json.dumps([{**row, "answer": {"paths": 2}} for row in rows]))
+    for name in ("r.jsonl", "r.json"):
+        assert source_of_file(tmp_path / name).description.sampling["backend"] == "uqlm"

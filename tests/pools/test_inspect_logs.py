@@ -204,8 +204,19 @@ def test_samples_that_failed_are_no_paths_and_are_counted_by_reason(tmp_path):
                sample("c", 1, invalidation={"author": "me"})]  # fmt: skip
     with InspectLog(write_archive(tmp_path / "log.eval", samples)) as log:
         pools = list(log.pools())
-        assert [(pool.problem.id, places) for pool, places in pools] == [("a", (0, 2))]
+        assert [(pool.problem.id, places) for pool, places in pools] == [("a", (0, 2)), ("b", ()), ("c", ())]
         assert log.failed == {"Timeout('slow')": 2, "declared invalid": 1}
+
+
+@pytest.mark.parametrize("short", [[sample("b", 1)], [sample("b", 1), sample("b", 2, error={"message": "slow"})],
+                                   [sample("b", e, error={"message": "slow"}) for e in (1, 2)]])  # fmt: skip
+@pytest.mark.parametrize("write", [write_archive, write_json])
+def test_read_in_place_a_log_that_lacks_paths_is_refused_as_such_a_run_is(tmp_path, write, short):
+    whole = [sample("a", 1), sample("a", 2)]
+    log = write(tmp_path / "log.json", whole + short)
+    with pytest.raises(PoolFileError, match=r"1 of 2 problems of .*log\.json lack paths.*demur import"):
+        source_of_file(log)
+    assert len(source_of_file(write(tmp_path / "whole.json", whole)).pools) == 1
 
 
 def test_an_unfinished_log_says_what_it_was_started_with(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 
 import pytest
@@ -58,6 +59,28 @@ def test_no_scorer_sees_aliases_nor_may_they_be_a_score(name):
     assert "secret" not in repr(blinded(asked))
     with pytest.raises(InvalidValue, match="names labels"):
         dm.vote_pools(dm.PoolSource([asked]), FieldChoice(score=name))
+
+
+@pytest.mark.parametrize("kind", ["lines", "frame", "scores of a frame"])
+@pytest.mark.parametrize("name", ["labels.match.value", ".labels.match.value", "graded.labels.match"])
+def test_no_score_is_read_out_of_labels_however_deep_it_stands(tmp_path, kind, name):
+    """What a neighbour's scorer said is kept in `labels`: neither a score nor a tie-break may look into it."""
+    said = {"labels": {"match": {"value": 1.0}}, "graded": {"labels": {"match": 1.0}, "length": 2.0}}
+    if kind == "lines":
+        paths = [{"answer": answer, "scores": {"judge": 0.5}, **said} for answer in "aab"]
+        source = tmp_path / "n.jsonl"
+        source.write_text(json.dumps({"id": "q", "gold": "a", "paths": paths}))
+    else:
+        column = f"score.{name}" if kind == "scores of a frame" else name.removeprefix(".")
+        source = [{"id": "q", "gold": "a", "answer": answer, "score.judge": 0.5, column: 1.0} for answer in "aab"]
+    source = dm.read_pools(source)
+    with pytest.raises(InvalidValue, match="names labels"):
+        dm.vote_pools(source, FieldChoice(score=name))
+    with pytest.raises(InvalidValue, match="names labels"):
+        dm.vote_pools(source, FieldChoice(score="judge"), source.recipe(tie_break=f"mean_score:{name}"))
+    assert len(dm.vote_pools(source, FieldChoice(score="judge"))) == 1
+    if kind == "lines":
+        assert len(dm.vote_pools(source, FieldChoice(score="graded.length"))) == 1
 
 
 def test_no_prompt_shows_gold_or_aliases():

@@ -109,3 +109,40 @@ def test_what_is_no_result_is_refused_in_one_line(tmp_path, content, told):
         source_of_file(tmp_path / "r.json")
     assert told in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        (
+            "r.csv",
+            "prompt,response,sampled_responses\na?,1,\"['1']\"\nb?,1,\"['1', '2\"\n",
+            "row 1: `sampled_responses`",
+        ),
+        ("r.csv", "prompt,response,sampled_responses\na?,1,some text\n", "got 'some text'"),
+        ("r.jsonl", '{"response": "1"}\n{"response": "1", "sampled_responses": "2"}', "row 1: `sampled_responses`"),
+        ("r.json", '[{"prompt": "a?", "response": "1", "sampled_responses": {"0": "2"}}]', "got {'0': '2'}"),
+        ("r.json", '{"data": {"prompts": ["a?"], "responses": ["1"], "sampled_responses": "2"}}', "got '2'"),
+        ("r.json", '[{"prompt": "a?", "response": "1", "raw_response": "1", "raw_sampled_responses": 5}]', "got 5"),
+    ],
+)
+def test_sampled_responses_that_cannot_be_read_are_refused_and_never_dropped(tmp_path, name, content, told):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(PoolFileError, match="must be a list") as refused:
+        source_of_file(tmp_path / name)
+    assert told in str(refused.value)
+    assert name in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("r.csv", "prompt,response,sampled_responses\na?,1,\n"),
+        ("r.json", '[{"prompt": "a?", "response": "1", "sampled_responses": null}]'),
+        ("r.json", '{"data": {"prompts": ["a?"], "responses": ["1"], "sampled_responses": null}}'),
+        ("r.json", '{"data": {"prompts": ["a?"], "responses": ["1"], "sampled_responses": [[]]}}'),
+    ],
+)
+def test_where_nothing_was_sampled_beside_it_the_response_is_the_only_path(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    assert texts(source_of_file(tmp_path / name)) == [["1"]]

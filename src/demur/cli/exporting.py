@@ -27,7 +27,8 @@ pools takes it in the run's place.
 With `--batch` it writes what the run still lacks, as requests in OpenAI's batch format, which `vllm run-batch` takes
 too: one line for the missing paths of a problem, asked for as `n`. Have them answered by a client of your own, put the
 results and errors back with `demur import --batch`, and export again for whatever failed. A file holds at most 50,000
-lines and 200 MB; more go to FILE-1, FILE-2 and so on.
+lines and 200 MB; more go to FILE-1, FILE-2 and so on. Of a run with a stopping rule it writes one wave, of the problems
+that the rule has not ended: export and import in turn until it lacks no path.
 
 Examples:
 
@@ -125,6 +126,8 @@ def _write_requests(
     else:
         told = f"{written.requests} requests for {written.paths} paths of {written.problems} problems"
         output.say(f"Wrote {told} to {', '.join(files)}.")
+        if chosen.stopping is not None:
+            output.say(f"  One wave, by {chosen.stopping}: import its answers, and export again for the next.")
         named = f"{pasted(store)[0]} --run {shlex.quote(chosen.name)}"
         output.say(f"When they are answered: demur import --batch OUTPUT.jsonl ERRORS.jsonl -o {named}")
 

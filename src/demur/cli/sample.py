@@ -207,7 +207,8 @@ def _prepare(pipeline: demur.Pipeline, problems: list[demur.Problem], out: str, 
         output.emit({"run": run_name, "problems": len(problems), "paths": pipeline.n_paths})
     else:
         told = f"The run {run_name!r} has {len(problems)} problems of {pipeline.n_paths} paths each"
-        output.say(f"{told}. Next: demur export {next_place(out, run_name)} --batch requests.jsonl")
+        seed = f" --seed {pipeline.seed}" if pipeline.seed else ""
+        output.say(f"{told}. Next: demur export {next_place(out, run_name)} --batch requests.jsonl{seed}")
 
 
 def _say_shared(progress: SamplingProgress) -> None:

@@ -2,13 +2,14 @@
 
 Anybody may have them answered: OpenAI's batch service, `vllm run-batch`, a client of one's own. Paths are stored under
 the index that their request asked for, each once; what failed or never came is asked for again by the next export.
+Of a run under a stopping rule, an export asks for one wave: the rule looks at its answers before it wants another.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from demur.files.strict_json import NotJson, parse
 from demur.pipeline.batch_ids import Asked, BatchIds
 from demur.pipeline.fitted import Fitted
 from demur.pools.jsonl import line_of
-from demur.store import PlacedPath, Run
+from demur.store import Pending, PlacedPath, Run
 
 MOST_LINES, MOST_BYTES = 50_000, 200_000_000
 """What OpenAI's service takes in one file."""
@@ -50,7 +51,7 @@ def write_batch(
     most_lines: int = MOST_LINES,
     check: Callable[[Path], None] = lambda _: None,
 ) -> WrittenBatch:
-    """Write requests for every path that a run lacks; nothing where it lacks none.
+    """Write requests for every path that a run lacks, or that its rule wants next; nothing where there is none.
 
     One request asks for all missing paths of a problem whose indices follow each other, at most `largest_n`. What is
     too much for one file goes to several, NAME-1.jsonl and so on; `check` may refuse a name before it is written to.
@@ -58,7 +59,7 @@ def write_batch(
     for name, number in (("largest_n", largest_n), ("most_lines", most_lines)):
         if number is not None and number < 1:
             raise InvalidValue(f"{name} must be at least 1, got {number}")
-    pending = run.pending()
+    pending = _wanted_next(run)
     ids = BatchIds(run, (lacking.problem for lacking in pending))
     model = fitted.pipeline.backend
     assert isinstance(model, Batch)
@@ -79,6 +80,16 @@ def write_batch(
         facts = {**counts, "logprobs": fitted.settings.logprobs, "batch": True}
         run.note("export", _now(), facts)
     return WrittenBatch(tuple(files), counts["requests"], counts["paths"], len(pending))
+
+
+def _wanted_next(run: Run) -> list[Pending]:
+    """The problems that lack paths, and which; under a stopping rule, those of the next wave alone."""
+    pending, stopping = run.pending(), run.stopping
+    if stopping is None:
+        return pending
+    keys = run.keys_of_paths()
+    waves = (replace(one, missing=tuple(stopping.wanted(keys.get(one.number, {})))) for one in pending)
+    return [wave for wave in waves if wave.missing]
 
 
 def _written(lines: Iterable[bytes], target: Path, most_lines: int, check: Callable[[Path], None]) -> list[Path]:
@@ -129,7 +140,7 @@ class ReadBatch:
     first_foreign: str = ""
     """Where the first of them stands."""
     lacking: int = 0
-    """Paths that the run still lacks."""
+    """Paths that the run still lacks; under a stopping rule, those that it wants next."""
 
 
 def read_batch(run: Run, fitted: Fitted, files: Sequence[Path]) -> ReadBatch:
@@ -169,7 +180,7 @@ def read_batch(run: Run, fitted: Fitted, files: Sequence[Path]) -> ReadBatch:
         if read.saved:
             facts = {"paths": read.saved, "failed": sum(read.failed.values()), "batch": True}
             run.note("import", started, facts)
-    read.lacking = sum(map(len, missing.values()))
+    read.lacking = sum(len(lacking.missing) for lacking in _wanted_next(run))
     return read
 
 

@@ -41,7 +41,10 @@ def batch_pipeline_of_run(run: Run, *, logprobs: bool = True, extract: str | Non
     labels, markers = (tuple(answers.get(name, ())) for name in ("labels", "markers"))
     template, settings = template_of(sampling["prompt"], where), Settings(**drawn, logprobs=logprobs)
     model = Batch(str(sampling.get("model")))
-    pipeline = Pipeline(model, run.n_paths, None, template, settings, reading if reads else None, 0, labels, markers)
+    extractor = reading if reads else None
+    pipeline = Pipeline(
+        model, run.n_paths, None, template, settings, extractor, labels=labels, markers=markers, stop=run.stopping
+    )
     fitted = Fitted(pipeline, str(answers.get("task")), template)
     if reads and (differences := run.description.differences(fitted.description(), "the run", "here")):
         raise InvalidValue(f"the run {run.name!r} cannot be gone on with: {'; '.join(differences)}")

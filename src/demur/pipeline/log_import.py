@@ -44,12 +44,12 @@ def import_log(
     """
     with InspectLog(file, labels_by=labels_by, recover=recover) as log:
         pools = log.pools()
-        first = next(pools, None)  # before a store is made
-        if first is None:
+        first = list(_until_answered(pools))  # before a store is made
+        if not first or not first[-1][1]:
             why = ", ".join(f"{times} × {reason}" for reason, times in log.failed.most_common(3))
             raise PoolFileError(f"{file} holds no sample that a model answered" + (f": {why}" if why else ""))
         with Store(place, create=True) as store:
-            return _stored(log, chain([first], pools), store.open_run(run_name, log.description, log.epochs))
+            return _stored(log, chain(first, pools), store.open_run(run_name, log.description, log.epochs))
 
 
 def _stored(log: InspectLog, pools: Iterable[Placed], run: Run) -> ImportedLog:
@@ -72,13 +72,21 @@ def _stored(log: InspectLog, pools: Iterable[Placed], run: Run) -> ImportedLog:
     return done
 
 
+def _until_answered(pools: Iterable[Placed]) -> Iterator[Placed]:
+    """The pools up to the first that has a path."""
+    for pool in pools:
+        yield pool
+        if pool[1]:
+            return
+
+
 def _blocks(pools: Iterable[Placed]) -> Iterator[list[Placed]]:
     """Many paths at once, but never a pool in two parts."""
     block: list[Placed] = []
     size = 0
     for pool in pools:
         block.append(pool)
-        size += len(pool[1])
+        size += len(pool[1]) or 1
         if size >= _AT_ONCE:
             yield block
             block, size = [], 0

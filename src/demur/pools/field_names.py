@@ -26,7 +26,7 @@ def score_fields(pools: Sequence[Pool], is_number: Callable[[Any], bool]) -> lis
     paths = _paths(pools)
     names = {score for path in paths for score in path.scores}
     dotted = {f".{name}" for path in paths for name, value in path.extra.items() if is_number(value)}
-    return sorted(names) + sorted(name for name in dotted if not names_labels(name[1:]))
+    return sorted(names) + sorted(name for name in dotted if not names_labels(name))
 
 
 def answer_fields(pools: Sequence[Pool]) -> list[str]:

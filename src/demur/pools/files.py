@@ -90,7 +90,7 @@ def _read(place: str | os.PathLike[str], columns: Mapping[str, str]) -> PoolFile
     if path.is_dir():
         return read_parquet(path, columns)
     head = _head(path)
-    neighbour = None if head is None else neighbour_of(head)
+    neighbour = None if head is None else neighbour_of(path, head)
     if neighbour is not None:
         if columns:
             raise InvalidValue(f"{path} is {neighbour}, which has no columns of its own", "leave {columns} out")
@@ -112,7 +112,7 @@ def _read(place: str | os.PathLike[str], columns: Mapping[str, str]) -> PoolFile
 def neighbour_file(path: Path) -> str | None:
     """Which other program wrote a file, as far as its first bytes say."""
     head = _head(path)
-    return None if head is None else neighbour_of(head)
+    return None if head is None else neighbour_of(path, head)
 
 
 def _head(path: Path) -> bytes | None:

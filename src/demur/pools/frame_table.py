@@ -76,7 +76,7 @@ def score_column(pools: FramePools, name: str) -> NDArray[np.float64] | None:
     dotted = name.startswith(".") and "." not in column and column not in _KNOWN and "path_extra" not in columns.names
     if column not in columns.names or not (dotted or column.startswith(SCORE)):
         return None
-    values = None if names_labels(name.removeprefix(".")) else columns.numbers(column)
+    values = None if names_labels(name) else columns.numbers(column)
     if values is None or np.isinf(values).any():
         return None
     if column.startswith(SCORE) and "path_extra" in columns.names and "." in name and np.isnan(values).all():

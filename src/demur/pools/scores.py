@@ -96,7 +96,7 @@ def with_gaps(pools: Sequence[Pool], name: str) -> list[list[float | None]]:
     """The score of every path; None where it has none."""
     in_scores = any(name in path.scores for pool in pools for path in pool.paths)
     steps = [] if in_scores or "." not in name else name.removeprefix(".").split(".")
-    refuse_label_name(steps[-1] if steps else name)
+    refuse_label_name(name)
     table: list[list[float | None]] = []
     for pool in pools:
         row: list[float | None] = []

@@ -95,10 +95,10 @@ class InspectLog:
         return Description({"backend": "inspect_ai", **named, **solver, **config})
 
     def pools(self) -> Iterator[tuple[Pool, tuple[int, ...]]]:
-        """Every pool that has a path, with the index of each path: its epoch, counted from 0."""
+        """Every pool, with the index of each path: its epoch, counted from 0. One whose epochs all failed has none."""
         for samples in self._samples:
             placed: dict[int, Path] = {}
-            problem = None
+            problem = failed = None
             for where, sample in samples:
                 epoch = sample.setdefault("epoch", 1)
                 if type(epoch) is not int or not 0 < epoch <= MOST_EPOCHS:
@@ -106,20 +106,29 @@ class InspectLog:
                 reason = why_no_path(sample)
                 if reason is not None:
                     self.failed[reason] += 1
+                    failed = failed or problem_of(sample, where)
                     continue
                 problem = problem or problem_of(sample, where)
                 placed[epoch - 1] = path_of(sample, self._labels_by, where)
-            if problem is not None:
+            asked = problem or failed
+            if asked is not None:
                 places = tuple(sorted(placed))
-                yield Pool(problem, tuple(placed[place] for place in places)), places
+                yield Pool(asked, tuple(placed[place] for place in places)), places
 
 
 def read_inspect(path: FilePath) -> PoolFile:
-    """All pools of a log, in memory."""
+    """All pools of a log, in memory; one whose pools are not all whole is refused, as such a run is."""
     with InspectLog(path) as log:
         pools = [pool for pool, _ in log.pools()]
-        if not pools:
+        if not any(pool.paths for pool in pools):
             raise PoolFileError(f"{path} holds no sample that a model answered")
+        if lacking := sum(len(pool.paths) < log.epochs for pool in pools):
+            raise PoolFileError(
+                f"{lacking} of {len(pools)} problems of {path} lack paths; what is missing may not be missing at "
+                "random, and figures without it may not hold for all questions",
+                "put the log into a run with `demur import`: there the log of a retry fills them in, or they are left "
+                "out where you say so",
+            )
         return PoolFile(pools, Provenance(log.description))
 
 

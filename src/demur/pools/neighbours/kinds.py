@@ -1,4 +1,4 @@
-"""Which other program wrote a file, told by its first bytes."""
+"""Which other program wrote a file, told by its first bytes, and by the keys of its first line."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from demur.errors import PoolFileError
+from demur.files.inputs import lines_of
+from demur.files.strict_json import NotJson, parse
 from demur.pools.provenance import PoolFile
 
 INSPECT, LM_EVAL, UQLM = "a log of inspect", "a sample log of lm-eval", "a result of uqlm"
@@ -20,10 +23,20 @@ _WRITTEN_BY = {
 }
 
 
-def neighbour_of(head: bytes) -> str | None:
-    """The program whose file begins so; None for all others."""
+def neighbour_of(path: Path, head: bytes) -> str | None:
+    """The program that wrote a file which begins so; None for all others, pools whose fields are named alike too."""
     kind = next((kind for kind, begins in _WRITTEN_BY.items() if begins.match(head)), None)
-    return None if kind == UQLM and b'"paths"' in head else kind
+    return None if kind is not None and head.lstrip().startswith(b"{") and _begins_with_pool(path) else kind
+
+
+def _begins_with_pool(path: Path) -> bool:
+    """Whether the first line of a file is an object with paths, however far behind they stand."""
+    first = next((line for _, line in lines_of(path, PoolFileError) if not line.isspace()), "")
+    try:
+        record = parse(first, any_depth=True)
+    except NotJson:
+        return False  # of a document of many lines, or damaged: who reads it says so
+    return isinstance(record, dict) and "paths" in record
 
 
 def reader_of(kind: str) -> Callable[[Path], PoolFile]:

@@ -25,10 +25,11 @@ from demur.files.inputs import text_of
 from demur.pools.neighbours.fields import accepted, kept
 from demur.pools.provenance import PoolFile, Provenance
 from demur.prompts.conversations import known_transcript
-from demur.records import Path, Pool, Problem
+from demur.records import Path, Pool, Problem, is_nothing
 
 _SINGULAR = {"prompts": "prompt", "responses": "response", "raw_responses": "raw_response"}
-_PATHS = ("response", "sampled_responses", "raw_response", "raw_sampled_responses", "logprob", "sampled_logprob")
+_SAMPLED = ("sampled_responses", "raw_sampled_responses")
+_PATHS = ("response", "raw_response", *_SAMPLED, "logprob", "sampled_logprob")
 _PROBLEM = ("id", "prompt", "gold", "ground_truth", "ground_truths", "cluster", "group", "Unnamed: 0", "")
 
 Row = Mapping[str, Any]
@@ -75,6 +76,9 @@ def _rows(document: Any, path: FilePath) -> list[Row]:
         return [{_SINGULAR.get(name, name): value for name, value in row.items()} for row in document]
     named: dict[str, Any] = document if isinstance(document, dict) else {}
     columns = {_SINGULAR.get(name, name): list(c.values()) if isinstance(c, dict) else c for name, c in named.items()}
+    for name in _SAMPLED:
+        if not is_nothing(columns.get(name)) and not isinstance(columns[name], list):
+            raise PoolFileError(f"{path}: `{name}` must be a list for every prompt, got {columns[name]!r:.60}")
     columns = {name: column for name, column in columns.items() if isinstance(column, list)}
     lengths = {name: len(column) for name, column in columns.items()}
     if "response" not in columns or len(set(lengths.values())) > 1:
@@ -111,6 +115,8 @@ def _cell(name: str, cell: Any) -> Any:
 
 def _pool(row: Row, number: int, path: FilePath) -> Pool:
     where = f"{path}, row {number}"
+    for name in _SAMPLED:
+        _refuse_no_list(row.get(name), f"{where}: `{name}`")
     said = _together(row.get("response"), row.get("sampled_responses"))
     raw = _together(row.get("raw_response"), row.get("raw_sampled_responses"))
     if not said or not all(isinstance(text, str) for text in said):
@@ -134,6 +140,13 @@ def _pool(row: Row, number: int, path: FilePath) -> Pool:
     cluster, group = (None if row.get(name) is None else str(row[name]) for name in ("cluster", "group"))
     problem = Problem(str(row.get("id", number)), question, accepted(gold), cluster, group, extra)
     return Pool(known_transcript(problem), paths)
+
+
+def _refuse_no_list(value: Any, named: str) -> None:
+    """Raise where responses are there that cannot be read: without them a pool would be another. Nothing is none."""
+    if isinstance(value, list) or is_nothing(value) or (isinstance(value, str) and not value.strip()):
+        return
+    raise PoolFileError(f"{named} must be a list of texts, got {value!r:.60}", "save the result again, as JSON")
 
 
 def _together(first: Any, others: Any) -> list[Any]:
