@@ -26,6 +26,7 @@ from demur.files.atomic import atomic_file
 from demur.files.inputs import text_of
 from demur.files.strict_json import NotJson, parse
 from demur.pools.parquet import provenance_of
+from demur.pools.shards import ENDINGS, libraries, reading
 from demur.records import Problem
 
 BLOCK = 64
@@ -164,7 +165,8 @@ def shard_files(folder: Path, *, or_none: bool = False) -> list[Path]:
         if or_none:
             return []
         raise InvalidValue(f"{folder} is no folder of shards", "sample with {engine=ray} to make one")
-    named = sorted(path for path in folder.glob(f"*{_ENDING}") if path.name[0] not in "._")
+    files = (path for path in folder.iterdir() if path.name[0] not in "._" and path.is_file())
+    named = sorted(path for path in files if path.name.lower().endswith(ENDINGS))
     for path in named:
         _refuse_cut(path)
     if not named and not or_none:
@@ -174,7 +176,7 @@ def shard_files(folder: Path, *, or_none: bool = False) -> list[Path]:
 
 def unfinished_scores(shard: Path, score: str) -> Path:
     """The store in which scores of a shard are kept until it has all of them."""
-    return shard.parent / _UNFINISHED / f"{shard.stem}.{digest(score)[-12:]}.scores.db"
+    return shard.parent / _UNFINISHED / f"{shard.name}.{digest(score)[-12:]}.scores.db"
 
 
 def _refuse_cut(path: Path) -> None:
@@ -209,11 +211,14 @@ def refuse_other_way(folder: Path, how: Mapping[str, Any]) -> None:
 
 def refuse_shared_ids(files: Sequence[Path]) -> None:
     """Raise where an id stands in two shards."""
-    from pyarrow import parquet
-
+    arrow, parquet = libraries()
     seen: dict[str, Path] = {}
     for path in files:
-        for name in set(parquet.read_table(path, columns=["id"]).column("id").to_pylist()):
+        with reading(str(path), arrow), parquet.ParquetFile(path) as file:
+            if "id" not in file.schema_arrow.names:
+                raise PoolFileError(f"{path} has no column 'id'; expected one row per path", "move it elsewhere")
+            ids = file.read(columns=["id"]).column("id").to_pylist()
+        for name in set(ids):
             if (other := seen.setdefault(name, path)) is not path:
                 raise PoolFileError(f"the id {name!r} stands in {other} and in {path.name}; ids must differ")
 
