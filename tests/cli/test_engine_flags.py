@@ -7,6 +7,8 @@ from importlib.util import find_spec
 import pytest
 
 import demur as dm
+from demur.descriptions import Description
+from demur.pipeline.shards import Manifest, opened
 from demur.pools.parquet import write_parquet
 from demur.records import Path as ReasoningPath
 
@@ -54,3 +56,19 @@ def test_a_folder_of_shards_is_imported_one_shard_at_a_time_and_once(demur, tmp_
     assert (first["problems"], first["new_paths"]) == (12, 12)
     assert demur("import", "shards", "-o", "run.db", "--json").json["new_paths"] == 0
     assert len(dm.read_pools(tmp_path / "run.db").pools) == 12
+
+
+def test_shards_whose_sampling_is_not_finished_are_not_imported_or_calibrated_as_all(demur, tmp_path):
+    problems = [dm.Problem(f"q{k}", f"What is {k}?", ("1",)) for k in range(20)]
+    with opened(tmp_path / "shards", Manifest(Description({"model": "m"}), 2, 0), problems, 10) as folder:
+        pools = [dm.Pool(problem, (ReasoningPath("1"), ReasoningPath("1"))) for problem in problems[:10]]
+        write_parquet(pools, folder.shard(folder.blocks[0]))
+    for arguments in (("import", "shards", "-o", "run.db"), ("calibrate", "shards", "--alpha", 0.3, "-o", "p.json")):
+        ran = demur(*arguments)
+        assert (ran.code, ran.out) == (2, "")
+        assert "10 of 20 problems of the shards in shards lack paths" in ran.err
+        assert ("--partial" in ran.err) == (arguments[0] == "calibrate")
+    assert not (tmp_path / "run.db").exists()
+    ran = demur("calibrate", "shards", "--alpha", 0.3, "--partial", "-o", "p.json")
+    assert ran.code == 0
+    assert "10 of 20 problems of the shards in shards lack paths and are left out" in ran.err

@@ -78,13 +78,16 @@ def run(
 
 
 def _import_pools(file: Path, out: str, run_name: str, *, json: bool) -> None:
-    from demur.pipeline.shards import refuse_shared_ids, shard_files
+    from demur.pipeline.shards import lacking_of, refuse_shared_ids, shard_files
+    from demur.pipeline.sources import BIASED, GO_ON
     from demur.pools.files import source_of_file
 
     files = [file]
     if file.is_dir():
         files = shard_files(file)
-        refuse_shared_ids(files)
+        _, unfinished = lacking_of(file, refuse_shared_ids(files))
+        if unfinished:
+            raise PoolFileError(f"{unfinished}; {BIASED}", GO_ON)
     problems = new = 0
     names: list[str] = []
     for part in files:  # one at a time, however many there are

@@ -174,6 +174,23 @@ def shard_files(folder: Path, *, or_none: bool = False) -> list[Path]:
     return named
 
 
+def lacking_of(folder: Path, there: int) -> tuple[int, str]:
+    """How many problems a sampling has still to bring, of a folder in which some are there, and that in words.
+
+    No words of a folder that is whole, or that no sampling made.
+    """
+    manifest = folder / _MANIFEST
+    document = _document(manifest) if manifest.exists() else {"answers": {}}
+    if isinstance(document, dict) and "answers" in document:
+        return 0, ""
+    blocks = Manifest.of(document, manifest).blocks
+    lacking = ShardFolder(folder, tuple(Block(number, ()) for number in range(len(blocks)))).lacking()
+    problems = sum(many for many, _ in blocks)
+    if there < problems:
+        return problems - there, f"{problems - there} of {problems} problems of the shards in {folder} lack paths"
+    return 0, f"{len(lacking)} of {len(blocks)} shards in {folder} are unfinished" if lacking else ""
+
+
 def unfinished_scores(shard: Path, score: str) -> Path:
     """The store in which scores of a shard are kept until it has all of them."""
     return shard.parent / _UNFINISHED / f"{shard.name}.{digest(score)[-12:]}.scores.db"
@@ -209,8 +226,8 @@ def refuse_other_way(folder: Path, how: Mapping[str, Any]) -> None:
         _write(manifest, made)
 
 
-def refuse_shared_ids(files: Sequence[Path]) -> None:
-    """Raise where an id stands in two shards."""
+def refuse_shared_ids(files: Sequence[Path]) -> int:
+    """Raise where an id stands in two shards; how many there are."""
     arrow, parquet = libraries()
     seen: dict[str, Path] = {}
     for path in files:
@@ -221,6 +238,7 @@ def refuse_shared_ids(files: Sequence[Path]) -> None:
         for name in set(ids):
             if (other := seen.setdefault(name, path)) is not path:
                 raise PoolFileError(f"the id {name!r} stands in {other} and in {path.name}; ids must differ")
+    return len(seen)
 
 
 def _blocks(there: Manifest, problems: Sequence[Problem], size: int, folder: Path) -> tuple[Block, ...]:
