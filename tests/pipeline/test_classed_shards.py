@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 
 import pytest
@@ -72,3 +73,13 @@ def test_nothing_is_made_without_ray(shards, tmp_path, monkeypatch):
     with pytest.raises(MissingExtra):
         classing.class_shards(shards, tmp_path / "out", FieldChoice())
     assert not (tmp_path / "out").exists()
+
+
+def test_a_shard_is_made_again_when_what_it_was_made_from_is_newer(shards, tmp_path):
+    assert classing.class_shards(shards, tmp_path / "out", FieldChoice()).problems == 4
+    write_parquet(pools_of("math", range(3)), shards / "math.parquet")
+    made = (tmp_path / "out" / "math.parquet").stat().st_mtime_ns
+    os.utime(shards / "math.parquet", ns=(made + 10**9, made + 10**9))
+    again = classing.class_shards(shards, tmp_path / "out", FieldChoice())
+    assert (again.problems, again.already) == (3, 1)
+    assert len(read_parquet(tmp_path / "out").pools) == 5

@@ -96,8 +96,8 @@ def class_shards(
 ) -> ClassedShards:
     """Read and compare the answers of all shards of a folder; with `out`, write each into that folder.
 
-    Shards that `out` holds already are not made again. Keys that another version of the relation made are refused,
-    unless `rekey` replaces them.
+    Shards that `out` holds already are not made again, unless they are older than those they were made from. Keys that
+    another version of the relation made are refused, unless `rekey` replaces them.
     """
     ray_library()  # before anything is made: it must be there
     files = shard_files(folder)
@@ -107,7 +107,8 @@ def class_shards(
     keys = _keys_of(files, fields, rekey=rekey)
     if out is not None:
         refuse_other_way(out, {"fields": repr(fields), "extract": extract, "from_texts": from_texts, "keys": keys})
-    there = set() if out is None else {path.name for path in shard_files(out, or_none=True)}
+    made = {} if out is None else {path.name: _written(path) for path in shard_files(out, or_none=True)}
+    there = {path.name for path in files if path.name in made and made[path.name] >= _written(path)}
     todo = [path.absolute() for path in files if path.name not in there]
     reading, progress = reader(fields, extract, from_texts), Progress(len(todo), 0)
     result = ClassedShards(AnswerClasses(), reading, progress, already=len(there))
@@ -116,6 +117,11 @@ def class_shards(
     work = _Classing(fields, extract, from_texts, None if out is None else out.absolute(), keys)
     with nullcontext() if out is None else held(out):
         return _classed(result, todo, work, options, watch)
+
+
+def _written(path: Path) -> int:
+    """When a file was written."""
+    return path.stat().st_mtime_ns
 
 
 def _keys_of(files: Sequence[Path], fields: FieldChoice, *, rekey: bool) -> dict[str, Any]:
