@@ -8,6 +8,7 @@ import pytest
 
 import demur as dm
 from demur.descriptions import Description
+from demur.pipeline.ray import sampling
 from demur.pipeline.shards import Manifest, opened
 from demur.pools.parquet import write_parquet
 from demur.records import Path as ReasoningPath
@@ -45,6 +46,20 @@ def test_without_ray_the_command_that_installs_it_is_named(demur):
     ran = demur(*SAMPLE, "-o", "s", "--engine", "ray")
     assert (ran.code, ran.out) == (2, "")
     assert "a cluster needs Ray Data; install it with:" in ran.err.splitlines()[-1]
+
+
+def test_a_rule_that_stops_is_refused_where_engines_of_the_cluster_draw(demur, tmp_path, monkeypatch):
+    """A rule that never stops is not: with that one the command comes as far as the folder."""
+    monkeypatch.setattr(sampling, "ray_library", lambda: None)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "mine.parquet").write_bytes(b"PAR1 PAR1")
+    asked = (*SAMPLE, "--model", "org/model", "--paths", 8, "-o", "s", "--engine", "ray", "--stop")
+    ran = demur(*asked, "beta:0.95")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "draws all paths of a block at once" in ran.err
+    assert "leave --stop out, or name a server with --base-url" in ran.err
+    assert "holds Parquet files that are no shards" in demur(*asked, "fixed").err
 
 
 def test_a_folder_of_shards_is_imported_one_shard_at_a_time_and_once(demur, tmp_path):
