@@ -11,7 +11,9 @@ from demur.descriptions import Description
 from demur.pipeline.ray import sampling
 from demur.pipeline.shards import Manifest, opened
 from demur.pools.parquet import write_parquet
+from demur.pools.provenance import Provenance
 from demur.records import Path as ReasoningPath
+from demur.store import Run
 
 SAMPLE = ("sample", "builtin:addition", "--limit", 2)
 
@@ -87,3 +89,28 @@ def test_shards_whose_sampling_is_not_finished_are_not_imported_or_calibrated_as
     ran = demur("calibrate", "shards", "--alpha", 0.3, "--partial", "-o", "p.json")
     assert ran.code == 0
     assert "10 of 20 problems of the shards in shards lack paths and are left out" in ran.err
+
+
+@pytest.mark.parametrize("shards", [1, 5])
+def test_a_run_is_counted_as_often_for_many_shards_as_for_one(demur, tmp_path, monkeypatch, shards):
+    counted = []
+    for name in ("summary", "numbers", "add_problems"):
+        plain = getattr(Run, name)
+        monkeypatch.setattr(Run, name, lambda *given, _plain=plain, _name=name: counted.append(_name) or _plain(*given))
+    (tmp_path / "shards").mkdir()
+    for block in range(shards):
+        write_parquet([dm.Pool(dm.Problem(f"q{block}"), (ReasoningPath("1"),))], tmp_path / "shards" / f"{block}.pq")
+    assert demur("import", "shards", "-o", "run.db", "--json").json["new_paths"] == shards
+    assert sorted(counted) == ["add_problems", "numbers", "numbers", "summary", "summary"]
+
+
+def test_shards_made_in_several_ways_are_not_imported_in_part(demur, tmp_path):
+    (tmp_path / "shards").mkdir()
+    for model in ("k", "m"):
+        pools = [dm.Pool(dm.Problem(f"of-{model}"), (ReasoningPath("1"),))]
+        write_parquet(pools, tmp_path / "shards" / f"{model}.parquet", Provenance(Description({"model": model})))
+    ran = demur("import", "shards", "-o", "run.db")
+    assert (ran.code, ran.out) == (2, "")
+    assert "made in several ways: sampling.model is 'k' in the first shard, 'm' in another" in ran.err
+    with dm.Store("run.db") as store:
+        assert store.run().summary()["paths"] == 0
