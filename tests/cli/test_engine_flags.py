@@ -7,8 +7,13 @@ from importlib.util import find_spec
 import pytest
 
 import demur as dm
+from demur.descriptions import Description
+from demur.pipeline.ray import sampling
+from demur.pipeline.shards import Manifest, opened
 from demur.pools.parquet import write_parquet
+from demur.pools.provenance import Provenance
 from demur.records import Path as ReasoningPath
+from demur.store import Run
 
 SAMPLE = ("sample", "builtin:addition", "--limit", 2)
 
@@ -45,6 +50,20 @@ def test_without_ray_the_command_that_installs_it_is_named(demur):
     assert "a cluster needs Ray Data; install it with:" in ran.err.splitlines()[-1]
 
 
+def test_a_rule_that_stops_is_refused_where_engines_of_the_cluster_draw(demur, tmp_path, monkeypatch):
+    """A rule that never stops is not: with that one the command comes as far as the folder."""
+    monkeypatch.setattr(sampling, "ray_library", lambda: None)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "mine.parquet").write_bytes(b"PAR1 PAR1")
+    asked = (*SAMPLE, "--model", "org/model", "--paths", 8, "-o", "s", "--engine", "ray", "--stop")
+    ran = demur(*asked, "beta:0.95")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "draws all paths of a block at once" in ran.err
+    assert "leave --stop out, or name a server with --base-url" in ran.err
+    assert "holds Parquet files that are no shards" in demur(*asked, "fixed").err
+
+
 def test_a_folder_of_shards_is_imported_one_shard_at_a_time_and_once(demur, tmp_path):
     (tmp_path / "shards").mkdir()
     for block in range(3):
@@ -54,3 +73,44 @@ def test_a_folder_of_shards_is_imported_one_shard_at_a_time_and_once(demur, tmp_
     assert (first["problems"], first["new_paths"]) == (12, 12)
     assert demur("import", "shards", "-o", "run.db", "--json").json["new_paths"] == 0
     assert len(dm.read_pools(tmp_path / "run.db").pools) == 12
+
+
+def test_shards_whose_sampling_is_not_finished_are_not_imported_or_calibrated_as_all(demur, tmp_path):
+    problems = [dm.Problem(f"q{k}", f"What is {k}?", ("1",)) for k in range(20)]
+    with opened(tmp_path / "shards", Manifest(Description({"model": "m"}), 2, 0), problems, 10) as folder:
+        pools = [dm.Pool(problem, (ReasoningPath("1"), ReasoningPath("1"))) for problem in problems[:10]]
+        write_parquet(pools, folder.shard(folder.blocks[0]))
+    for arguments in (("import", "shards", "-o", "run.db"), ("calibrate", "shards", "--alpha", 0.3, "-o", "p.json")):
+        ran = demur(*arguments)
+        assert (ran.code, ran.out) == (2, "")
+        assert "10 of 20 problems of the shards in shards lack paths" in ran.err
+        assert ("--partial" in ran.err) == (arguments[0] == "calibrate")
+    assert not (tmp_path / "run.db").exists()
+    ran = demur("calibrate", "shards", "--alpha", 0.3, "--partial", "-o", "p.json")
+    assert ran.code == 0
+    assert "10 of 20 problems of the shards in shards lack paths and are left out" in ran.err
+
+
+@pytest.mark.parametrize("shards", [1, 5])
+def test_a_run_is_counted_as_often_for_many_shards_as_for_one(demur, tmp_path, monkeypatch, shards):
+    counted = []
+    for name in ("summary", "numbers", "add_problems"):
+        plain = getattr(Run, name)
+        monkeypatch.setattr(Run, name, lambda *given, _plain=plain, _name=name: counted.append(_name) or _plain(*given))
+    (tmp_path / "shards").mkdir()
+    for block in range(shards):
+        write_parquet([dm.Pool(dm.Problem(f"q{block}"), (ReasoningPath("1"),))], tmp_path / "shards" / f"{block}.pq")
+    assert demur("import", "shards", "-o", "run.db", "--json").json["new_paths"] == shards
+    assert sorted(counted) == ["add_problems", "numbers", "numbers", "summary", "summary"]
+
+
+def test_shards_made_in_several_ways_are_not_imported_in_part(demur, tmp_path):
+    (tmp_path / "shards").mkdir()
+    for model in ("k", "m"):
+        pools = [dm.Pool(dm.Problem(f"of-{model}"), (ReasoningPath("1"),))]
+        write_parquet(pools, tmp_path / "shards" / f"{model}.parquet", Provenance(Description({"model": model})))
+    ran = demur("import", "shards", "-o", "run.db")
+    assert (ran.code, ran.out) == (2, "")
+    assert "made in several ways: sampling.model is 'k' in the first shard, 'm' in another" in ran.err
+    with dm.Store("run.db") as store:
+        assert store.run().summary()["paths"] == 0

@@ -12,7 +12,7 @@ import pytest
 import demur as dm
 from demur.descriptions import Description
 from demur.errors import InvalidValue, PoolFileError
-from demur.pipeline.shards import Manifest, held, opened, scorers_of, shard_files
+from demur.pipeline.shards import Manifest, held, opened, refuse_other_way, refuse_shared_ids, scorers_of, shard_files
 from demur.pools.parquet import write_parquet
 from demur.pools.provenance import Provenance
 from demur.records import Path as ReasoningPath
@@ -141,3 +141,50 @@ def test_no_folder_and_an_empty_one_are_told_apart(tmp_path):
         shard_files(tmp_path / "none")
     with pytest.raises(PoolFileError, match="holds no shard yet"):
         shard_files(tmp_path)
+
+
+def test_shards_are_told_by_every_ending_of_parquet(tmp_path):
+    for number, name in enumerate(("a.parquet", "b.pq", "c.PARQUET", "_d.pq", ".e.parquet", "f.txt")):
+        write_parquet([pool(problems(1, start=number)[0])], tmp_path / name)
+    (tmp_path / "g.parquet").mkdir()
+    assert [path.name for path in shard_files(tmp_path)] == ["a.parquet", "b.pq", "c.PARQUET"]
+
+
+def test_ids_are_not_looked_for_in_what_is_damaged_or_foreign(tmp_path):
+    """A file that begins and ends as Parquet does is not yet one, and one may be of something else."""
+    from pyarrow import parquet, table
+
+    write_parquet([pool(problems(1)[0])], tmp_path / "a.parquet")
+    (tmp_path / "b.parquet").write_bytes(b"PAR1" + b"\0" * 64 + b"PAR1")
+    with pytest.raises(PoolFileError, match=r"b\.parquet cannot be read as Parquet"):
+        refuse_shared_ids(shard_files(tmp_path))
+    parquet.write_table(table({"x": [1]}), tmp_path / "b.parquet")
+    with pytest.raises(PoolFileError, match=r"b\.parquet has no column 'id'"):
+        refuse_shared_ids(shard_files(tmp_path))
+    write_parquet([pool(problems(1)[0])], tmp_path / "b.parquet")
+    with pytest.raises(PoolFileError, match=r"the id 'q0' stands in .*a\.parquet and in b\.parquet"):
+        refuse_shared_ids(shard_files(tmp_path))
+
+
+def test_shards_whose_sampling_is_not_finished_are_not_taken_for_all(tmp_path):
+    with opened(tmp_path / "s", MADE, problems(10), 4) as folder:
+        finish(folder, folder.blocks[0])
+        finish(folder, folder.blocks[2])
+        with pytest.raises(PoolFileError, match=r"4 of 10 problems of the shards in .* lack paths.*`demur sample`"):
+            dm.read_pools(folder.folder)
+        said = []
+        part = dm.read_pools(folder.folder, partial=True, say=said.append)
+        assert (len(part.pools), part.left_out) == (6, 4)
+        assert "4 of 10 problems" in said[0]
+        finish(folder, folder.blocks[1])
+        assert (len(dm.read_pools(folder.folder).pools), dm.read_pools(folder.folder).left_out) == (10, 0)
+        folder.unfinished_run(folder.blocks[1]).touch()
+        with pytest.raises(PoolFileError, match=r"1 of 3 shards in .* are unfinished"):
+            dm.read_pools(folder.folder)
+
+
+def test_a_folder_that_no_sampling_made_is_read_as_it_is(tmp_path):
+    """Also one of `demur answers`, whose note of how it was made counts no problems."""
+    refuse_other_way(tmp_path, {"extract": None})
+    write_parquet([pool(one) for one in problems(3)], tmp_path / "a.parquet")
+    assert len(dm.read_pools(tmp_path).pools) == 3

@@ -92,9 +92,8 @@ def run(
             raise InvalidValue("--explain, --problem, --slow and --run go without --engine ray")
         if not given or len(given) != 1:
             raise InvalidValue("give one folder of shards")
-        done = on_ray.answers(
-            given[0], out, fields, place.options(), extract=extract, from_texts=from_texts, quiet=json
-        )
+        how: dict[str, Any] = {"extract": extract, "from_texts": from_texts, "rekey": rekey}
+        done = on_ray.answers(given[0], out, fields, place.options(), **how, quiet=json)
         _refuse_idle(done.classes, done.reader)
         _tell(done.classes, done.reader, done.problems, out, json=json)
         on_ray.say_of_shards(done)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,9 +17,10 @@ from demur.cli.options import Json, NewRun, RunPlace, Text, argument, option
 from demur.errors import InvalidValue, PoolFileError, StoreError
 
 if TYPE_CHECKING:
+    from demur.descriptions import Description
     from demur.pipeline.batch_files import ReadBatch
     from demur.pipeline.log_import import ImportedLog
-    from demur.store import PlacedPath
+    from demur.store import PlacedPath, Run
 
 NAME = "import"
 HELP = """Put recorded pools into a run: from JSON lines (plain or .gz), Parquet, or CSV with one row per path; or
@@ -78,57 +80,84 @@ def run(
 
 
 def _import_pools(file: Path, out: str, run_name: str, *, json: bool) -> None:
-    from demur.pipeline.shards import refuse_shared_ids, shard_files
+    from demur.pipeline.shards import lacking_of, refuse_shared_ids, shard_files
+    from demur.pipeline.sources import BIASED, GO_ON
     from demur.pools.files import source_of_file
 
-    files = [file]
     if file.is_dir():
         files = shard_files(file)
-        refuse_shared_ids(files)
-    problems = new = 0
-    names: list[str] = []
-    for part in files:  # one at a time, however many there are
-        source = source_of_file(part)
-        _refuse_other_scores(source.pools)  # before anything is written
-        added, names = _bring_in(source, out, run_name)
-        problems, new = problems + len(source.pools), new + added
+        _, unfinished = lacking_of(file, refuse_shared_ids(files))
+        if unfinished:
+            raise PoolFileError(f"{unfinished}; {BIASED}", GO_ON)
+        problems, new, names = _bring_in(lambda: map(source_of_file, files), out, run_name)
+    else:
+        whole = [source_of_file(file)]  # read once: it may be a pipe
+        problems, new, names = _bring_in(lambda: whole, out, run_name)
     if json:
         output.emit({"run": run_name, "problems": problems, "new_paths": new, "scores": names})
     else:
         output.say(f"{problems} problems, {new} new paths; scores: {', '.join(names) or 'none'}.")
 
 
-def _bring_in(source: demur.PoolSource, out: str, run_name: str) -> tuple[int, list[str]]:
-    """Put the pools of one file into a run; how many paths were new, and the scores that the run has."""
+def _bring_in(sources: Callable[[], Iterable[demur.PoolSource]], out: str, run_name: str) -> tuple[int, int, list[str]]:
+    """Put pools into a run; how many there are, how many paths were new, and the scores that the run has.
+
+    The sources are gone through twice, one at a time, however many there are: what is wrong with any is said before a
+    path is written.
+    """
+    parts = iter(sources())
+    first = next(parts)
+    _refuse_other_scores(first.pools)  # before anything is written
+    described = _described(first)
+    with demur.Store(out, create=True) as store:
+        chosen = store.open_run(run_name, described, None)
+        before, there = chosen.summary()["paths"], chosen.numbers()
+        problems: list[demur.Problem] = []
+        for source in chain([first], parts):
+            if source is not first:
+                _refuse_other_scores(source.pools)
+            if told := described.differences(_described(source), "the first shard", "in another"):
+                raise PoolFileError(f"these shards were made in several ways: {'; '.join(told)}", "keep them apart")
+            mine = [pool.problem for pool in source.pools]
+            numbers = [there[problem.id] for problem in mine if problem.id in there]
+            _refuse_other_paths(source.pools, chosen.pools(with_texts=True, complete=False, numbers=numbers), run_name)
+            problems += mine
+        chosen.add_problems(problems)
+        places = chosen.numbers()
+        for source in sources():
+            _save(source, chosen, places)
+        after = chosen.summary()
+    return len(problems), after["paths"] - before, sorted(after["scores"])
+
+
+def _described(source: demur.PoolSource) -> Description:
+    """What is known of how pools came to be, also by what their problems say."""
     from demur.pools.fields import named_sampling
+
+    known = source.description
+    return replace(known, sampling={**named_sampling(source.pools), **known.sampling})
+
+
+def _save(source: demur.PoolSource, chosen: Run, places: Mapping[str, int]) -> None:
+    """Put the paths of pools, and their scores, into a run that has their problems."""
     from demur.pools.files import flag_of
     from demur.store import PathScore, PlacedPath
     from demur.store.scores import IMPORTED
 
-    pools, known = source.pools, source.description
-    with demur.Store(out, create=True) as store:
-        described = replace(known, sampling={**named_sampling(pools), **known.sampling})
-        chosen = store.open_run(run_name, described, None)
-        before = chosen.summary()["paths"]
-        there = chosen.numbers()
-        numbers = [there[pool.problem.id] for pool in pools if pool.problem.id in there]
-        _refuse_other_paths(pools, chosen.pools(with_texts=True, complete=False, numbers=numbers), run_name)
-        chosen.add_problems([pool.problem for pool in pools])
-        places = chosen.numbers()
-        placed = [
-            PlacedPath(places[pool.problem.id], place, path) for pool in pools for place, path in enumerate(pool.paths)
+    placed = [
+        PlacedPath(places[pool.problem.id], place, path)
+        for pool in source.pools
+        for place, path in enumerate(pool.paths)
+    ]
+    for batch in _batches([_without_flags(path) for path in placed]):
+        chosen.save(batch)
+    for name in source.score_names:
+        scores = [
+            PathScore(number, place, float(path.scores[name]), flag_of(path.extra, name))
+            for number, place, path in placed
+            if name in path.scores
         ]
-        for batch in _batches([_without_flags(path) for path in placed]):
-            chosen.save(batch)
-        for name in source.score_names:
-            scores = [
-                PathScore(number, place, float(path.scores[name]), flag_of(path.extra, name))
-                for number, place, path in placed
-                if name in path.scores
-            ]
-            chosen.save_scores(name, source.scorers.get(name, IMPORTED), scores)
-        after = chosen.summary()
-    return after["paths"] - before, sorted(after["scores"])
+        chosen.save_scores(name, source.scorers.get(name, IMPORTED), scores)
 
 
 def _import_log(file: Path, out: str, run_name: str, labels_by: str | None, recover: bool, *, json: bool) -> None:

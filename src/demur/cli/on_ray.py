@@ -103,6 +103,7 @@ def answers(
     *,
     extract: str | None,
     from_texts: bool,
+    rekey: bool,
     quiet: bool,
 ) -> ClassedShards:
     """Read and compare the answers of the shards of a folder."""
@@ -112,9 +113,8 @@ def answers(
     if out is not None:
         refuse_other_places(str(out))
     with Meter(quiet=quiet, counted="shards") as meter, stop_on_sigterm():
-        return class_shards(
-            Path(folder), out, fields, extract=extract, from_texts=from_texts, options=options, watch=meter
-        )
+        how: dict[str, Any] = {"extract": extract, "from_texts": from_texts, "rekey": rekey}
+        return class_shards(Path(folder), out, fields, **how, options=options, watch=meter)
 
 
 def say_of_shards(done: ClassedShards) -> None:

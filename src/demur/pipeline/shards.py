@@ -26,6 +26,7 @@ from demur.files.atomic import atomic_file
 from demur.files.inputs import text_of
 from demur.files.strict_json import NotJson, parse
 from demur.pools.parquet import provenance_of
+from demur.pools.shards import ENDINGS, libraries, reading
 from demur.records import Problem
 
 BLOCK = 64
@@ -164,7 +165,8 @@ def shard_files(folder: Path, *, or_none: bool = False) -> list[Path]:
         if or_none:
             return []
         raise InvalidValue(f"{folder} is no folder of shards", "sample with {engine=ray} to make one")
-    named = sorted(path for path in folder.glob(f"*{_ENDING}") if path.name[0] not in "._")
+    files = (path for path in folder.iterdir() if path.name[0] not in "._" and path.is_file())
+    named = sorted(path for path in files if path.name.lower().endswith(ENDINGS))
     for path in named:
         _refuse_cut(path)
     if not named and not or_none:
@@ -172,9 +174,26 @@ def shard_files(folder: Path, *, or_none: bool = False) -> list[Path]:
     return named
 
 
+def lacking_of(folder: Path, there: int) -> tuple[int, str]:
+    """How many problems a sampling has still to bring, of a folder in which some are there, and that in words.
+
+    No words of a folder that is whole, or that no sampling made.
+    """
+    manifest = folder / _MANIFEST
+    document = _document(manifest) if manifest.exists() else {"answers": {}}
+    if isinstance(document, dict) and "answers" in document:
+        return 0, ""
+    blocks = Manifest.of(document, manifest).blocks
+    lacking = ShardFolder(folder, tuple(Block(number, ()) for number in range(len(blocks)))).lacking()
+    problems = sum(many for many, _ in blocks)
+    if there < problems:
+        return problems - there, f"{problems - there} of {problems} problems of the shards in {folder} lack paths"
+    return 0, f"{len(lacking)} of {len(blocks)} shards in {folder} are unfinished" if lacking else ""
+
+
 def unfinished_scores(shard: Path, score: str) -> Path:
     """The store in which scores of a shard are kept until it has all of them."""
-    return shard.parent / _UNFINISHED / f"{shard.stem}.{digest(score)[-12:]}.scores.db"
+    return shard.parent / _UNFINISHED / f"{shard.name}.{digest(score)[-12:]}.scores.db"
 
 
 def _refuse_cut(path: Path) -> None:
@@ -207,15 +226,19 @@ def refuse_other_way(folder: Path, how: Mapping[str, Any]) -> None:
         _write(manifest, made)
 
 
-def refuse_shared_ids(files: Sequence[Path]) -> None:
-    """Raise where an id stands in two shards."""
-    from pyarrow import parquet
-
+def refuse_shared_ids(files: Sequence[Path]) -> int:
+    """Raise where an id stands in two shards; how many there are."""
+    arrow, parquet = libraries()
     seen: dict[str, Path] = {}
     for path in files:
-        for name in set(parquet.read_table(path, columns=["id"]).column("id").to_pylist()):
+        with reading(str(path), arrow), parquet.ParquetFile(path) as file:
+            if "id" not in file.schema_arrow.names:
+                raise PoolFileError(f"{path} has no column 'id'; expected one row per path", "move it elsewhere")
+            ids = file.read(columns=["id"]).column("id").to_pylist()
+        for name in set(ids):
             if (other := seen.setdefault(name, path)) is not path:
                 raise PoolFileError(f"the id {name!r} stands in {other} and in {path.name}; ids must differ")
+    return len(seen)
 
 
 def _blocks(there: Manifest, problems: Sequence[Problem], size: int, folder: Path) -> tuple[Block, ...]:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from demur.errors import InvalidValue, StoreError
+from demur.errors import InvalidValue, PoolFileError, StoreError
+from demur.pipeline.shards import lacking_of
 from demur.pools.files import FLAGS, source_of_file
 from demur.pools.frames import pools_of_frame
 from demur.pools.shards import is_remote
@@ -17,6 +18,10 @@ from demur.records import Pool
 
 if TYPE_CHECKING:
     from demur.store import Run
+
+BIASED = "what is missing may not be missing at random, and figures without it may not hold for all questions"
+GO_ON = "sample the rest by running the same `demur sample` command again"
+_LEAVE_OUT = f"{GO_ON}, or leave it out with {{partial=True}}"
 
 
 def read_pools(
@@ -37,8 +42,8 @@ def read_pools(
     columns, or rows as dictionaries. `columns` says what a table's own names mean: {"response": "answer", "rm":
     "score.rm"}; see `pools.frames` for the names that are known.
 
-    Without `facts`, only the answers and scores of a run are read, and its texts come if asked for with `texts`. A run
-    whose problems do not all have their paths is refused, unless `partial` leaves those out.
+    Without `facts`, only the answers and scores of a run are read, and its texts come if asked for with `texts`. A run,
+    or a folder of shards, whose problems do not all have their paths is refused, unless `partial` leaves those out.
     """
     if not isinstance(source, (str, os.PathLike)):
         _refuse_run(run, "this is a table")
@@ -46,7 +51,8 @@ def read_pools(
     named = os.fspath(source)
     if not is_store(named):
         _refuse_run(run, f"{named} is a pool file")
-        return source_of_file(named, columns)
+        source = source_of_file(named, columns)
+        return _as_far_as_sampled(source, Path(named), partial, say) if os.path.isdir(named) else source
     if columns:
         raise InvalidValue(f"{named} is a store, whose runs have no columns of their own", "leave {columns} out")
     from demur.store import Store  # a pool file does not wait for a database library
@@ -60,6 +66,16 @@ def _refuse_run(run: str | None, told: str) -> None:
         raise InvalidValue(f"{told}, and only a store has runs", "leave {run} out")
 
 
+def _as_far_as_sampled(source: PoolSource, folder: Path, partial: bool, say: Say) -> PoolSource:
+    """The pools of a folder; refused where it holds shards whose sampling is not finished, unless `partial`."""
+    lacking, told = lacking_of(folder, len(source.pools))
+    if told and not partial:
+        raise PoolFileError(f"{told}; {BIASED}", _LEAVE_OUT)
+    if told:
+        say(f"note: {told}{' and are left out' if lacking else ''}; {BIASED}")
+    return replace(source, left_out=lacking)
+
+
 def source_of_run(
     run: Run, *, facts: bool = True, texts: bool = False, partial: bool = False, say: Say = lambda _: None
 ) -> PoolSource:
@@ -70,13 +86,9 @@ def source_of_run(
     lacking = problems - len(pools)
     if lacking:
         told = f"{lacking} of {problems} problems of the run {run.name!r} lack paths"
-        biased = "what is missing may not be missing at random, and figures without it may not hold for all questions"
         if not partial:
-            raise StoreError(
-                f"{told}; {biased}",
-                "sample the rest by running the same `demur sample` command again, or leave it out with {partial=True}",
-            )
-        say(f"note: {told} and are left out; {biased}")
+            raise StoreError(f"{told}; {BIASED}", _LEAVE_OUT)
+        say(f"note: {told} and are left out; {BIASED}")
     return PoolSource(pools, run.description, run.known_scorers(), run.flags(), left_out=lacking)
 
 

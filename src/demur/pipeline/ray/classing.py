@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from demur.answers.extraction.custom import parse_extractor
 from demur.answers.relations import relation_named
 from demur.engine.progress import Progress
 from demur.engine.ray.blocks import Crew, work_through
-from demur.engine.ray.cluster import cluster
+from demur.engine.ray.cluster import cluster, ray_library
 from demur.engine.ray.surroundings import Surroundings
 from demur.errors import InvalidValue
 from demur.pipeline.ray.sampling import RayOptions
 from demur.pipeline.shards import held, refuse_other_way, refuse_shared_ids, shard_files
 from demur.pools.answer_classes import AnswerClasses
-from demur.pools.fields import FieldChoice
+from demur.pools.answer_keys import refuse_other_keys
+from demur.pools.fields import FieldChoice, problems_of
 from demur.pools.parquet import read_parquet, write_parquet
 from demur.pools.reading import AnswerReader
+from demur.records import Problem
 
 _EXAMPLES = 5
 """Classes of several spellings that one shard tells of."""
@@ -55,6 +58,8 @@ class _Classing:
     extract: str | None
     from_texts: bool
     out: Path | None
+    keys: Mapping[str, Any]
+    """How the answers of the whole folder are compared: all its shards must say the same."""
 
     def open(self) -> None:
         reader(self.fields, self.extract, self.from_texts)  # raises where its function is not there
@@ -65,7 +70,8 @@ class _Classing:
         pools = [tally.classed(pool, reading, None) for pool in file.pools]
         if self.out is not None:
             described = replace(file.provenance.description, answers={})
-            write_parquet(pools, self.out / shard.name, replace(file.provenance, description=described))
+            known = replace(file.provenance, description=described, keys=self.keys)
+            write_parquet(pools, self.out / shard.name, known)
         tally.merged = tally.merged[:_EXAMPLES]
         if self.fields.relation is None or relation_named(self.fields.relation).structure is None:
             tally.answers = set()  # nobody asks whether rules of a structure are met
@@ -84,29 +90,50 @@ def class_shards(
     *,
     extract: str | None = None,
     from_texts: bool = False,
+    rekey: bool = False,
     options: RayOptions = RayOptions(),  # noqa: B008 - frozen
     watch: Callable[[Progress], None] = lambda _: None,
 ) -> ClassedShards:
     """Read and compare the answers of all shards of a folder; with `out`, write each into that folder.
 
-    Shards that `out` holds already are not made again.
+    Shards that `out` holds already are not made again, unless they are older than those they were made from. Keys that
+    another version of the relation made are refused, unless `rekey` replaces them.
     """
+    ray_library()  # before anything is made: it must be there
     files = shard_files(folder)
     refuse_shared_ids(files)
     if out is not None and out.exists() and out.samefile(folder):
         raise InvalidValue(f"{out} is an input of this command; choose another folder for the output")
+    keys = _keys_of(files, fields, rekey=rekey)
     if out is not None:
-        refuse_other_way(out, {"fields": repr(fields), "extract": extract, "from_texts": from_texts})
-    there = set() if out is None else {path.name for path in shard_files(out, or_none=True)}
+        refuse_other_way(out, {"fields": repr(fields), "extract": extract, "from_texts": from_texts, "keys": keys})
+    made = {} if out is None else {path.name: _written(path) for path in shard_files(out, or_none=True)}
+    there = {path.name for path in files if path.name in made and made[path.name] >= _written(path)}
     todo = [path.absolute() for path in files if path.name not in there]
     reading, progress = reader(fields, extract, from_texts), Progress(len(todo), 0)
     result = ClassedShards(AnswerClasses(), reading, progress, already=len(there))
     if not todo:
         return result
-    if out is None:
-        return _classed(result, todo, _Classing(fields, extract, from_texts, None), options, watch)
-    with held(out):
-        return _classed(result, todo, _Classing(fields, extract, from_texts, out.absolute()), options, watch)
+    work = _Classing(fields, extract, from_texts, None if out is None else out.absolute(), keys)
+    with nullcontext() if out is None else held(out):
+        return _classed(result, todo, work, options, watch)
+
+
+def _written(path: Path) -> int:
+    """When a file was written."""
+    return path.stat().st_mtime_ns
+
+
+def _keys_of(files: Sequence[Path], fields: FieldChoice, *, rekey: bool) -> dict[str, Any]:
+    """How the keys of a folder are made, whatever kinds of problems the single shards have."""
+    problems = list[Problem]()
+    for path in files:
+        pools = read_parquet(path).pools
+        kinds = problems_of(pools)
+        if not rekey:
+            refuse_other_keys(pools, fields.describe(kinds))
+        problems += kinds
+    return replace(fields, answer_field="answer").describe(problems)
 
 
 def _classed(

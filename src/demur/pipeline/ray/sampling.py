@@ -107,6 +107,11 @@ def sample_shards(
     in_process = vllm.is_meant(config)
     backend: Backend = vllm.Described(str(config.model)) if in_process else _backend(config, say)
     pipeline = config.pipeline(backend)
+    if in_process and pipeline.stop is not None and pipeline.stop.stops:
+        raise InvalidValue(
+            f"an engine in the cluster draws all paths of a block at once, so {pipeline.stop} cannot end any early",
+            "leave {stop} out, or name a server with {base_url}",
+        )
     fitted = pipeline.fitted(problems)
     for problem in problems:
         fitted.render(problem)  # before a folder is made: a question that cannot be asked spoils nothing

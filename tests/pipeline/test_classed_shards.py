@@ -1,0 +1,85 @@
+"""Answers of shards put into classes: what workers write, without a cluster."""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+
+import pytest
+
+import demur as dm
+from demur.engine.ray.cluster import Cluster
+from demur.errors import MissingExtra, PoolFileError
+from demur.pipeline.ray import classing
+from demur.pools.fields import FieldChoice
+from demur.pools.parquet import read_parquet, write_parquet
+from demur.pools.provenance import Provenance
+from demur.records import Path as ReasoningPath
+
+
+def pools_of(task, numbers):
+    paths = tuple(ReasoningPath(answer) for answer in ("1/2", "0.5", "A"))
+    return [dm.Pool(dm.Problem(f"{task}{k}", f"What is {k}?", extra={"task": task}), paths) for k in numbers]
+
+
+@pytest.fixture
+def shards(tmp_path, monkeypatch):
+    """Two shards, each of a task of its own; their work is done in this process."""
+
+    def here(work, todo, crew, surroundings):
+        work.open()
+        yield from map(work.do, todo)
+
+    monkeypatch.setattr(classing, "ray_library", lambda: None)
+    monkeypatch.setattr(classing, "cluster", lambda *_, **__: nullcontext(Cluster(1, 0, 0.0, True)))
+    monkeypatch.setattr(classing, "work_through", here)
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    for task in ("math", "mc"):
+        write_parquet(pools_of(task, range(2)), folder / f"{task}.parquet")
+    return folder
+
+
+def test_every_shard_says_how_the_keys_of_the_whole_folder_are_made(shards, tmp_path):
+    """Also where the input has keys of another relation, which are not passed on as these."""
+    write_parquet(
+        pools_of("math", range(2)),
+        shards / "math.parquet",
+        Provenance(keys={"field": "answer", "missing": [], "relation": "plain@1"}),
+    )
+    classing.class_shards(shards, tmp_path / "out", FieldChoice())
+    both = [pool.problem for pool in pools_of("math", [0]) + pools_of("mc", [0])]
+    classed = read_parquet(tmp_path / "out")
+    assert classed.provenance.keys == FieldChoice().describe(both)
+    assert [path.extra["key"] for path in classed.pools[0].paths][:2] == ["n:1/2", "n:1/2"]
+    assert "key" in classed.pools.columns.names
+
+
+def test_keys_of_another_version_are_refused_unless_they_are_to_be_replaced(shards, tmp_path):
+    old = {"field": "answer", "missing": [], "relation": "mathematics@0"}
+    write_parquet(pools_of("math", range(2)), shards / "math.parquet", Provenance(keys=old))
+    with pytest.raises(PoolFileError, match="holds keys of the relation mathematics@0"):
+        classing.class_shards(shards, tmp_path / "out", FieldChoice())
+    assert not (tmp_path / "out").exists()
+    classing.class_shards(shards, tmp_path / "out", FieldChoice(), rekey=True)
+    assert "mathematics@0" not in read_parquet(tmp_path / "out").provenance.keys["relation"]
+
+
+def test_nothing_is_made_without_ray(shards, tmp_path, monkeypatch):
+    def absent():
+        raise MissingExtra("a cluster needs Ray Data", "ray")
+
+    monkeypatch.setattr(classing, "ray_library", absent)
+    with pytest.raises(MissingExtra):
+        classing.class_shards(shards, tmp_path / "out", FieldChoice())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_shard_is_made_again_when_what_it_was_made_from_is_newer(shards, tmp_path):
+    assert classing.class_shards(shards, tmp_path / "out", FieldChoice()).problems == 4
+    write_parquet(pools_of("math", range(3)), shards / "math.parquet")
+    made = (tmp_path / "out" / "math.parquet").stat().st_mtime_ns
+    os.utime(shards / "math.parquet", ns=(made + 10**9, made + 10**9))
+    again = classing.class_shards(shards, tmp_path / "out", FieldChoice())
+    assert (again.problems, again.already) == (3, 1)
+    assert len(read_parquet(tmp_path / "out").pools) == 5
