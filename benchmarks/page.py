@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from results import Machine, Measured, Result, Results
+from measured import Machine, Measured, Result, Results
 
 _APART = ("benchmark", "versions", "claims", "setting", "peers", "simulated")
 """Parts of a report that are not measured, or are shown on a line of their own."""

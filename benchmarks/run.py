@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from measured import Failure, Machine, Measured, Report, Results, described_in, today
 from page import draw_page, number, wanted
-from results import Failure, Machine, Measured, Report, Results, described_in, today
 from sizing_page import draw_sizing
 
 from demur.files.atomic import atomic_file

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from measured import Measured
 from page import number, table
-from results import Measured
 
 Report = Mapping[str, Any]
 QUESTIONS = 1_000_000

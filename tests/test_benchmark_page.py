@@ -96,7 +96,7 @@ def test_numbers_are_told_with_four_digits_and_thousands_apart(bench, value, tol
 
 
 def test_the_page_names_the_machine_and_the_date(bench):
-    from results import Machine, today
+    from measured import Machine, today
 
     bench.run(["fast"])
     assert f"**The machine, {today()}:** {Machine.here(sys.version.split()[0])}." in page(bench)
@@ -112,7 +112,7 @@ def test_figures_of_a_busy_machine_are_said_to_be_such(bench, monkeypatch):
 
 
 def test_what_was_not_run_keeps_its_figures_and_its_own_date(bench):
-    from results import today
+    from measured import today
 
     bench.run(["slow"])
     kept = bench.docs / "assets" / "benchmarks.json"
@@ -202,8 +202,8 @@ def test_every_script_that_reports_claims_is_run_or_is_said_to_be_run_by_hand(be
 
 def test_the_page_in_the_docs_is_what_was_measured_last(bench, monkeypatch):
     """Redraw it with `python benchmarks/run.py --redraw`."""
+    from measured import Results, described_in
     from page import draw_page
-    from results import Results, described_in
     from run import NAMES, RESULTS
 
     results = Results.load(DOCS / RESULTS)
@@ -212,7 +212,7 @@ def test_the_page_in_the_docs_is_what_was_measured_last(bench, monkeypatch):
 
 
 def test_results_survive_being_kept(bench):
-    from results import Results
+    from measured import Results
 
     bench.run(bench.names)
     kept = bench.docs / "assets" / "benchmarks.json"

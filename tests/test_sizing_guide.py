@@ -73,7 +73,7 @@ def test_a_simulation_is_the_same_for_the_same_seed_and_another_for_another():
 def measured():
     """A report with costs that are easy to reckon with."""
     from cluster import Cluster, Outcome
-    from results import Machine, Measured
+    from measured import Machine, Measured
     from sizing_stages import STAGES
 
     costs = {
@@ -148,7 +148,7 @@ def test_nothing_is_written_where_nothing_was_measured():
 
 def test_the_guide_in_the_docs_is_what_was_measured_last():
     """Redraw it with `python benchmarks/run.py --redraw`."""
-    from results import Results
+    from measured import Results
     from run import RESULTS, SIZING
     from sizing_page import draw_sizing
 
