@@ -6,12 +6,14 @@ import asyncio
 import json
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
 import threading
 import time
 from collections import Counter
+from contextlib import closing
 
 from sqlalchemy import event, text
 
@@ -151,6 +153,31 @@ STALLED = """
 """
 
 
+def stop_between_transactions(process, store):
+    """Stop a process where it holds no lock: one that stops within a transaction has others wait for its end."""
+    for _ in range(100):
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.1)
+        if not holds_a_lock(store):
+            return
+        process.send_signal(signal.SIGCONT)
+        time.sleep(0.03)
+    raise AssertionError("it was always within a transaction")
+
+
+def holds_a_lock(store):
+    if store.engine.dialect.name == "postgresql":
+        others = "datname = current_database() AND pid <> pg_backend_pid() AND state LIKE 'idle in transaction%'"
+        with store.engine.connect() as connection:
+            return connection.execute(text(f"SELECT count(*) FROM pg_stat_activity WHERE {others}")).scalar_one() > 0
+    try:
+        with closing(sqlite3.connect(store.engine.url.database, timeout=0.2, isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError:
+        return True
+    return False
+
+
 def test_a_sampler_that_stalls_is_taken_over_and_stores_nothing_twice(server, place):
     server.delay = 0.1
     with Store(place, create=True) as store:
@@ -161,7 +188,7 @@ def test_a_sampler_that_stalls_is_taken_over_and_stores_nothing_twice(server, pl
         assert stalled.stdout.readline() == "ready\n"
         while len(server.requests) < 8:
             time.sleep(0.02)
-        stalled.send_signal(signal.SIGSTOP)
+        stop_between_transactions(stalled, store)
         other = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert [len(pool.paths) for pool in run.pools()] == [M] * len(PROBLEMS)
         before = saved(place)

@@ -8,7 +8,7 @@ import demur as dm
 from demur.backends.protocol import Completion, Settings
 from demur.descriptions import Description
 from demur.errors import InvalidValue
-from demur.pipeline.from_policy import _reading
+from demur.pipeline.from_policy import reading_of
 
 
 class Sayer:
@@ -54,7 +54,7 @@ def test_the_labels_of_a_run_compare_its_answers():
 
 
 def test_a_policy_whose_answers_were_read_by_older_rules_says_so():
-    assert _reading({"task": "math", "extract": "mathematics@2"}) is None
-    assert _reading({"task": "math", "extract": "A: (.*)"}) == "A: (.*)"
+    assert reading_of({"task": "math", "extract": "mathematics@2"}) is None
+    assert reading_of({"task": "math", "extract": "A: (.*)"}) == "A: (.*)"
     with pytest.raises(InvalidValue, match=r"read by mathematics@1, and this demur reads them by mathematics@2.*again"):
-        _reading({"task": "math", "extract": "mathematics@1"})
+        reading_of({"task": "math", "extract": "mathematics@1"})

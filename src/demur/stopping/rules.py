@@ -184,7 +184,7 @@ def parse_rule(text: Any) -> Rule:
     if name == "curtail":
         raise InvalidValue(
             "curtail follows a policy, and is no rule to calibrate by: it changes no decision",
-            "draw in waves where the policy is used: `demur ask` and `demur serve` with --first-wave and --wave",
+            "draw in waves where the policy is used, by `demur ask` or `demur serve`",
         )
     raise InvalidValue(
         f"unknown stopping rule {text!r:.60}; expected fixed, agreement:W or beta:P, such as beta:0.95",
