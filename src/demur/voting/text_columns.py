@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,12 +25,13 @@ _DIGEST = re.compile(r"[0-9a-f]{16}")
 class _Column(Sequence[str | None]):
     """A column of texts, some of which may be None."""
 
+    @abstractmethod
     def _part(self, start: int, end: int) -> list[str | None]:
-        raise NotImplementedError
+        """The entries from one row up to another."""
 
+    @abstractmethod
     def take(self, rows: NDArray[np.intp]) -> _Column:
         """Some of the entries, in that order."""
-        raise NotImplementedError
 
     def __getitem__(self, row: Any) -> Any:
         if isinstance(row, slice):
