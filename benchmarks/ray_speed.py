@@ -26,7 +26,7 @@ from typing import Any
 
 from claims import at_least, at_most, print_report
 
-POOLS, PATHS, BLOCK, ROUNDS = int(os.environ.get("RAY_POOLS", "100000")), 4, 1000, 1
+POOLS, PATHS, BLOCK, ROUNDS = int(os.environ.get("RAY_POOLS", "100000")), 4, 1000, 3
 HERE = Path(__file__).resolve().parent
 PYTHON = HERE.parent / ".bench-peers" / "ray" / "bin" / "python"
 _TEXT = "We add {a} and {b}.\nStep {j}: {a} + {b} = {c}.\nSo the answer is \\boxed{{{c}}}."

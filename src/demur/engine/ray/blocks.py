@@ -43,8 +43,6 @@ class Crew:
     at_once: int = 1
     """Blocks under way in one worker: more than one where it mostly waits for others."""
     cpus: float = 1.0
-    keeps: bool = False
-    """Workers keep what they opened, a model or connections, and are actors; else blocks are tasks."""
 
 
 @dataclass(frozen=True)
@@ -87,18 +85,22 @@ def work_through(
 
 def _mapped(ray: Any, data: Any, sent: tuple[Any, ...], crew: Crew, pieces: int) -> Any:
     """What becomes of rows, when somebody asks for it."""
-    how: dict[str, Any] = {"batch_size": 1, "batch_format": "pyarrow", "num_cpus": crew.cpus}
-    if not crew.keeps:
-        pool = ray.data.TaskPoolStrategy(size=crew.workers)
-        return data.map_batches(one_task, fn_args=(sent,), compute=pool, max_retries=_MOST_ENDS, **how)
     pool = ray.data.ActorPoolStrategy(
         size=min(crew.workers, pieces),
         max_concurrent_calls_per_actor=crew.at_once,
-        max_tasks_in_flight_per_actor=crew.at_once + 1,
+        max_tasks_in_flight_per_actor=crew.at_once + 1,  # one waits: Ray looks for who is free ten times a second
         enable_true_multi_threading=True,
     )
-    lasting = {"max_restarts": _MOST_ENDS, "max_task_retries": -1}
-    return data.map_batches(Worker, fn_constructor_args=(sent,), compute=pool, **how, **lasting)
+    return data.map_batches(
+        Worker,
+        fn_constructor_args=(sent,),
+        compute=pool,
+        batch_size=1,
+        batch_format="pyarrow",
+        num_cpus=crew.cpus,
+        max_restarts=_MOST_ENDS,
+        max_task_retries=-1,
+    )
 
 
 def _lost(ray: Any, error: BaseException) -> ClusterError:
@@ -118,26 +120,7 @@ def _lost(ray: Any, error: BaseException) -> ClusterError:
 
 
 class Worker:
-    """An actor's own: work that was opened once."""
-
-    def __init__(self, sent: tuple[Any, ...]) -> None:
-        self._work = _Opened(sent)
-
-    def __call__(self, batch: Any) -> Any:
-        return self._work.done(batch)
-
-
-def one_task(batch: Any, sent: tuple[Any, ...]) -> Any:
-    """One block as a task: what an earlier one of the same work opened in this process is used again."""
-    name = sent[0].hex()
-    if name not in _OPENED:
-        _OPENED.clear()
-        _OPENED[name] = _Opened(sent)
-    return _OPENED[name].done(batch)
-
-
-class _Opened:
-    """Work in the process that does it."""
+    """An actor: work that is opened once, in the process that does it."""
 
     def __init__(self, sent: tuple[Any, ...]) -> None:
         self._trouble: _Trouble | None = None
@@ -150,7 +133,7 @@ class _Opened:
         except (DemurError, OSError) as error:
             self._trouble = _trouble(error)
 
-    def done(self, batch: Any) -> Any:
+    def __call__(self, batch: Any) -> Any:
         import pyarrow
 
         receipts = [self._trouble or self._one(packed) for packed in batch.column("piece").to_pylist()]
@@ -161,10 +144,6 @@ class _Opened:
             return self._work.do(pickle.loads(packed))
         except (DemurError, OSError) as error:
             return _trouble(error)
-
-
-_OPENED: dict[str, _Opened] = {}
-"""What the tasks of this process opened last."""
 
 
 def _trouble(error: DemurError | OSError) -> _Trouble:

@@ -160,11 +160,11 @@ def _shared_out(
     """The work of one worker, and how many there are: requests at once are counted over all of them."""
     config = work.config
     if config.embedded:
-        return work, Crew(min(workers or found.cpus, len(lacking)), keeps=True)
+        return work, Crew(min(workers or found.cpus, len(lacking)))
     in_all = config.concurrency or PER_WORKER
     many = min(workers or min(found.cpus, math.ceil(in_all / PER_WORKER)), in_all, len(lacking))
     work = replace(work, config=replace(config, concurrency=max(1, in_all // many)))
-    return work, Crew(many, at_once=_BLOCKS_AT_ONCE, cpus=min(1.0, found.cpus / many), keeps=True)
+    return work, Crew(many, at_once=_BLOCKS_AT_ONCE, cpus=min(1.0, found.cpus / many))
 
 
 class _Tally:

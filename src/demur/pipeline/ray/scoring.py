@@ -1,6 +1,6 @@
 """Scores of shards over a cluster: each shard is written again, whole, with the scores that it lacked.
 
-Scores made of the paths alone (self-consistency, recorded perplexity, a function of yours) are tasks. A scorer that
+Scores made of the paths alone (self-consistency, recorded perplexity, a function of yours) are computed. A scorer that
 asks a model scores a shard as the plain engine scores a run, in a store that lies beside the shards until all is
 there: what was paid for outlives the worker that paid.
 """
@@ -292,7 +292,7 @@ def _shared_out(
     if not asking:
         return list(chosen), Crew(workers or found.cpus)
     if any(not isinstance(one, UsesEndpoint) for one in asking):
-        return list(chosen), Crew(min(workers or found.cpus, pieces), keeps=True)
+        return list(chosen), Crew(min(workers or found.cpus, pieces))
     in_all = max(one.concurrency for one in asking)
     many = min(workers or min(found.cpus, math.ceil(in_all / PER_WORKER)), in_all, pieces)
     shared = []
@@ -300,4 +300,4 @@ def _shared_out(
         share = max(1, getattr(scorer, "concurrency", 1) // many)
         asks = isinstance(scorer, ModelScorer)
         shared.append(replace(one, settings=replace(one.settings, concurrency=share)) if asks else one)
-    return shared, Crew(many, cpus=min(1.0, found.cpus / many), keeps=True)
+    return shared, Crew(many, cpus=min(1.0, found.cpus / many))
