@@ -48,10 +48,10 @@ def test_a_budget_that_is_spent_ends_it_like_an_interruption_and_says_how_to_go_
     flags = (*SAMPLE, "--base-url", servers[0].url)
     ran = demur(*flags, "--budget-paths", 18)
     assert ran.code == 130
-    assert "The budget of this run is spent: 16 of 18 paths, and the next problem needs 4; raise it with " in ran.out
+    assert "The budget of this run is used up: 16 of 18 paths, and the next problem needs 4; raise it with " in ran.out
     assert "raise it with --budget-paths to go on." in ran.out
     kept = demur(*flags)  # the limit is the run's
-    assert (kept.code, kept.out.count("is spent: 16 of 18 paths")) == (130, 1)
+    assert (kept.code, kept.out.count("is used up: 16 of 18 paths")) == (130, 1)
     assert "Budget of run: 16 of 18 paths." in demur("runs", "run.db").out
     told = demur("runs", "run.db", "--json").json["runs"][0]["budget"]
     assert (told["spent"]["paths"], told["limits"]) == (16, {"paths": 18, "tokens": None, "seconds": None})

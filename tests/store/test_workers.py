@@ -285,7 +285,11 @@ def test_a_budget_of_paths_is_never_passed_and_takes_whole_problems(run, workers
     assert one.claim(SIZES, 3, N).numbers == (0, 1, 2)
     last = other.claim(SIZES, 3, N)
     assert last.numbers == (3,)
-    assert last.refusal == "16 of 19 paths, and the next problem needs 4; raise it with {budget_paths} to go on"
+    reserved = "0 of 19 paths, 16 more paths reserved, and the next problem needs 4"  # nothing is spent yet
+    assert last.refusal == f"{reserved}; raise it with {{budget_paths}} to go on"
+    assert (last.reserved, last.reserved_by_others) == (0, 3 * M)
+    assert run.summary()["budget"]["spent"]["paths"] == 0
+    assert run.summary()["budget"]["reserved"]["paths"] == 4 * M
     one.done([2])  # it failed, and gives back what it was to cost
     assert one.claim(SIZES, 3, N).numbers == (2,)
 
@@ -315,7 +319,7 @@ def test_a_budget_of_tokens_reckons_with_what_is_under_way(run, workers):
     run.save([path(first[0], index, tokens=10) for index in range(M)], one)
     second = one.claim(SIZES, 8, N)
     assert len(second.numbers) == 1  # 40 came and 40 are expected
-    assert second.refusal == "40 of 100 tokens, 8 paths under way; raise it with {budget_tokens} to go on"
+    assert second.refusal == "40 of 100 tokens, 8 more paths reserved; raise it with {budget_tokens} to go on"
 
 
 def test_a_budget_of_seconds_is_summed_over_processes(run, workers):

@@ -33,7 +33,8 @@ class Meter:
             self._draw(progress)
         elif time.monotonic() - self._last >= _SECONDS_BETWEEN_LINES:
             self._last = time.monotonic()
-            output.mention(f"{progress.saved} of {progress.wanted} {self.counted}; {self._facts(progress)}")
+            about = "" if progress.expected == progress.wanted else "about "
+            output.mention(f"{progress.saved} of {about}{progress.expected} {self.counted}; {self._facts(progress)}")
 
     def _draw(self, progress: Progress) -> None:
         if self._bar is None:
@@ -44,8 +45,10 @@ class Meter:
             told = rich_progress.TextColumn("{task.description}", markup=False)
             self._bar = rich_progress.Progress(*columns, told, console=Console(stderr=True), transient=True)
             self._bar.start()
-            self._task = self._bar.add_task("", total=progress.wanted)
-        self._bar.update(self._task, total=progress.wanted, completed=progress.saved, description=self._facts(progress))
+            self._task = self._bar.add_task("", total=progress.expected)
+        self._bar.update(
+            self._task, total=progress.expected, completed=progress.saved, description=self._facts(progress)
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -67,6 +67,8 @@ def _show_workers(runs: list[dict[str, Any]]) -> None:
         if summary["budget"] is not None:
             spent, limits = summary["budget"]["spent"], summary["budget"]["limits"]
             told = [f"{spent[name]:.0f} of {most:g} {name}" for name, most in limits.items() if most is not None]
+            reserved = summary["budget"]["reserved"]["paths"]
+            told += [f"{reserved} more paths reserved by those at work"] if reserved else []
             output.say(f"Budget of {output.visible(summary['run'], 80)}: {', '.join(told)}.")
 
 

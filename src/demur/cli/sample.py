@@ -150,8 +150,9 @@ def run(
         if not progress.wanted:
             paths_each = "paths" if pipeline.stop is not None else f"{pipeline.n_paths} paths"
             output.say(f"All {len(problems)} problems have their {paths_each} already.")
+        at_most = "at most " if pipeline.stop is not None and progress.stopped else ""
         output.say(
-            f"Saved {progress.saved} of {progress.wanted} paths in {duration(progress.seconds)} "
+            f"Saved {progress.saved} of {at_most}{progress.wanted} paths in {duration(progress.seconds)} "
             f"({progress.tokens} tokens; {progress.without_answer} paths without an answer, "
             f"{progress.truncated} of them cut off) in {store}."
         )
@@ -184,7 +185,7 @@ def run(
             _say_next(out, run_name, sampled.score, " --drop-unscored")
         if progress.budget:
             spent, _, remedy = progress.budget.partition("; ")
-            output.say(output.told(DemurError(f"The budget of this run is spent: {spent}", remedy)) + ".")
+            output.say(output.told(DemurError(f"The budget of this run is used up: {spent}", remedy)) + ".")
         elif progress.stopped or progress.failed:
             output.say("Run the same command again to go on.")
         elif not sampled.unscored:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
@@ -11,7 +12,7 @@ class Progress:
     """`failed` are problems that were given up on, with the reason."""
 
     wanted: int
-    """Paths to do, when this began."""
+    """Paths to do, when this began; without those that a stopping rule has found to be needed no more."""
     problems: int
     saved: int = 0
     failed: dict[str, str] = field(default_factory=dict)
@@ -27,13 +28,15 @@ class Progress:
     waiting: str = ""
     """For whom it waits, who are at all that is left."""
     budget: str = ""
-    """Which budget of the run is spent, so that it ended before it was done; options stand in it as in remedies."""
+    """Which budget of the run is used up, so that it ended before it was done; options stand in it as in remedies."""
     trouble: str = ""
     """Why the last request that had to be tried again had to."""
     started: float = field(default_factory=time.monotonic)
     ended: float | None = None
     interrupted: bool = False
     out_of_time: bool = False
+    expected_left: Callable[[], float] | None = None
+    """Paths that a stopping rule is expected to want still; None where all that are wanted are drawn."""
 
     def count_in_vain(self, paths: int) -> None:
         """Of what was counted as saved, so many paths were there already."""
@@ -55,6 +58,13 @@ class Progress:
         return self.saved / max(self.seconds, 1e-9)
 
     @property
+    def expected(self) -> int:
+        """Paths that there will be in the end: all that are wanted, or as many as a stopping rule seems to leave."""
+        if self.expected_left is None:
+            return self.wanted
+        return min(self.wanted, self.saved + self.by_others + round(self.expected_left()))
+
+    @property
     def seconds_left(self) -> float | None:
-        left = self.wanted - self.saved - self.by_others
+        left = max(0, self.expected - self.saved - self.by_others)
         return left * self.seconds / (self.saved + self.by_others) if self.saved else None

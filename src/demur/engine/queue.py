@@ -67,6 +67,12 @@ class WorkQueue(Generic[Work, Result]):
         """Do something when all that was emitted before is committed."""
         self.arrived.put_nowait(_Then(then))
 
+    async def saved(self) -> None:
+        """Until all that was emitted before is committed."""
+        done = asyncio.get_running_loop().create_future()
+        self.when_saved(lambda: None if done.done() else done.set_result(None))
+        await done
+
     def fail(self, problem: str, error: DemurError) -> None:
         """A problem that is given up on. Where nothing ever worked, it is not the fault of these problems."""
         self.progress.failed.setdefault(problem, str(error))

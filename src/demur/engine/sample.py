@@ -132,7 +132,7 @@ async def sample(
     n_paths, progress, ended = run.n_paths or 1, SamplingProgress(0, 0), None
     if run.stopping is not None:
         ended = await asked_of(run, stop, partial(UntilStopped, run.stopping, run, progress))
-        pending = ended.lacking(pending)
+        pending = ended.begin(pending)
     prompts = {lacking.number: render(lacking.problem) for lacking in pending}  # before anything is paid for
     mute = {lacking.number for lacking in pending if lacking.again}
     progress.wanted, progress.problems = sum(map(size, pending)), len(pending)
@@ -162,9 +162,12 @@ async def sample(
 
     async def one(work: tuple[Pending, Prompt]) -> None:
         lacking, prompt = work
-        all_at_once = [sorted({*lacking.missing, *lacking.again})]
+        all_at_once, asked = [sorted({*lacking.missing, *lacking.again})], False
         try:
             for places in all_at_once if ended is None else ended.waves(lacking):
+                if asked:  # so that no more than a wave can be lost on its way
+                    await queue.saved()
+                asked = True
                 wanted = wanted_paths(seed, lacking.problem.id, n_paths, places, lacking.first_seed)
                 if not certain:
                     async with on_trial:
@@ -198,7 +201,7 @@ async def sample(
 
     def still_lacking(numbers: Collection[int]) -> dict[int, Pending]:
         lacking = run.pending(with_logprobs=needs_logprobs, numbers=numbers)
-        lacking = lacking if ended is None else ended.lacking_now(lacking)
+        lacking = lacking if ended is None else ended.lacking_now(numbers, lacking)
         return {one.number: one for one in lacking}
 
     def parts(pieces: Mapping[int, Pending]) -> Iterator[tuple[list[int], tuple[Pending, Prompt]]]:
@@ -207,7 +210,7 @@ async def sample(
             yield [number], (lacking, prompts[number])
 
     def done_between(first: int, last: int) -> set[int]:
-        return run.whole_between(first, last) - mute
+        return (run.whole_between if ended is None else ended.ended_between)(first, last) - mute
 
     queue: WorkQueue[tuple[Pending, Prompt], PlacedPath] = WorkQueue(
         taken_up,
@@ -233,6 +236,7 @@ async def sample(
             by_others=by_others,
             least=queue.concurrency,
             deadline=queue.deadline,
+            unwanted=None if ended is None else ended.unwanted,
         )
         await queue.work_through(shared.works(parts))
         progress.lost_leases = worker.lost

@@ -2,13 +2,15 @@
 
 Blocks are as large as keeps a process busy for some seconds, so that a database is asked seldom, and never more than a
 share of what is left, so that all end together. At the end each waits for the others, and takes over from those of
-which nothing is seen any more: whoever says that the work is done has seen that it is.
+which nothing is seen any more: whoever says that the work is done has seen that it is. What is reserved of a budget and
+then not needed comes back, so a budget ends the work only where nothing can come back any more.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -19,6 +21,7 @@ from demur.engine.progress import Progress
 from demur.errors import StoreError
 from demur.store import Run, Worker
 from demur.store.shared_work import LEASE_SECONDS
+from demur.store.worker import Claimed
 
 Piece = TypeVar("Piece")
 Work = TypeVar("Work")
@@ -76,7 +79,8 @@ class SharedWork(Generic[Piece]):
     `size` says how many paths a piece lacks. `read` gives the pieces of some problems as they are now, without those
     that lack nothing any more, and `done_between` the problems of a stretch that lack nothing. `by_others` is what had
     come to others before the pieces were read: as long as that is so, they are as they were. `least` problems are
-    claimed at once, or more. `deadline` is when waiting ends, by the monotonic clock.
+    claimed at once, or more. `deadline` is when waiting ends, by the monotonic clock. `unwanted` says how many paths of
+    a problem that lacks nothing were never drawn, where a rule may end it before; None where all are drawn.
     """
 
     def __init__(
@@ -92,13 +96,15 @@ class SharedWork(Generic[Piece]):
         by_others: int,
         least: int,
         deadline: float | None = None,
+        unwanted: Callable[[int], int] | None = None,
     ) -> None:
         self.worker, self.size, self.read, self.done_between = worker, size, read, done_between
         self.progress, self.stop, self.least = progress, stop, least
-        self.by_others, self.deadline = by_others, deadline
+        self.by_others, self.deadline, self.unwanted = by_others, deadline, unwanted
         self._todo = dict(pieces)
         self._sizes = {number: size(piece) for number, piece in pieces.items()}
         self._ended, self._began = 0, time.monotonic()
+        self._some_ended = threading.Event()
 
     def works(self, parts: Callable[[Mapping[int, Piece]], Iterator[tuple[Sequence[int], Work]]]) -> Iterator[Work]:
         """Each part of the pieces that this process claims; waits for what others do. Runs in threads, one at a time.
@@ -106,6 +112,7 @@ class SharedWork(Generic[Piece]):
         `parts` makes of some pieces what is to be done, and says of which problems each part is.
         """
         while self._todo and not self._is_over:
+            self._some_ended.clear()
             block = self.worker.claim(self._sizes, self._at_once, len(self._sizes))
             pieces = {number: self._taken(number) for number in block.numbers}
             if block.by_others != self.by_others:
@@ -113,16 +120,20 @@ class SharedWork(Generic[Piece]):
             if pieces:
                 yield from self._parts(pieces, parts, block.seconds_left)
             elif not block.numbers and self._todo:
-                if block.refusal:
+                if not block.refusal:
+                    self._wait_for(block.others)
+                elif coming_back := self._may_come_back(block):
+                    self._wait_for_budget(coming_back)
+                else:
                     self.progress.budget = block.refusal
-                    return
-                self._wait(block.others)
+                    break
         self.progress.waiting = ""
 
     def ended(self, numbers: Sequence[int]) -> None:
         """Whatever comes of these problems is saved."""
         self._ended += len(numbers)
         self.worker.done(numbers)
+        self._some_ended.set()
 
     @property
     def _is_over(self) -> bool:
@@ -143,13 +154,21 @@ class SharedWork(Generic[Piece]):
     def _as_they_are_now(self, pieces: Mapping[int, Piece]) -> dict[int, Piece]:
         """Some pieces without what others did meanwhile; nor is what they did any longer to do."""
         now = dict(self.read(list(pieces))) if pieces else {}
-        before = sum(map(self.size, pieces.values()))
-        self.progress.by_others += max(0, before - sum(map(self.size, now.values())))
+        for number, piece in pieces.items():
+            if number in now:
+                self.progress.by_others += max(0, self.size(piece) - self.size(now[number]))
+            else:
+                self._done_by_others(number, piece)
         self.worker.done(pieces.keys() - now.keys())
         if stretch := list(islice(self._todo, _WINDOW * self._at_once)):
             for number in set(self.done_between(min(stretch), max(stretch))) & self._todo.keys():
-                self.progress.by_others += self.size(self._taken(number))
+                self._done_by_others(number, self._taken(number))
         return now
+
+    def _done_by_others(self, number: int, piece: Piece) -> None:
+        unwanted = 0 if self.unwanted is None else min(self.unwanted(number), self.size(piece))
+        self.progress.wanted -= unwanted
+        self.progress.by_others += self.size(piece) - unwanted
 
     def _parts(
         self,
@@ -171,7 +190,25 @@ class SharedWork(Generic[Piece]):
         self._todo |= back
         self._sizes |= {number: self.size(piece) for number, piece in back.items()}
 
-    def _wait(self, others: Sequence[str]) -> None:
+    def _may_come_back(self, block: Claimed) -> int:
+        """Paths that are reserved of a budget and may not be drawn. Time that is spent is not waited for.
+
+        Without a rule, others draw all that they reserve, unless something fails; what is reserved here is drawn before
+        this process ends, whatever it does.
+        """
+        if block.seconds_left == 0:
+            return 0
+        return block.reserved + (0 if self.unwanted is None else block.reserved_by_others)
+
+    def _wait_for_budget(self, reserved: int) -> None:
+        """The rest of a budget is reserved: until a problem of this process has ended, or a while."""
+        told = f"the budget has no room but the {reserved} paths that are reserved for problems under way"
+        self.progress.waiting = f"waiting: {told}"
+        until = time.monotonic() + _PAUSE
+        while time.monotonic() < until and not self._is_over and not self._some_ended.wait(0.05):
+            pass
+
+    def _wait_for(self, others: Sequence[str]) -> None:
         """Others have all that is left: a while, and the reason."""
         named = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
         self.progress.waiting = f"waiting for {named or 'others'}, who are at the last {len(self._todo)} problems"

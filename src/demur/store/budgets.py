@@ -48,7 +48,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What a run has cost and may cost; `promised` paths are under way."""
+    """What a run has cost and may cost; `promised` paths are reserved for problems that are under way."""
 
     paths: int
     promised: int
@@ -58,30 +58,31 @@ class Spending:
     most_tokens: int | None = None
     most_milliseconds: int | None = None
 
-    def granted(self, problems: Iterable[tuple[int, int]]) -> tuple[list[int], str]:
+    def granted(self, problems: Iterable[tuple[int, int]], *, all_needed: bool = True) -> tuple[list[int], str]:
         """The first of some problems, by number and paths they lack, that may be taken up; and why no more may be.
 
-        Tokens are reckoned by what a path has cost so far, so what is under way may still pass their limit.
+        Tokens are reckoned by what a path has cost so far, so what is under way may still pass their limit. Where
+        a rule may end a problem before, it is not known that all its paths are needed: they are reserved all the same.
         """
         numbers: list[int] = []
         so_far = self
         for number, size in problems:
-            if refusal := so_far._refusal(size):
+            if refusal := so_far._refusal(size, all_needed=all_needed):
                 return numbers, refusal
             numbers.append(number)
             so_far = replace(so_far, promised=so_far.promised + size)
         return numbers, ""
 
-    def _refusal(self, size: int) -> str:
+    def _refusal(self, size: int, *, all_needed: bool) -> str:
         """Why a problem that lacks so many paths does not fit, and the way out; nothing where it does."""
-        paths = self.paths + self.promised
+        paths, reserved = self.paths + self.promised, f", {self.promised} more paths reserved" if self.promised else ""
         if self.most_paths is not None and paths + size > self.most_paths:
-            more = f", and the next problem needs {size}" if paths < self.most_paths else ""
-            return f"{paths} of {self.most_paths} paths{more}; raise it with {{budget_paths}} to go on"
+            needs = "needs" if all_needed else "may need"
+            more = f", and the next problem {needs} {size}" if paths < self.most_paths else ""
+            return f"{self.paths} of {self.most_paths} paths{reserved}{more}; raise it with {{budget_paths}} to go on"
         each = self.tokens / self.paths if self.paths else 0.0
         if self.most_tokens is not None and self.tokens + self.promised * each >= self.most_tokens:
-            under_way = f", {self.promised} paths under way" if self.promised else ""
-            return f"{self.tokens} of {self.most_tokens} tokens{under_way}; raise it with {{budget_tokens}} to go on"
+            return f"{self.tokens} of {self.most_tokens} tokens{reserved}; raise it with {{budget_tokens}} to go on"
         if self.most_milliseconds is not None and self.milliseconds >= self.most_milliseconds:
             told = f"{self.milliseconds / 1000:.0f} of {self.most_milliseconds / 1000:g} seconds"
             return f"{told}; raise it with {{budget_seconds}} to go on"
@@ -98,5 +99,6 @@ class Spending:
         most = None if self.most_milliseconds is None else self.most_milliseconds / 1000
         return {
             "spent": {"paths": self.paths, "tokens": self.tokens, "seconds": self.milliseconds / 1000},
+            "reserved": {"paths": self.promised},
             "limits": {"paths": self.most_paths, "tokens": self.most_tokens, "seconds": most},
         }

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, func, insert, select
 from sqlalchemy.types import BigInteger
@@ -26,8 +26,12 @@ from demur.errors import DemurError
 from demur.store._tables import OF_SHARING, SHARING, meta, metadata, paths, sessions, work, workers
 from demur.store.budgets import LIMITS, Spending
 from demur.store.connection import UNREADABLE, damaged, insert_new, reading, writing
+from demur.store.ended_pools import keys_of_paths
 from demur.store.processes import Process, is_gone
 from demur.store.rows import plain
+
+if TYPE_CHECKING:
+    from demur.store.reading import RunReader
 
 LEASE_SECONDS = 60.0
 """How long nothing may be seen of a process before others take over. All claims last as long or shorter."""
@@ -152,7 +156,7 @@ def spending_of(connection: Connection, run: int, task: str, everybody: list[AtW
     }
     before = {name: 0 if row is None else getattr(row, name) for name in live}
     limits: dict[str, Any] = {name: None if row is None else getattr(row, name) for name in LIMITS}
-    promised = sum(one.open_paths for one in mates)
+    promised = sum(one.open_paths for one in mates if not (one.is_over or one.is_gone))
     return Spending(promised=promised, **{name: live[name] + before[name] for name in live}, **limits)
 
 
@@ -179,11 +183,11 @@ def close_account(connection: Connection, run: int, one: AtWork) -> bool:
     return True
 
 
-def take_over(connection: Connection, run: int, one: AtWork, n_paths: int) -> bool:
+def take_over(connection: Connection, run: RunReader, one: AtWork) -> bool:
     """End the claims of a worker that is gone, and note what it leaves; False where it was seen again meanwhile."""
-    if not close_account(connection, run, one):
+    if not close_account(connection, run.key, one):
         return False
-    lost = min(one.open_paths, _lacking(connection, run, one, n_paths))
+    lost = min(one.open_paths, _under_way(connection, run, one))
     facts = {
         "of": one.task,
         "worker": one.name,
@@ -193,15 +197,21 @@ def take_over(connection: Connection, run: int, one: AtWork, n_paths: int) -> bo
         "unseen_seconds": round(one.unseen, 1),
         "in_vain_at_most": lost,
     }
-    row = {"run": run, "command": "takeover", "started": one.since, "facts": plain(facts)}
+    row = {"run": run.key, "command": "takeover", "started": one.since, "facts": plain(facts)}
     connection.execute(insert(sessions), row)
     return True
 
 
-def _lacking(connection: Connection, run: int, one: AtWork, n_paths: int) -> int:
-    """The paths of the problems that a worker claimed that are not there: it may have asked for any of them."""
+def _under_way(connection: Connection, run: RunReader, one: AtWork) -> int:
+    """The paths that a worker may have asked for in vain: those of the problems that it claimed that are not there.
+
+    Under a stopping rule those of the next wave, for no other is asked for before that is saved.
+    """
     if one.task != SAMPLING:
         return one.open_paths
-    counted = select(paths.c.number, func.count()).where(paths.c.run == run, paths.c.number.in_(list(one.numbers)))
+    if run.stopping is not None:
+        keys = keys_of_paths(connection, run.key, run.read_by, list(one.numbers))
+        return sum(len(run.stopping.wanted(keys.get(number, {}))) for number in one.numbers)
+    counted = select(paths.c.number, func.count()).where(paths.c.run == run.key, paths.c.number.in_(list(one.numbers)))
     there: dict[int, int] = {row[0]: row[1] for row in connection.execute(counted.group_by(paths.c.number))}
-    return sum(max(0, n_paths - there.get(number, 0)) for number in one.numbers)
+    return sum(max(0, run.whole - there.get(number, 0)) for number in one.numbers)

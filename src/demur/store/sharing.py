@@ -9,10 +9,12 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from demur.stopping.paths_left import PathsLeft
 from demur.store._tables import paths, problems, scores, work
 from demur.store.budgets import Budget, Spending
 from demur.store.changes import RunChanges
 from demur.store.connection import reading
+from demur.store.ended_pools import keys_of_paths
 from demur.store.patience import patient
 from demur.store.shared_work import (
     LEASE_SECONDS,
@@ -80,8 +82,14 @@ class RunSharing(RunChanges):
         rate = sum(one.rate for one in everybody if one.task == task and not (one.is_over or one.is_gone))
         there = select(func.count()).select_from(paths).where(paths.c.run == self.key)
         if task == SAMPLING:
-            asked = select(func.count()).select_from(problems).where(problems.c.run == self.key)
-            left = connection.execute(asked).scalar_one() * self.whole - connection.execute(there).scalar_one()
+            asked = select(problems.c.number).where(problems.c.run == self.key)
+            numbers = connection.execute(asked).scalars().all()
+            left: float = len(numbers) * self.whole - connection.execute(there).scalar_one()
+            if self.stopping is not None:
+                keys, paths_left = keys_of_paths(connection, self.key, self.read_by), PathsLeft(self.stopping)
+                for number in numbers:
+                    paths_left.note(number, keys.get(number, {}))
+                left = paths_left.expected
         else:
             scored = select(func.count()).select_from(scores).where(scores.c.run == self.key)
             done = scored.where(scores.c.name == score_of_task(task))

@@ -50,9 +50,12 @@ class Claimed:
     by_others: int
     """Paths that came to all others, ever: as long as it is the same, they changed nothing."""
     refusal: str
-    """Which budget is spent, and the way out; nothing where none is."""
+    """Which budget has no room for the next problem, and the way out; nothing where none is in the way."""
     seconds_left: float | None
     """Of the budget, for each who is at work; None where it has none."""
+    reserved: int = 0
+    """Paths of the problems that this worker has, which did not come yet."""
+    reserved_by_others: int = 0
 
 
 class Worker:
@@ -104,20 +107,22 @@ class Worker:
             spending = spending_of(connection, self.run.key, self.task, everybody)
             with self._counting:
                 held = dict(self._held)
-            promised = sum(one.open_paths for one in mates) + sum(held.values())
+            mine, reserved_by_others = sum(held.values()), sum(one.open_paths for one in mates)
             theirs = frozenset().union(*(one.numbers for one in mates))
             if spending.most_tokens is not None and not spending.paths:
                 most = min(most, self.concurrency)  # nobody knows yet what a path costs
             share = math.ceil((left - len(theirs)) / (2 * (1 + len(mates))))
             free = ((number, size) for number, size in problems.items() if number not in theirs and number not in held)
             wanted = islice(free, max(1, min(most, share)))
-            numbers, refusal = replace(spending, promised=promised).granted(wanted)
+            so_far = replace(spending, promised=mine + reserved_by_others)
+            numbers, refusal = so_far.granted(wanted, all_needed=self.run.stopping is None)
             self._write(connection, held | {number: problems[number] for number in numbers}, theirs)
         with self._counting:
             self._held |= {number: problems[number] for number in numbers}
         seconds = None if spending.seconds_left is None else spending.seconds_left / (1 + len(mates))
         by_others = spending.paths - sum(one.paths for one in everybody if one.worker == self._key)
-        return Claimed(tuple(numbers), tuple(one.name for one in mates), by_others, refusal, seconds)
+        names, reserved = tuple(one.name for one in mates), (mine, reserved_by_others)
+        return Claimed(tuple(numbers), names, by_others, refusal, seconds, *reserved)
 
     def renew(self) -> None:
         """Be seen."""
@@ -188,7 +193,7 @@ class Worker:
         """Who else is at the same task. From those whose time is up, their claims are taken."""
         lenient = time.monotonic() < self._lenient_until
         over = [one for one in everybody if one.worker != self._key and (one.is_gone or (one.is_over and not lenient))]
-        ended = {one.worker for one in over if take_over(connection, self.run.key, one, self.run.whole)}
+        ended = {one.worker for one in over if take_over(connection, self.run, one)}
         return [one for one in everybody if one.task == self.task and one.worker not in {*ended, self._key}]
 
     def _write(self, connection: Connection, held: Mapping[int, int], theirs: Collection[int]) -> None:
