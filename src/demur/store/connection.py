@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event, func, inspect, select
+from sqlalchemy import Connection, Engine, Table, bindparam, create_engine, event, func, inspect, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import (
@@ -25,6 +25,7 @@ from sqlalchemy.exc import (
     ProgrammingError,
     SQLAlchemyError,
 )
+from sqlalchemy.types import String, Text
 
 from demur.errors import MissingExtra, StoreError, StoreUnreachable
 from demur.store._tables import (
@@ -48,6 +49,13 @@ _BUSY_SECONDS = 60.0
 UNREADABLE = (zlib.error, ValueError, TypeError, KeyError, OverflowError, RecursionError)
 """What taking apart a damaged row ends in."""
 _LOCK = 0x64656D7572  # "demur"
+STALL_SECONDS = 60.0
+"""How long a transaction that writes may stand still in PostgreSQL, its process being stopped or its machine asleep.
+
+Its locks are in the way of all others. The server then ends it, and its process does it again when it goes on.
+"""
+_STALL = "stall_milliseconds"
+_ROWS_AT_ONCE = 5000
 _CONNECTION = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 """Seconds after which a silent server is taken to be away, unless the address says otherwise."""
 
@@ -76,13 +84,14 @@ def _without_secrets(url: URL) -> URL:
     return url.set(query={name: value for name, value in url.query.items() if "password" not in name})
 
 
-def connect(place: str | os.PathLike[str], *, create: bool, patience: Patience) -> Engine:
+def connect(place: str | os.PathLike[str], *, create: bool, patience: Patience, stall: float = STALL_SECONDS) -> Engine:
     """An engine on a store whose schema this version understands; made new where `create` allows.
 
-    A server that is not there is an error at once; one that says that it is starting is waited for.
+    A server that is not there is an error at once; one that says that it is starting is waited for. `stall` is how long
+    a transaction that writes may stand still there, in seconds.
     """
     named = os.fspath(place)
-    engine = _postgres(named) if "://" in named else _sqlite(Path(named), create=create, patience=patience)
+    engine = _postgres(named, stall) if "://" in named else _sqlite(Path(named), create=create, patience=patience)
 
     def check() -> None:
         with translated(named):
@@ -136,8 +145,9 @@ _HINTS = {
     "disk I/O": "the disk refused to read or write; what was saved is safe: check it and run the same command again",
     "locked": "another process holds the store; try again when it has finished",
 }
-_PASSING = ("08", "40", "57P", "53300")
-"""Classes of SQLSTATE that pass: no connection, another transaction in the way, shutting down or starting, too many."""
+_PASSING = ("08", "40", "57P", "53300", "25P03")
+"""SQLSTATEs that pass, by their beginning: no connection, another transaction in the way, shutting down or starting,
+too many, and a transaction of ours that stood still for too long."""
 _FINAL = ("authentication failed", "does not exist", "pg_hba.conf", "not permitted", "invalid ")
 
 
@@ -209,8 +219,11 @@ def _refuse_other_files(path: Path, *, create: bool) -> None:
 def writing(engine: Engine, place: str, *, alone: bool = False) -> Iterator[Connection]:
     """One transaction that writes; `alone`, no other such transaction runs beside it."""
     with translated(place), engine.connect() as connection, connection.execution_options(writes=True).begin():
-        if alone and engine.dialect.name == "postgresql":
-            connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+        if engine.dialect.name == "postgresql":
+            stall = connection.get_execution_options()[_STALL]
+            connection.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = {stall:d}")
+            if alone:
+                connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
         yield connection
 
 
@@ -226,7 +239,7 @@ def reading(engine: Engine, place: str) -> Iterator[Connection]:
             raise damaged(place, f"it holds what demur never wrote: {error}") from None
 
 
-def _postgres(place: str) -> Engine:
+def _postgres(place: str, stall: float) -> Engine:
     try:
         url = make_url(place)
         if "\0" in unquote(place):  # the client would cut the address there, and find another server
@@ -239,8 +252,10 @@ def _postgres(place: str) -> Engine:
             "name the file itself" if url.get_backend_name() == "sqlite" else "",
         )
     usual = {name: value for name, value in _CONNECTION.items() if name not in url.query}
+    options = {_STALL: max(1, round(1000 * stall))}
     try:
-        return create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True, connect_args=usual)
+        address = url.set(drivername="postgresql+psycopg")
+        return create_engine(address, pool_pre_ping=True, connect_args=usual, execution_options=options)
     except ImportError:
         raise MissingExtra("PostgreSQL needs psycopg", "postgres") from None
     except ArgumentError as error:
@@ -260,7 +275,7 @@ def _check(engine: Engine, place: str, *, create: bool) -> None:
             return  # another process was quicker
         metadata.create_all(connection, tables=[*OF_RUNS, *OF_SHARING])
         known = {"application": _APPLICATION, "schema": str(OF_RUNS_ALONE), SHARING: "1"}
-        connection.execute(meta.insert(), [{"name": name, "value": value} for name, value in known.items()])
+        insert_new(connection, meta, [{"name": name, "value": value} for name, value in known.items()])
 
 
 def _write_ahead(engine: Engine) -> None:
@@ -319,7 +334,30 @@ def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str,
     """Insert rows; those whose key is there already stay as they are. How many were inserted."""
     if not rows:
         return 0
-    return int(connection.execute(insertion(table, connection.dialect.name), list(rows)).rowcount)
+    if connection.dialect.name == "sqlite":
+        return int(connection.execute(insertion(table, "sqlite"), list(rows)).rowcount)
+    names, inserted = tuple(rows[0]), 0
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        part = rows[start : start + _ROWS_AT_ONCE]
+        columns = {name: [row[name] for row in part] for name in names}
+        inserted += connection.execute(_insertion_of_columns(table, names), columns).rowcount
+    return inserted
+
+
+@cache
+def _insertion_of_columns(table: Table, names: tuple[str, ...]) -> Any:
+    """The statement that inserts what is new of many rows, given by column, into PostgreSQL.
+
+    Row by row they would go there as a pipeline, and a server that waits for the rest of a pipeline has no clock
+    running: it would never end the transaction of a process that is stopped in the middle.
+    """
+
+    def column(name: str) -> Any:
+        kind = table.c[name].type
+        plain = Text() if isinstance(kind, String) else kind  # what is too long is an error, not cut
+        return func.unnest(bindparam(name, type_=postgresql.ARRAY(plain, dimensions=1)))
+
+    return insertion(table, "postgresql").from_select(list(names), select(*map(column, names)))
 
 
 @cache

@@ -10,25 +10,37 @@ from typing import Any, Self
 from sqlalchemy import func, insert, select
 
 from demur.descriptions import Description
-from demur.errors import StoreError
+from demur.errors import InvalidValue, StoreError
 from demur.store._tables import paths, problems, runs, scorers, sessions, work, workers
-from demur.store.connection import UNREADABLE, connect, reading, shown, writing
+from demur.store.connection import STALL_SECONDS, UNREADABLE, connect, reading, shown, writing
 from demur.store.patience import SECONDS, Patience, patient
 from demur.store.rows import MOST_PATHS, text
 from demur.store.run import Run
 from demur.store.shared_work import is_shared
 
+_LONGEST_STALL = 3600.0
+
 
 class Store:
     """Runs in an SQLite file or a PostgreSQL database. `create` makes one where there is none.
 
-    Once it is open, a server that goes away is waited for, `patience` seconds long.
+    Once it is open, a server that goes away is waited for, `patience` seconds long. A process that is stopped within a
+    transaction has others wait no longer than `stall` seconds, with PostgreSQL, which ends the transaction then.
     """
 
-    def __init__(self, place: str | os.PathLike[str], *, create: bool = False, patience: float = SECONDS) -> None:
+    def __init__(
+        self,
+        place: str | os.PathLike[str],
+        *,
+        create: bool = False,
+        patience: float = SECONDS,
+        stall: float = STALL_SECONDS,
+    ) -> None:
+        if not 0 < stall <= _LONGEST_STALL:
+            raise InvalidValue(f"a stall is a number of seconds above 0 and at most {_LONGEST_STALL:g}, got {stall!r}")
         self.place = os.fspath(place)
         self.patience = Patience(patience)
-        self.engine = connect(place, create=create, patience=self.patience)
+        self.engine = connect(place, create=create, patience=self.patience, stall=stall)
 
     def __enter__(self) -> Self:
         return self
