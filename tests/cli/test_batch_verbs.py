@@ -360,3 +360,31 @@ def test_a_run_under_a_stopping_rule_is_finished_wave_by_wave_as_the_sampler_wou
     sizes = {len(paths) for paths in stored().values()}
     assert len(sizes) > 1, "the rule ends some pools early, and not all"
     assert sum(waves) == sum(map(len, stored().values()))
+
+
+def test_a_run_that_is_being_sampled_is_not_exported_lest_paths_be_paid_for_twice(demur, prepared):
+    """Neither what the sampler has claimed nor what it will: it draws all that the run lacks."""
+    with Store("run.db") as store:
+        worker = store.run().at_work("sample", 2)
+        assert worker.claim(dict.fromkeys(range(6), 4), 2, 6).numbers == (0, 1)
+        ran = demur("export", "run.db", "--batch", "again.jsonl")
+        worker.end()
+    assert (ran.code, ran.err.count("\n"), Path("again.jsonl").exists()) == (2, 1, False)
+    assert "with 8 paths of 2 problems claimed: a batch would have them paid for twice" in ran.err
+    assert "export when that has ended, or end it with Ctrl-C first" in ran.err
+    assert demur("export", "run.db", "--batch", "again.jsonl").code == 0
+    assert read("again.jsonl") == prepared
+
+
+def test_a_sampler_that_died_and_one_that_scores_do_not_keep_a_run_from_being_exported(demur, prepared):
+    with Store("run.db") as store:
+        run = store.run()
+        dead, scorer = run.at_work("sample", 2), run.at_work("score:0:judge", 2)
+        dead.claim(dict.fromkeys(range(6), 4), 2, 6)
+        with run.engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE demur_workers SET process = NULL, until = 0 WHERE task = 'sample'")
+        ran = demur("export", "run.db", "--batch", "again.jsonl")
+        for worker in (dead, scorer):
+            worker.end()
+    assert ran.code == 0, ran.err
+    assert read("again.jsonl") == prepared

@@ -17,7 +17,7 @@ from typing import Any
 from demur.backends.batch import Answer, Batch, answer_of
 from demur.backends.protocol import consecutive, read_choices
 from demur.engine.sample import wanted_paths
-from demur.errors import InvalidValue, PoolFileError
+from demur.errors import InvalidValue, PoolFileError, StoreError
 from demur.files.atomic import atomic_file
 from demur.files.inputs import lines_of
 from demur.files.strict_json import NotJson, parse
@@ -25,6 +25,7 @@ from demur.pipeline.batch_ids import Asked, BatchIds
 from demur.pipeline.fitted import Fitted
 from demur.pools.jsonl import line_of
 from demur.store import Pending, PlacedPath, Run
+from demur.store.shared_work import LEASE_SECONDS, SAMPLING
 
 MOST_LINES, MOST_BYTES = 50_000, 200_000_000
 """What OpenAI's service takes in one file."""
@@ -55,11 +56,15 @@ def write_batch(
 
     One request asks for all missing paths of a problem whose indices follow each other, at most `largest_n`. What is
     too much for one file goes to several, NAME-1.jsonl and so on; `check` may refuse a name before it is written to.
+
+    Raises where a process samples the run: what it claims, and what it will, would be paid for twice.
     """
     for name, number in (("largest_n", largest_n), ("most_lines", most_lines)):
         if number is not None and number < 1:
             raise InvalidValue(f"{name} must be at least 1, got {number}")
+    refuse_while_sampled(run)
     pending = _wanted_next(run)
+    refuse_while_sampled(run)  # one that has begun since
     ids = BatchIds(run, (lacking.problem for lacking in pending))
     model = fitted.pipeline.backend
     assert isinstance(model, Batch)
@@ -80,6 +85,20 @@ def write_batch(
         facts = {**counts, "logprobs": fitted.settings.logprobs, "batch": True}
         run.note("export", _now(), facts)
     return WrittenBatch(tuple(files), counts["requests"], counts["paths"], len(pending))
+
+
+def refuse_while_sampled(run: Run) -> None:
+    """Raise where a process that lives samples a run: sooner or later it draws all that the run lacks."""
+    living = [one for one in run.everybody_at_work() if one.task == SAMPLING and not (one.is_gone or one.is_over)]
+    if living:
+        problems, paths = sum(len(one.numbers) for one in living), sum(one.open_paths for one in living)
+        names = ", ".join(one.name for one in living[:3]) + (" and others" if len(living) > 3 else "")
+        raise StoreError(
+            f"the run {run.name!r} is being sampled by {names}, with {paths} paths of {problems} problems claimed: "
+            "a batch would have them paid for twice",
+            "export when that has ended, or end it with Ctrl-C first; one that died is forgotten after "
+            f"{LEASE_SECONDS:g} seconds",
+        )
 
 
 def _wanted_next(run: Run) -> list[Pending]:
