@@ -28,7 +28,8 @@ With `--batch` it writes what the run still lacks, as requests in OpenAI's batch
 too: one line for the missing paths of a problem, asked for as `n`. Have them answered by a client of your own, put the
 results and errors back with `demur import --batch`, and export again for whatever failed. A file holds at most 50,000
 lines and 200 MB; more go to FILE-1, FILE-2 and so on. Of a run with a stopping rule it writes one wave, of the problems
-that the rule has not ended: export and import in turn until it lacks no path.
+that the rule has not ended: export and import in turn until it lacks no path. A run that is being sampled is refused:
+its paths would be paid for twice.
 
 Examples:
 
