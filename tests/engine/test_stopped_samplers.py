@@ -214,11 +214,11 @@ def test_no_wave_is_asked_for_before_the_last_one_is_saved(run):
     assert told.saved == sum(sizes(run))
 
 
-def demur_sample(server, place, limit):
+def demur_sample(server, place, limit, *flags):
     command = [
         sys.executable, "-m", "demur", "sample", "builtin:addition", "--limit", str(limit), "-m", "12", "--stop",
         "beta:0.9", "--wave", "3", "--base-url", server.url, "--model", "m", "--concurrency", "4", "-o", place,
-        "--json",
+        "--json", *flags,
     ]  # fmt: skip
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -226,6 +226,22 @@ def demur_sample(server, place, limit):
 def answers_by_seed(number, body, request):
     seeds = range(body["seed"], body["seed"] + body.get("n", 1))
     return reply(*(choice(f"So \\boxed{{{max(0, seed * 7919 % 11 - 7)}}}") for seed in seeds))
+
+
+def test_processes_use_up_a_budget_together_and_what_they_draw_is_what_one_draws(server, tmp_path):
+    server.behave, server.delay = answers_by_seed, 0.02
+    alone, place = str(tmp_path / "alone.db"), str(tmp_path / "run.db")
+    finished(demur_sample(server, alone, 80))
+    server.requests.clear()
+    two = [demur_sample(server, place, 80, "--budget-paths", "250") for _ in range(2)]
+    told = [finished(process) for process in two]
+    drawn = sum(paid_for(server).values())
+    assert 250 - 12 < drawn <= 250
+    assert drawn == sum(one["saved"] for one in told) == len(saved(place))
+    assert f"{drawn} of 250 paths, and the next problem may need 12" in {one["budget_spent"] for one in told}
+    assert finished(demur_sample(server, place, 80, "--budget-paths", "none"))["stopped"] is False
+    assert saved(place) == saved(alone)
+    assert set(paid_for(server).values()) == {1}
 
 
 def test_two_samplers_of_which_one_is_killed_draw_what_one_draws(server, postgres_url, tmp_path):

@@ -132,6 +132,19 @@ def test_a_silent_worker_is_taken_over_when_its_time_is_up_and_not_before(run, w
     assert noted["in_vain_at_most"] == 8 * M - 1  # it may have asked for all that it claimed
 
 
+def test_paths_that_were_to_be_drawn_again_may_have_been_paid_for_in_vain_too(run, workers):
+    """They are there, without log-probabilities, and a worker that is gone may have asked for them once more."""
+    known = {"extraction": "boxed", "n_tokens": 3}
+    run.save([PlacedPath(0, place, Path("1", "text", extra=known)) for place in range(M)])
+    run.save([PlacedPath(1, place, Path("1", "text", extra=known | {"logprob_mean": -0.5})) for place in range(M)])
+    silent, other = workers(lease=0.3), workers()
+    assert silent.claim({0: M, 2: M}, 2, N).numbers == (0, 2)
+    forget_process(run)
+    time.sleep(0.5)
+    other.claim({0: M, 2: M}, 2, N)
+    assert [noted["in_vain_at_most"] for noted in takeovers(run)] == [2 * M]
+
+
 def test_a_stalled_worker_that_comes_back_stores_nothing_twice_and_learns_what_was_in_vain(run, workers):
     stalled, other = workers(lease=0.3), workers()
     stalled.claim(SIZES, 2, 4)

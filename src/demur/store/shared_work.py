@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -205,13 +205,24 @@ def take_over(connection: Connection, run: RunReader, one: AtWork) -> bool:
 def _under_way(connection: Connection, run: RunReader, one: AtWork) -> int:
     """The paths that a worker may have asked for in vain: those of the problems that it claimed that are not there.
 
-    Under a stopping rule those of the next wave, for no other is asked for before that is saved.
+    Under a stopping rule those of the next wave, for no other is asked for before that is saved. Those that are there
+    without log-probabilities, where others have some, may have been asked for again.
     """
     if one.task != SAMPLING:
         return one.open_paths
+    mute = _without_logprobs(connection, run.key, one.numbers)
     if run.stopping is not None:
         keys = keys_of_paths(connection, run.key, run.read_by, list(one.numbers))
-        return sum(len(run.stopping.wanted(keys.get(number, {}))) for number in one.numbers)
+        return mute + sum(len(run.stopping.wanted(keys.get(number, {}))) for number in one.numbers)
     counted = select(paths.c.number, func.count()).where(paths.c.run == run.key, paths.c.number.in_(list(one.numbers)))
     there: dict[int, int] = {row[0]: row[1] for row in connection.execute(counted.group_by(paths.c.number))}
-    return sum(max(0, run.whole - there.get(number, 0)) for number in one.numbers)
+    return mute + sum(max(0, run.whole - there.get(number, 0)) for number in one.numbers)
+
+
+def _without_logprobs(connection: Connection, run: int, numbers: Collection[int]) -> int:
+    """The paths of some problems that came without log-probabilities; none where no path of the run has any."""
+    mine = paths.c.run == run
+    if connection.execute(select(paths.c.path).where(mine, paths.c.logprob_mean.is_not(None)).limit(1)).first() is None:
+        return 0
+    mute = select(func.count()).where(mine, paths.c.number.in_(list(numbers)), paths.c.logprob_mean.is_(None))
+    return int(connection.execute(mute).scalar_one())
