@@ -22,6 +22,9 @@ from demur.pools.jsonl import write_pools as write_jsonl
 from demur.pools.parquet import read_parquet, write_parquet
 from demur.pools.provenance import Provenance
 from demur.records import Path, Pool, Problem
+from demur.reports.facts import report_facts
+from demur.study.cells import read_cell
+from demur.study.description import CellDescription
 
 ANSWERS = st.sampled_from(
     ["6", "6.0", " +06 ", "six", "1/2", "0.5", "\\frac12", "Paris", "paris.", "B", "", "none", None]
@@ -122,6 +125,52 @@ def test_a_folder_of_parquet_says_what_json_lines_say_to_the_last_bit(
     assert list(shards.pools) == [_as_table_has_it(pool) for pool in lines.pools]
 
 
+def described(source, fields, stop, partial):
+    """What becomes of pools that a rule ends, of a part of them, and what is said of their scores."""
+    told: list[str] = []
+    try:
+        ended = source.stopped_by(stop, fields, partial=partial, say=told.append)
+    except (InvalidValue, PoolFileError) as error:
+        return type(error).__name__, str(error)
+    summaries = [repr(one) for one in _compared(ended, fields)]
+    return outcome(ended, fields), [*map(_as_table_has_it, ended.pools)], ended.score_names, told, summaries
+
+
+def _compared(source, fields):
+    try:
+        return dm.compare_scores(source, fields)
+    except (InvalidValue, PoolFileError) as error:
+        return [type(error).__name__, str(error).partition("; there is")[0]]
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    pools=many_pools(),
+    files=st.integers(1, 3),
+    rule=st.sampled_from(
+        [None, dm.stopping.agreement(1, wave=1), dm.stopping.agreement(2, wave=1), dm.stopping.beta(0.6, wave=2)]
+    ),
+    choice=st.sampled_from(
+        [{}, {"score": "rm", "unscored": "drop"}, {"score": "rm", "unscored": 0.5}, {"relation": "text"}]
+    ),
+    partial=st.booleans(),
+)
+def test_pools_that_a_rule_ends_and_scores_side_by_side_are_those_of_json_lines(
+    tmp_path_factory, pools, files, rule, choice, partial
+):
+    """Ragged pools with gaps and keys, in one file and in several, and parts of them: to the last bit."""
+    folder = tmp_path_factory.mktemp("pools")
+    write_jsonl(pools, folder / "pools.jsonl")
+    (folder / "shards").mkdir()
+    scores = sorted({name for pool in pools for path in pool.paths for name in path.scores})
+    for number in range(files):
+        if part := pools[len(pools) * number // files : len(pools) * (number + 1) // files]:
+            write_parquet(iter(part), folder / "shards" / f"part-{number}.parquet", scores=scores)
+    fields = dm.FieldChoice(**choice)
+    lines, shards = dm.read_pools(folder / "pools.jsonl"), dm.read_pools(folder / "shards")
+    assert described(shards, fields, rule, partial) == described(lines, fields, rule, partial)
+
+
 def _as_table_has_it(pool):
     """Tables have answers as texts."""
     from dataclasses import replace
@@ -162,8 +211,15 @@ def test_texts_and_unasked_columns_are_never_read_unless_shown(tmp_path, monkeyp
         lambda self, name, place: (read.add(name), groups(self, name, place))[1],
     )
     source = dm.read_pools(tmp_path / "pools.parquet")
-    voted = dm.vote_pools(source, dm.FieldChoice(score="rm"))
-    dm.calibrate(voted, alpha=0.2)
+    fields = dm.FieldChoice(score="rm")
+    voted = dm.vote_pools(source, fields)
+    policy = dm.calibrate(voted, alpha=0.2)
+    ended = source.stopped_by(dm.stopping.agreement(1, wave=1), fields)
+    assert set(dm.vote_pools(ended, fields).votes.n_paths.tolist()) == {1}
+    assert len(dm.compare_scores(source, fields)) == 3
+    dm.compare_stopping(source, [dm.stopping.agreement(1, wave=1)], fields, alpha=0.2, splits=2)
+    report_facts(source, voted, policy, title="pools", texts=False)
+    read_cell(CellDescription(name="cell", model="m", dataset="d", pools="pools.parquet"), source)
     assert "text" not in read
     assert source.pools[3].paths[0].text == "a text"
     assert "text" in read

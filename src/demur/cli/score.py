@@ -242,6 +242,7 @@ def _list(
     json: bool,
 ) -> None:
     from demur.pools.fields import read_table
+    from demur.pools.parts import sizes_of
 
     facts = choice.answer_field != "answer"
     source = demur.read_pools(place, run_name, facts=facts, partial=partial, say=options.mention)
@@ -256,7 +257,7 @@ def _list(
         ranked = {"ranked": _ranked(summaries)} if any(one.name is None for one in summaries) else {}
         output.emit({"pools": len(source.pools), "scores": rows, **ranked})
         return
-    n_paths = sum(len(pool.paths) for pool in source.pools)
+    n_paths = int(sizes_of(source.pools).sum())
     output.table_of(
         f"Scores of {len(source.pools)} pools, {n_paths} paths", summaries, _COLUMNS, only_if_said=["flagged"]
     )

@@ -16,6 +16,7 @@ from demur.evaluation.resampling import LabelledVotes
 from demur.pools.fields import FieldChoice, PoolTable, read_table
 from demur.pools.label_rule import LabelRule
 from demur.pools.labels import Labels, read_labels, refuse_labels_as_score
+from demur.pools.parts import lacking_score, some_of
 from demur.pools.scores import scores_or_dropped
 from demur.pools.source import PoolSource, vote_table
 from demur.pools.voted_pools import VotedPools
@@ -36,7 +37,7 @@ class LabelledPools:
     def __init__(self, whole: PoolSource, rows: Sequence[int], fields: FieldChoice, correct: LabelRule) -> None:
         self._whole = whole
         self.fields = replace(whole.as_read(fields), score=None)
-        self.source = replace(whole, pools=[whole.pools[row] for row in rows])
+        self.source = replace(whole, pools=some_of(whole.pools, rows))
         self._correct = correct
         self._tables: dict[str | None, PoolTable] = {}
 
@@ -145,4 +146,4 @@ def lacking(source: PoolSource, score: str) -> int:
     """How many pools have a path without a score."""
     if "." in score:  # another field of the path, which is looked at when it is read
         return 0
-    return sum(any(score not in path.scores for path in pool.paths) for pool in source.pools)
+    return len(lacking_score(source.pools, score))

@@ -10,6 +10,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from demur.calibration import Guarantee
 from demur.errors import InvalidValue, PoolFileError
 from demur.evaluation.resampling import (
@@ -27,6 +29,7 @@ from demur.evidence.frontier import Frontier
 from demur.pools.fields import FieldChoice
 from demur.pools.label_rule import LabelRule, as_label_rule
 from demur.pools.labels import labelled_rows
+from demur.pools.parts import ids_of, lacking_score, some_of, values_of, without_texts
 from demur.pools.scores import read_scores
 from demur.pools.source import PoolSource, vote_pools
 from demur.pools.voted_pools import VotedPools
@@ -184,8 +187,8 @@ class _Comparison:
         ready_made = as_label_rule(correct).label_field is not None
         rows = list(range(len(source.pools))) if ready_made else labelled_rows(source.pools)
         self.rows, self.names = shared_rows(source, rows, fields.score)
-        self.labelled = replace(source, pools=[source.pools[row] for row in rows])
-        self.compared = replace(source, pools=[source.pools[row] for row in self.rows])
+        self.labelled = replace(source, pools=some_of(source.pools, rows))
+        self.compared = replace(source, pools=some_of(source.pools, self.rows))
         self.left_out = len(rows) - len(self.rows)
         self.votes: dict[tuple[str | None, str], LabelledVotes] = {}
         """By name and title, keys and labels of what has been voted on, one row per question."""
@@ -201,16 +204,16 @@ class _Comparison:
         try:
             return self._of_score(name)
         except (InvalidValue, PoolFileError) as error:
-            paths = sum(name in path.scores for pool in self.source.pools for path in pool.paths)
+            paths = sum(name in path.scores for pool in without_texts(self.source.pools) for path in pool.paths)
             return ScoreSummary(name, name, paths, warnings=(f"{name}: {error}",))
 
     def _of_score(self, name: str) -> ScoreSummary:
         pools = self.source.pools
-        scores = read_scores(_with_score(pools, name), name)
-        values = [path.scores[name] for pool in pools for path in pool.paths if name in path.scores]
-        missing = tuple(pool.problem.id for pool in pools if any(name not in path.scores for path in pool.paths))
+        scores, values = read_scores(_with_score(pools, name), name), values_of(pools, name)
+        low, high = float(values.min()), float(values.max())
+        missing = tuple(ids_of(pools)[row] for row in lacking_score(pools, name))
         flags = dict(self.source.flags.get(name, {}))
-        summary = ScoreSummary(name, name, len(values), min(values), max(values), flags, missing=missing)
+        summary = ScoreSummary(name, name, len(values), low, high, flags, missing=missing)
         fields = replace(self.fields, score=name)
         if name not in self.names:  # over the pools that have it in all their paths, and no vote
             whole = replace(self.labelled, pools=_with_score(self.labelled.pools, name))
@@ -237,10 +240,7 @@ def shared_rows(source: PoolSource, rows: Sequence[int], first: str | None) -> t
 
     `first` is compared in any case; then the scores that most problems have, as long as enough are left.
     """
-    having = {
-        name: {row for row in rows if all(name in path.scores for path in source.pools[row].paths)}
-        for name in source.score_names
-    }
+    having = {name: set(rows).difference(lacking_score(source.pools, name)) for name in source.score_names}
     shared, names = set(rows), set[str]()
     for name in sorted(having, key=lambda name: (name != first, -len(having[name]), name)):
         left = shared & having[name]
@@ -249,9 +249,10 @@ def shared_rows(source: PoolSource, rows: Sequence[int], first: str | None) -> t
     return sorted(shared), names
 
 
-def _with_score(pools: Sequence[Pool], name: str) -> list[Pool]:
+def _with_score(pools: Sequence[Pool], name: str) -> Sequence[Pool]:
     """The pools all of whose paths have a score."""
-    return [pool for pool in pools if all(name in path.scores for path in pool.paths)]
+    lacking = lacking_score(pools, name)
+    return some_of(pools, np.setdiff1d(np.arange(len(pools)), lacking)) if lacking else pools
 
 
 def _ranked(summary: ScoreSummary, voted: VotedPools) -> ScoreSummary:

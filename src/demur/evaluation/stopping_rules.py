@@ -20,6 +20,7 @@ from demur.evaluation.summaries import Summary
 from demur.policy.calibrate import Alphas, Guarantees
 from demur.pools.fields import FieldChoice
 from demur.pools.label_rule import LabelRule
+from demur.pools.parts import first_paths, sizes_of, some_of
 from demur.pools.source import PoolSource, Say, vote_pools
 from demur.pools.voted_pools import VotedPools
 from demur.shown.frames import frame_of
@@ -152,9 +153,11 @@ def compare_stopping(
             f"these pools were drawn until {source.stopping} stopped, and cannot tell what others would have drawn",
             "compare rules on pools that have all their paths",
         )
-    most = Counter(len(pool.paths) for pool in source.pools).most_common(1)[0][0]
-    whole = [replace(pool, paths=pool.paths[:most]) for pool in source.pools if len(pool.paths) >= most]
-    left_out = len(source.pools) - len(whole)
+    sizes = sizes_of(source.pools)
+    most = Counter(sizes.tolist()).most_common(1)[0][0]
+    enough = np.flatnonzero(sizes >= most)
+    whole = first_paths(some_of(source.pools, enough), np.full(len(enough), most))
+    left_out = len(source.pools) - len(enough)
     same = replace(source, pools=whole).with_columns(fields)
     rules = [fixed().at_most(most), *(stop.at_most(most) for stop in stops if stop.stops)]
     cells = [_voted(same, rule, fields, correct, (normaliser, weight, tie_break), say) for rule in rules]

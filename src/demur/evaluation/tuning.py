@@ -27,6 +27,7 @@ from demur.policy.calibrate import Alphas, Guarantees, as_guarantees
 from demur.policy.tuned import Tuned, TunedRow
 from demur.pools.fields import FieldChoice
 from demur.pools.label_rule import LabelRule, as_label_rule
+from demur.pools.parts import every_problem
 from demur.pools.source import PoolSource
 from demur.pools.splits import split
 from demur.pools.splits import units as units_of
@@ -66,9 +67,8 @@ def tune(
     source.recipe(
         fields.score or "any", normaliser, weight, tie_break
     )  # what is no way to vote is said before the work
-    ids, digests, clusters = (
-        [getattr(pool.problem, name) for pool in source.pools] for name in ("id", "digest", "cluster")
-    )
+    named = list(every_problem(source.pools))
+    ids, digests, clusters = ([getattr(problem, name) for problem in named] for name in ("id", "digest", "cluster"))
     parts = split(ids, clusters=clusters, questions=digests, seed=seed, tune=share)
     unit = units_of(ids, clusters, digests)
     n, n_cal = (len(np.unique(unit[rows])) for rows in (parts.tune, parts.calibration))

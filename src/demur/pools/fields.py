@@ -308,7 +308,7 @@ def _read_columns(pools: FramePools, fields: FieldChoice) -> PoolTable | None:
     groups = read_groups(pools, fields.group_field, in_use=fields.in_use)
     scores, unscored = (None, []) if scored is None else scored
     known = (pools.ids, Texts(pools), digests_of(pools), pools.clusters, groups, answers)
-    written = Spellings(answers, surfaces, _spellings)
+    written = Spellings.of(answers, surfaces, _spellings)
     return PoolTable(*known, written, scores, fields, suspects, unused, relations, tuple(unscored))
 
 

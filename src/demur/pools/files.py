@@ -156,12 +156,12 @@ class _FlagsOfTable(Mapping[str, Mapping[str, int]]):
     def _counts(self) -> dict[str, dict[str, int]]:
         names = self._pools.columns.names
         if FLAGS in names:
-            return _count_flags(self._pools)
+            return _count_flags(self._pools.without_texts())
         if "path_extra" not in names or self._pools.columns.only("path_extra") == "{}":
             return {}
         if not self._pools.columns.mentions("path_extra", FLAGS):
             return {}
-        return _count_flags(self._pools)
+        return _count_flags(self._pools.without_texts())
 
     def __getitem__(self, name: str) -> Mapping[str, int]:
         return self._counts[name]

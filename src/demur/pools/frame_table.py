@@ -47,10 +47,12 @@ def surfaces_of(pools: FramePools, field: str) -> Surfaces | None:
     if field != "answer" and ("path_extra" in names or field in _KNOWN or field.startswith(SCORE)):
         return None
     encoded = pools.columns.encoded(field)
-    # Where nobody has an answer, it matters whether paths have the field at all.
-    if encoded is None or ((field != "answer" or "has_answer" in names) and (encoded[0] < 0).all()):
+    if encoded is None:
         return None
-    codes, values = encoded
+    codes, values = pools.of_paths(encoded[0]), encoded[1]
+    # Where nobody has an answer, it matters whether paths have the field at all.
+    if (field != "answer" or "has_answer" in names) and (codes < 0).all():
+        return None
     code: dict[str, int] = {}
     place = np.full(len(values) + 1, -1, dtype=codes.dtype)  # the last is where −1 looks
     for at, value in enumerate(values):
@@ -60,7 +62,6 @@ def surfaces_of(pools: FramePools, field: str) -> Surfaces | None:
         if text:
             place[at] = code.setdefault(text, len(code))
     changed = not np.array_equal(place[:-1], np.arange(len(values)))
-    codes = codes if pools.order is None else codes[pools.order]
     codes = place[codes] if changed else codes
     seen = np.zeros(len(code) + 1, dtype=np.int64)
     for start in range(0, len(codes), 1 << 20):
@@ -76,12 +77,13 @@ def score_column(pools: FramePools, name: str) -> NDArray[np.float64] | None:
     dotted = name.startswith(".") and "." not in column and column not in _KNOWN and "path_extra" not in columns.names
     if column not in columns.names or not (dotted or column.startswith(SCORE)):
         return None
-    values = None if names_labels(name) else columns.numbers(column)
+    numbers = None if names_labels(name) else columns.numbers(column)
+    values = None if numbers is None else pools.of_paths(numbers)
     if values is None or np.isinf(values).any():
         return None
     if column.startswith(SCORE) and "path_extra" in columns.names and "." in name and np.isnan(values).all():
         return None  # then the name is that of a field
-    return values if pools.order is None else values[pools.order]
+    return values
 
 
 def scores_of(pools: FramePools, name: str, unscored: Unscored) -> tuple[ScoreRows, list[int]] | None:
@@ -147,8 +149,7 @@ def stored_keys(pools: FramePools, surfaces: Surfaces, missing: set[str]) -> Key
     encoded = pools.columns.encoded("key")
     if encoded is None or not all(isinstance(value, str) for value in encoded[1]):
         return None
-    codes, values = encoded
-    codes = codes if pools.order is None else codes[pools.order]
+    codes, values = pools.of_paths(encoded[0]), encoded[1]
     if ((codes >= 0) & (surfaces.codes < 0)).any():
         return None
     named = [at for at, text in enumerate(surfaces.texts) if text in missing]
@@ -178,10 +179,22 @@ def group_column(pools: FramePools, group_of: Callable[[Any, str], Any]) -> Grou
 class Spellings(Sequence[dict[str, str]]):
     """How each pool's answers are written, found out for the pools that somebody looks at."""
 
-    def __init__(self, answers: KeyRows, surfaces: Surfaces, spell: Spell) -> None:
-        self._answers, self._spell = answers, spell
+    def __init__(self, answers: KeyRows, texts: KeyRows, spell: Spell) -> None:
+        self._answers, self._texts, self._spell = answers, texts, spell
+
+    @classmethod
+    def of(cls, answers: KeyRows, surfaces: Surfaces, spell: Spell) -> Spellings:
+        """Of answers, by the ways that they are written."""
         texts = np.array([*surfaces.texts, None], dtype=object)
-        self._texts = KeyRows(surfaces.codes, answers.sizes, texts)
+        return cls(answers, KeyRows(surfaces.codes, answers.sizes, texts), spell)
+
+    def take(self, rows: NDArray[np.intp]) -> Spellings:
+        """Of some of the pools, in that order."""
+        return Spellings(self._answers.take(rows), self._texts.take(rows), self._spell)
+
+    def cut(self, sizes: NDArray[np.intp]) -> Spellings:
+        """Of the first paths of each pool, so many of each."""
+        return Spellings(self._answers.cut(sizes), self._texts.cut(sizes), self._spell)
 
     def __len__(self) -> int:
         return len(self._answers)

@@ -10,6 +10,7 @@ often another problem's than the same one's.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -23,6 +24,7 @@ from demur.pools.columns import Columns, columns_of, refuse_repeated
 from demur.pools.frame_rows import DIGEST, OF_PROBLEM, PROBLEM, SCORE, is_whole, name_of, path_of, problem_of
 from demur.pools.runs import Runs
 from demur.records import Pool, Problem
+from demur.voting.codes import taken
 from demur.voting.text_columns import DigestColumn, TextColumn
 
 _AT_ONCE = 2048  # pools that become objects together, where their table is not in memory
@@ -42,6 +44,8 @@ class FramePools(Sequence[Pool]):
         """What all problems are said to be of, whatever the table says."""
         self.keys = keys or {}
         """How the answers were compared whose classes the table holds; nothing where it holds none."""
+        self._read = columns.names
+        """The columns that are read where pools become objects."""
         self._refuse_missing()
         runs, self.ids = self._identities()
         self.order: NDArray[np.intp] | None = None
@@ -87,7 +91,38 @@ class FramePools(Sequence[Pool]):
 
     def of_task(self, task: str) -> FramePools:
         """The same, of problems that are all of one task."""
-        return FramePools(self.columns, self.where, task, self.keys)
+        other = self._as_new()
+        other.task = task
+        return other
+
+    def part(self, rows: NDArray[np.intp], sizes: NDArray[np.intp] | None = None) -> FramePools:
+        """Some of the pools, ascending; with `sizes`, only the first paths of each, so many."""
+        sizes = self.sizes[rows] if sizes is None else sizes
+        other, starts = self._as_new(), np.cumsum(self.sizes) - self.sizes
+        places = np.repeat(starts[rows] - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
+        other.order = places if self.order is None else self.order[places]
+        other.ids, other.first, other.sizes = taken(self.ids, rows), self.first[rows], sizes
+        return other
+
+    def without_texts(self) -> FramePools:
+        """The same, its paths without their texts where those are in a file."""
+        if self.columns.in_memory:
+            return self
+        other = self._as_new()
+        other._read = [name for name in self._read if name != "text"]
+        return other
+
+    def of_paths(self, column: NDArray[Any]) -> NDArray[Any]:
+        """A column of the table as its pools have it, path by path."""
+        return column if self.order is None else column[self.order]
+
+    def _as_new(self) -> FramePools:
+        """A copy that has read nothing yet."""
+        other = copy(self)
+        other._said, other._block = {}, (-1, [])
+        for name in ("kinds", "_built"):
+            vars(other).pop(name, None)
+        return other
 
     def said(self, name: str) -> Said | None:
         """What a column says of each problem, in its first row; None where there is no such column, or where it holds
@@ -161,7 +196,10 @@ class FramePools(Sequence[Pool]):
 
     def _has_values(self, name: str) -> bool:
         numbers = self.columns.numbers(name)
-        return bool(set(self.columns.cells(name)) != {None}) if numbers is None else not np.isnan(numbers).all()
+        if numbers is not None:
+            return not np.isnan(self.of_paths(numbers)).all()
+        cells = self.columns.cells(name)
+        return any(cells[row] is not None for row in (range(len(cells)) if self.order is None else self.order.tolist()))
 
     @property
     def _problem_columns(self) -> list[str]:
@@ -171,19 +209,20 @@ class FramePools(Sequence[Pool]):
 
     @cached_property
     def _built(self) -> list[Pool]:
-        names = self.columns.names
-        return self._pools(0, len(self), list(zip(*(self.columns.cells(name) for name in names), strict=True)))
+        if not self.columns.in_memory:
+            return self._build(0, len(self))
+        return self._pools(0, len(self), list(zip(*map(self.columns.cells, self._read), strict=True)))
 
     def _build(self, start: int, end: int) -> list[Pool]:
         """Some pools as objects, read from the table."""
         ends = np.cumsum(self.sizes[:end])  # small beside the reading
         low, high = int(ends[start - 1]) if start else 0, int(ends[-1])
         rows = np.arange(low, high) if self.order is None else np.sort(self.order[low:high])
-        cells = list(zip(*(self.columns.cells_at(name, rows) for name in self.columns.names), strict=True))
+        cells = list(zip(*(self.columns.cells_at(name, rows) for name in self._read), strict=True))
         return self._pools(start, end, dict(zip(rows.tolist(), cells, strict=True)), low)
 
     def _pools(self, start: int, end: int, rows: Any, low: int = 0) -> list[Pool]:
-        names, pools, at = self.columns.names, [], low
+        names, pools, at = self._read, [], low
         sizes, firsts = self.sizes[start:end].tolist(), self.first[start:end].tolist()
         for place, size, first in zip(range(start, end), sizes, firsts, strict=True):
             numbers = range(at, at + size) if self.order is None else self.order[at : at + size].tolist()

@@ -20,6 +20,7 @@ from demur.pools.frames import FramePools
 from demur.pools.gold import accepted, accepted_texts, leniently_right, other_number, without_aliases
 from demur.pools.gold_columns import GoldColumn, gold_of_columns
 from demur.pools.label_rule import LabelRule, as_label_rule
+from demur.pools.parts import every_problem
 from demur.pools.scores import ABSENT, field_of
 from demur.pools.verdicts import Verdict, Verdicts
 from demur.records import Pool, Problem, is_nothing
@@ -142,7 +143,7 @@ def with_gold_from(pools: Sequence[Pool], name: str) -> list[Pool]:
 
 def accepted_answers(pools: Sequence[Pool]) -> list[list[str]]:
     """What each problem accepts, as it is written: for people to read beside the answers."""
-    return [list(accepted_texts(pool.problem)) for pool in pools]
+    return [list(accepted_texts(problem)) for problem in every_problem(pools)]
 
 
 def refuse_labels_as_score(table: PoolTable, labels: Labels) -> None:

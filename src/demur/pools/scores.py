@@ -10,7 +10,7 @@ import numpy as np
 
 from demur.errors import InvalidValue, PoolFileError
 from demur.pools.field_names import number_fields, score_fields, there_is
-from demur.pools.frame_table import score_column
+from demur.pools.frame_table import score_column, scores_of
 from demur.pools.frames import FramePools
 from demur.records import Path, Pool, names_labels
 from demur.voting.recipe import DROP, Unscored
@@ -37,18 +37,20 @@ def read_column(pools: Sequence[Pool], name: str) -> list[float]:
     return column
 
 
-def read_scores(pools: Sequence[Pool], name: str) -> list[list[float]]:
+def read_scores(pools: Sequence[Pool], name: str) -> Sequence[list[float]]:
     """The score of every path: `scores[NAME]`, or for a dotted name a field of the path (`.logprob`, `meta.judge`)."""
     return scores_or_dropped(pools, name, None)[0]
 
 
 def scores_or_dropped(
     pools: Sequence[Pool], name: str, unscored: Unscored, *, in_use: bool = False
-) -> tuple[list[list[float]], list[int]]:
+) -> tuple[Sequence[list[float]], list[int]]:
     """The score of every path, and the rows of pools that are left out for want of one, whose scores are all 0.
 
     Unless a policy is `in_use`, some path must have the score: a misspelt name is no gap.
     """
+    if isinstance(pools, FramePools) and (columns := scores_of(pools, name, unscored)) is not None:
+        return columns
     table = with_gaps(pools, name)
     lacking = [row for row, scores in enumerate(table) if None in scores]
     unknown = not in_use and all(score is None for scores in table for score in scores)

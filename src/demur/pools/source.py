@@ -17,6 +17,7 @@ from demur.pools.frame_rows import table_of
 from demur.pools.frames import FramePools
 from demur.pools.label_rule import LabelRule
 from demur.pools.labels import read_labels, refuse_labels_as_score
+from demur.pools.parts import ids_of
 from demur.pools.path_fields import beside_of, refuse_absent
 from demur.pools.scores import count_gaps, read_column
 from demur.pools.stopped import refuse_ended_elsewhere, refuse_scores_of_pools, stop_pools
@@ -150,7 +151,7 @@ class PoolSource:
     @property
     def ids(self) -> set[str]:
         """The names of all problems."""
-        return set(self.pools.ids) if isinstance(self.pools, FramePools) else {pool.problem.id for pool in self.pools}
+        return set(ids_of(self.pools))
 
     @property
     def score_names(self) -> list[str]:

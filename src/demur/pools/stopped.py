@@ -10,6 +10,8 @@ import numpy as np
 
 from demur.errors import InvalidValue
 from demur.pools.fields import PoolTable, spellings_of
+from demur.pools.frame_table import Spellings
+from demur.pools.parts import first_paths, some_of
 from demur.pools.scores import scores_or_dropped
 from demur.records import Pool
 from demur.stopping import Stopping
@@ -58,20 +60,21 @@ def stop_pools(
         told = f"note: {len(pools) - len(rows)} of {len(pools)} pools end before the rule {ended.stopping} "
         contested = "does: left out. They are the contested ones, and nothing is promised for questions like them"
         say(told + (contested if drawn else "may: left out"))
-        ended, table, pools = ended.take(rows), table.take(rows.tolist()), [pools[row] for row in rows.tolist()]
+        ended, table, pools = ended.take(rows), table.take(rows), some_of(pools, rows)
         coded = coded.take(rows)
     replayed = bool((ended.sizes < coded.n_paths).any())
     if replayed and table.fields.score is not None:
         refuse_scores_of_pools([table.fields.score], scorers)
-    sizes, fields = ended.sizes.tolist(), table.fields
-    kept = [replace(pool, paths=pool.paths[:size]) for pool, size in zip(pools, sizes, strict=True)]
-    answers = ended.rows(table.answers)
-    written = [
-        spelt if size == before else spellings_of(pool, keys, fields)
-        for pool, keys, size, before, spelt in zip(
-            kept, answers, sizes, coded.n_paths.tolist(), table.written, strict=True
-        )
-    ]
+    fields, kept, answers = table.fields, first_paths(pools, ended.sizes), ended.rows(table.answers)
+    written: Sequence[dict[str, str]]
+    if isinstance(table.written, Spellings):
+        written = table.written.cut(ended.sizes)
+    else:
+        sizes = zip(ended.sizes.tolist(), coded.n_paths.tolist(), strict=True)
+        written = [
+            spelt if size == before else spellings_of(pool, keys, fields)
+            for pool, keys, (size, before), spelt in zip(kept, answers, sizes, table.written, strict=True)
+        ]
     scores, unscored = table.scores, list[int]()
     if fields.score is not None:
         scores, unscored = scores_or_dropped(kept, fields.score, fields.unscored, in_use=fields.in_use)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from demur.answers.relations import as_written
 from demur.policy.policy import Policy
 from demur.pools.labels import accepted_answers
+from demur.pools.parts import every_problem, sizes_of, without_texts
 from demur.pools.reading import GIVEN, place_of
 from demur.pools.scores import field_of
 from demur.pools.voted_pools import VotedPools
@@ -34,6 +35,7 @@ def question_facts(pools: Sequence[Pool], voted: VotedPools, policy: Policy, see
     """Columns over questions."""
     table, votes = voted.table, voted.votes
     assert table is not None
+    problems = list(every_problem(pools))
     told = [at for at, name in enumerate(votes.recipe.names) if at and name != "jitter"]  # a draw says nothing
     return {
         "id": list(table.ids),
@@ -50,8 +52,8 @@ def question_facts(pools: Sequence[Pool], voted: VotedPools, policy: Policy, see
         "unanimous": votes.unanimous.astype(int).tolist(),
         "right": None if voted.correct is None else voted.correct.astype(int).tolist(),
         "gold": [[_cut(text, 400) for text in texts] for texts in accepted_answers(pools)],
-        "options": [_options(pool.problem, voted, row) for row, pool in enumerate(pools)],
-        "asked": _asked([pool.problem for pool in pools]),
+        "options": [_options(problem, voted, row) for row, problem in enumerate(problems)],
+        "asked": _asked(problems),
     }
 
 
@@ -63,11 +65,11 @@ def path_facts(pools: Sequence[Pool], voted: VotedPools, *, texts: bool) -> list
     table = voted.table
     assert table is not None
     right = None if voted.labels is None else voted.labels.of_paths(table)
-    count = max(1, sum(len(pool.paths) for pool in pools))
+    count = max(1, int(sizes_of(pools).sum()))
     most = max(40, TEXT_BUDGET // count)
     field = table.fields.answer_field
     facts = []
-    for row, pool in enumerate(pools):
+    for row, pool in enumerate(pools if texts else without_texts(pools)):
         keys = table.answers[row]
         place = {key: at for at, key in enumerate(dict.fromkeys(key for key in keys if key is not None))}
         own = [None if key is None else _own_words(path, field) for path, key in zip(pool.paths, keys, strict=True)]

@@ -26,6 +26,7 @@ from demur.pools.fields import FieldChoice, PoolTable
 from demur.pools.files import source_of_file
 from demur.pools.label_rule import LabelRule, exact_tolerance
 from demur.pools.labels import Labels, refuse_labels_as_score
+from demur.pools.parts import lacking_score, sizes_of
 from demur.pools.scores import read_scores
 from demur.pools.source import PoolSource, vote_pools
 from demur.pools.splits import Rows
@@ -40,7 +41,7 @@ from demur.voting.baselines import best_of_m, oracle, single_path
 from demur.voting.votes import Votes, vote_again
 
 Watch = Callable[[Progress], None]
-Scores = Mapping[str, list[list[float]]]
+Scores = Mapping[str, Sequence[list[float]]]
 SAMPLE = "sample"
 TIED = ", ties by mean score"
 
@@ -187,10 +188,10 @@ def _scores(described: CellDescription, source: PoolSource, voted: VotedPools) -
     for name in wanted:
         if "." not in name and name not in known:
             raise InvalidValue(f"no path has the score {name!r}; {there_is(name, known)}")
-    if described.m is not None and described.m > min(len(pool.paths) for pool in source.pools):
+    if described.m is not None and described.m > int(sizes_of(source.pools).min()):
         raise InvalidValue(f"some pools have fewer than m = {described.m} paths")
     for name in wanted:
-        lacking = sum(any(name not in path.scores for path in pool.paths) for pool in source.pools)
+        lacking = len(lacking_score(source.pools, name))
         try:
             if "." not in name and lacking:
                 raise InvalidValue(f"{lacking} of {len(source.pools)} pools lack the score {name!r}")
