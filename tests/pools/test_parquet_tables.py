@@ -262,7 +262,7 @@ def test_files_of_one_folder_must_have_the_same_columns(shards):
     assert "the column 'score.rm' holds string in" in refused(shards)
 
 
-def test_files_of_two_runs_or_two_versions_of_keys_are_kept_apart(shards):
+def test_files_of_two_runs_are_kept_apart_and_keys_of_two_versions_are_named(shards):
     pools = list(dm.read_pools(shards / "part-1.parquet").pools)
     write_parquet(pools, shards / "part-1.parquet", Provenance(Description(sampling={"model": "other"})))
     assert "tells of other pools than" in refused(shards)
@@ -270,7 +270,9 @@ def test_files_of_two_runs_or_two_versions_of_keys_are_kept_apart(shards):
         some = list(dm.read_pools(shards / f"part-{number}.parquet").pools)
         keys = {"field": "answer", "relation": f"by-task(auto@{version})"}
         write_parquet(some, shards / f"part-{number}.parquet", Provenance(keys=keys))
-    assert "keys of another version" in refused(shards)
+    told = refused(shards)
+    assert f"{shards} holds keys of the relation auto@1 in part-0.parquet, of auto@2 in part-1.parquet" in told
+    assert "rekey=True" in told
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ Shift = Annotated[Path | None, option("--shift", "FILE", _SHIFT)]
 _WEIGHTS = "Promise for shifted traffic, by weights that are known: the field of problems that holds them."
 ShiftWeights = Annotated[Text, option("--shift-weights", "FIELD", _WEIGHTS)]
 _GATE = (
-    "Abstain on questions that are unlike these, which may not calibrate: a question or pool file, a folder of them, or a "
-    "run."
+    "Abstain on questions that are unlike these, which may not calibrate: a question or pool file, a folder of them, "
+    "or a run."
 )
 Gate = Annotated[Text, option("--gate", "QUESTIONS", _GATE)]
 _GATE_LEVEL = "The share of questions like those of --gate that it turns away, at most.  [default: 0.05]"

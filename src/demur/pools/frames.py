@@ -29,19 +29,28 @@ _AT_ONCE = 2048  # pools that become objects together, where their table is not 
 _KEPT_ROWS = 1 << 20  # rows whose pools stay in memory once somebody has looked at all of them
 Said = tuple[NDArray[Any], Sequence[Any]]
 """A code for each problem, −1 for nothing, and the value behind each."""
+FileKeys = tuple[str, Mapping[str, Any]]
+"""The name of a file, and how the keys in it were made."""
+
+
+def common_keys(keys_by_file: Sequence[FileKeys]) -> Mapping[str, Any]:
+    """How the keys of all files were made; nothing where there are none, or where they were made in several ways."""
+    first: Mapping[str, Any] = keys_by_file[0][1] if keys_by_file else {}
+    return first if all(keys == first for _, keys in keys_by_file) else {}
 
 
 class FramePools(Sequence[Pool]):
     """The pools of a table, which become objects only where somebody looks at one."""
 
     def __init__(
-        self, columns: Columns, where: str, task: str | None = None, keys: Mapping[str, Any] | None = None
+        self, columns: Columns, where: str, task: str | None = None, keys_by_file: Sequence[FileKeys] = ()
     ) -> None:
         self.columns, self.where = columns, where
         self.task = task
         """What all problems are said to be of, whatever the table says."""
-        self.keys = keys or {}
-        """How the answers were compared whose classes the table holds; nothing where it holds none."""
+        self.keys_by_file = keys_by_file
+        """The files of the table, and how the answers were compared whose classes each holds; nothing where none."""
+        self.keys = common_keys(keys_by_file)
         self._refuse_missing()
         runs, self.ids = self._identities()
         self.order: NDArray[np.intp] | None = None
@@ -87,7 +96,7 @@ class FramePools(Sequence[Pool]):
 
     def of_task(self, task: str) -> FramePools:
         """The same, of problems that are all of one task."""
-        return FramePools(self.columns, self.where, task, self.keys)
+        return FramePools(self.columns, self.where, task, self.keys_by_file)
 
     def said(self, name: str) -> Said | None:
         """What a column says of each problem, in its first row; None where there is no such column, or where it holds
