@@ -49,7 +49,7 @@ def decide(
 
     replacing.refuse_overwriting(needed, *places, by=replacing.QUESTIONS)
     if needed is not None and out is not None and needed.resolve() == Path(out).resolve():
-        raise InvalidValue(f"--needed and -o both name {out}; choose another name for one of them")
+        raise InvalidValue(f"--needed and -o both name {needed}; choose another name for one of them")
     tables = vote_stages(cascade, places, run, labelled=False, partial=True, task=task)
     decided = cascade.decide_votes(tables)
     lines = [decision.document() for decision in decided]
