@@ -153,6 +153,8 @@ def test_tables_are_written_to_an_address_and_nothing_else_is(demur, shards, tmp
     assert demur("answers", shards, "-o", f"{address}/keyed.parquet").code == 0
     assert demur("simulate", "-n", 5, "-o", f"{address}/simulated.parquet").code == 0
     assert demur("import", "pools.jsonl", "-o", "run.db").code == 0
+    prepared = ("sample", "builtin:addition", "--limit", 2, "--base-url", "http://127.0.0.1:9/v1", "--model", "m")
+    assert demur(*prepared, "--prepare", "-o", "prepared.db").code == 0
     assert demur("export", "run.db", "-o", f"{address}/exported.parquet").code == 0
     assert len(dm.read_pools("keyed.parquet").pools) == len(dm.read_pools("exported.parquet").pools) == 400
     for verb in (
@@ -166,6 +168,7 @@ def test_tables_are_written_to_an_address_and_nothing_else_is(demur, shards, tmp
     for verb in (("calibrate", shards, "--score", "simulated"), ("report", shards, "--score", "simulated")):
         refused(demur(*verb, "-o", "s3://bucket/new.json"), "to s3://bucket/new.json, only to a file here")
     refused(demur("decide", shards, "--policy", "policy.json", "-o", "s3://bucket/new"), "or end it in / for a folder")
+    refused(demur("export", "prepared.db", "--batch", "s3://bucket/r.jsonl"), "to s3://bucket/r.jsonl, only to a file")
     refused(decide(demur, shards, f"{address}/keyed.parquet"), "holds a Parquet file, which a table of decisions")
     refused(decide(demur, shards, f"{address}/shards/x.parquet"), "would be one of the files of shards")
     refused(demur("answers", "two.parquet", "-o", f"{address}/two.parquet"), "is an input of this command")

@@ -12,7 +12,8 @@ from itertools import islice
 from typing import Any
 
 from demur.cli import replacing
-from demur.pools.shards import ENDINGS
+from demur.errors import InvalidValue
+from demur.pools.shards import ENDINGS, is_remote
 
 FIELDS = (
     "id", "decision", "answer", "confidence", "threshold", "threshold_key", "p_value", "alpha", "support", "n_paths",
@@ -34,7 +35,11 @@ def is_table(out: str | None) -> bool:
 
 
 def written_as(out: str | None) -> str:
-    """The kind of file that decisions go to."""
+    """The kind of file that decisions go to; an error where only a table can."""
+    if out is not None and is_remote(out) and not is_table(out):
+        raise InvalidValue(
+            f"{out} is not named .parquet, and only Parquet is written there; name it so, or end it in / for a folder"
+        )
     return replacing.DECISIONS if is_table(out) else replacing.LINES
 
 

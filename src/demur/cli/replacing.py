@@ -34,11 +34,8 @@ def refuse_overwriting(out: Path | str | None, *inputs: str | Path | None, by: s
         return
     if _ADDRESS.match(str(out)):
         address = re.sub(r":/+", "://", str(out), count=1)
-        if is_remote(address) and by in (POOLS, LINES):
-            folder = ", or end it in / for a folder" if by == LINES else ""
-            raise InvalidValue(
-                f"{address} is not named .parquet, and only Parquet is written there; name it so{folder}"
-            )
+        if is_remote(address) and by == POOLS:
+            raise InvalidValue(f"{address} is not named .parquet, and only Parquet is written there; name it so")
         raise InvalidValue(f"cannot write {by} to {address}, only to a file here; name one, and copy it there")
     out = Path(out)
     for folder in (Path(place) for place in inputs if place is not None and Path(place).is_dir()):
