@@ -81,6 +81,8 @@ def folder(tmp_path_factory):
         ("postgres", ["calibrate", "postgresql://127.0.0.1:1/x"]),
         ("parquet", ["import", "table.parquet", "-o", "b.db"]),
         ("parquet", ["export", "run.db", "-o", "out.parquet"]),
+        ("parquet", ["export", "run.db", "-o", "s3://bucket/out.parquet"]),
+        ("parquet", ["decide", "pools.jsonl", "--policy", "policy.json", "-o", "s3://bucket/out.parquet"]),
         ("hf", ["sample", "gsm8k", "-o", "a.db", *SERVER]),
         ("hf", [*JUDGE, "judge.model=some/model"]),
         ("hf", [*REWARD, "reward.model=some/model"]),

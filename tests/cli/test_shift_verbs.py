@@ -9,6 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import demur as dm
+from demur.pools.parquet import write_parquet
+
 PLACES = ["France", "Peru", "Kenya", "Norway", "Japan"]
 
 
@@ -127,3 +130,35 @@ def test_a_gate_abstains_on_questions_unlike_its_reference(demur, files, tmp_pat
     odd = [decision for decision, text in zip(decisions, asked, strict=True) if "capital" in text]
     assert all(decision["answer"] is None and "unlike" in decision["explanation"] for decision in odd)
     assert any(decision["answer"] is not None for decision in decisions)
+
+
+def test_questions_are_read_from_tables_and_folders_of_shards_as_from_lines(demur, files, tmp_path):
+    """Texts decide, wherever they stand; a folder of question files is still read as one."""
+    write(tmp_path / "spare.jsonl", 5, 0.2, 200)
+    read = list(dm.read_pools("spare.jsonl").pools)
+    write_parquet(read, "spare.pq")
+    for folder in ("shards", "questions"):
+        Path(folder).mkdir()
+    for number, part in enumerate((read[:80], read[80:])):
+        write_parquet(part, f"shards/part-{number}.parquet")
+    Path("questions", "spare.jsonl").write_bytes(Path("spare.jsonl").read_bytes())
+    places = ("spare.jsonl", "spare.pq", "shards", "shards/", f"file://{tmp_path}/shards", "questions")
+    ran = [demur("shift", files["traffic"], "--reference", place, "--json") for place in places]
+    assert [one.code for one in ran] == [0] * len(places), [one.err for one in ran]
+    assert all(one.json == ran[0].json for one in ran[1:])
+    turned = demur("shift", "shards", "--reference", files["traffic"], "--json")
+    assert turned.json["traffic"] == 200
+    gated = [demur("calibrate", files["pools"], "--gate", place, "--json").json for place in ("spare.jsonl", "shards")]
+    assert gated[0] == gated[1]
+
+
+def test_a_folder_that_holds_no_questions_is_one_line(demur, files):
+    Path("mixed").mkdir()
+    write_parquet(list(dm.read_pools(files["pools"]).pools)[:5], "mixed/part-0.parquet")
+    Path("mixed", "more.jsonl").write_bytes(Path(files["pools"]).read_bytes())
+    Path("empty").mkdir()
+    for place, told in (("mixed", "holds pools of two kinds"), ("empty", "holds no .jsonl, .json or .csv file")):
+        ran = demur("shift", files["traffic"], "--reference", place)
+        assert (ran.code, ran.err.count("\n")) == (2, 1)
+        assert place in ran.err
+        assert told in ran.err

@@ -87,6 +87,38 @@ def test_answers_writes_keys_under_the_version_and_makes_them_again_on_request(d
     assert demur("calibrate", "new.parquet", "--alpha", 0.1).code == 0
 
 
+@pytest.fixture
+def mixed(demur, shards):
+    """The folder with keys, of which one file has those of another version; and how they were made."""
+    from pathlib import Path
+
+    Path("mixed").mkdir()
+    for number in range(2):
+        assert demur("answers", f"shards/part-{number}.parquet", "-o", f"mixed/part-{number}.parquet").code == 0
+    pools = list(dm.read_pools("mixed/part-0.parquet").pools)
+    known = json.loads(pyarrow.parquet.ParquetFile("mixed/part-0.parquet").metadata.metadata[b"demur"])
+    write_parquet(pools, "mixed/part-0.parquet", Provenance(keys={**known["keys"], "relation": "by-task(auto@0)"}))
+    return "mixed"
+
+
+def test_a_folder_with_keys_of_several_versions_is_refused_by_file_and_made_again_on_request(demur, shards, mixed):
+    for verb in (("calibrate", mixed, "--alpha", 0.1), ("answers", mixed, "-o", "new.parquet"), ("answers", mixed)):
+        ran = demur(*verb)
+        assert (ran.code, ran.err.count("\n")) == (2, 1)
+        assert "mixed holds keys of the relation auto@0 in part-0.parquet, of auto@1 in part-1.parquet" in ran.err
+        assert "`demur answers mixed` with --rekey and --out" in ran.err
+    assert demur("answers", mixed, "--rekey", "-o", "new.parquet").code == 0
+    assert demur("answers", shards, "-o", "keyed.parquet").code == 0
+    assert pyarrow.parquet.read_table("new.parquet").equals(pyarrow.parquet.read_table("keyed.parquet"))
+    assert demur("calibrate", "new.parquet", "--alpha", 0.1).code == 0
+
+
+def test_keys_that_a_command_does_not_compare_by_may_be_of_several_versions(demur, shards, mixed):
+    ran = [demur("calibrate", place, "--relation", "text", "--alpha", 0.1, "--json") for place in (shards, mixed)]
+    assert [one.code for one in ran] == [0, 0], ran[1].err
+    assert ran[0].json["points"] == ran[1].json["points"]
+
+
 def test_nothing_is_written_into_the_folder_that_is_read(demur, shards):
     for name in ("part-0.parquet", "new.parquet"):
         ran = demur("answers", shards, "-o", f"shards/{name}")

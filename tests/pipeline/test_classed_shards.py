@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 
@@ -20,6 +21,10 @@ from demur.records import Path as ReasoningPath
 def pools_of(task, numbers):
     paths = tuple(ReasoningPath(answer) for answer in ("1/2", "0.5", "A"))
     return [dm.Pool(dm.Problem(f"{task}{k}", f"What is {k}?", extra={"task": task}), paths) for k in numbers]
+
+
+def replace_id(pool, name):
+    return replace(pool, problem=replace(pool.problem, id=f"{name}-{pool.problem.id}"))
 
 
 @pytest.fixture
@@ -63,6 +68,30 @@ def test_keys_of_another_version_are_refused_unless_they_are_to_be_replaced(shar
     assert not (tmp_path / "out").exists()
     classing.class_shards(shards, tmp_path / "out", FieldChoice(), rekey=True)
     assert "mathematics@0" not in read_parquet(tmp_path / "out").provenance.keys["relation"]
+
+
+def test_a_folder_with_keys_of_several_versions_is_refused_by_file_and_made_again_on_request(shards, tmp_path):
+    """As without a cluster: the same words, of the whole folder."""
+    ours = {"field": "answer", "missing": [], "relation": "mathematics@1"}
+    for name, version in (("math", 0), ("more", 1)):
+        known = Provenance(keys={**ours, "relation": f"mathematics@{version}"})
+        write_parquet(
+            [replace_id(pool, name) for pool in pools_of("math", range(2))], shards / f"{name}.parquet", known
+        )
+    (shards / "mc.parquet").unlink()
+    with pytest.raises(PoolFileError) as refused:
+        classing.class_shards(shards, tmp_path / "out", FieldChoice())
+    told = "holds keys of the relation mathematics@0 in math.parquet, of mathematics@1 in more.parquet, and this demur"
+    assert told in str(refused.value)
+    assert f"`demur answers {shards}` with rekey=True" in str(refused.value)
+    with pytest.raises(PoolFileError) as plain:
+        dm.vote_pools(dm.read_pools(shards), labelled=False)
+    assert str(plain.value) == str(refused.value)
+    assert not (tmp_path / "out").exists()
+    classing.class_shards(shards, tmp_path / "out", FieldChoice(), rekey=True)
+    again = read_parquet(tmp_path / "out")
+    assert again.provenance.keys["relation"] == FieldChoice().describe([pools_of("math", [0])[0].problem])["relation"]
+    assert len(dm.vote_pools(dm.read_pools(tmp_path / "out"), labelled=False).votes) == 4
 
 
 def test_nothing_is_made_without_ray(shards, tmp_path, monkeypatch):

@@ -9,15 +9,19 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 import time
 
+import pyarrow.parquet
 import pytest
 
 import demur as dm
+from demur.cli import main
 from demur.errors import InvalidValue, PoolFileError
 from demur.pipeline.sources import is_store
 from demur.pools.jsonl import write_pools
 from demur.pools.parquet import write_parquet
+from demur.pools.shards import located
 from demur.records import Path, Pool, Problem
 
 SERVER = os.environ.get("MOTO_SERVER")
@@ -94,6 +98,95 @@ def test_what_is_not_there_is_said_in_one_line(bucket):
     with pytest.raises(PoolFileError) as caught:
         dm.read_pools(f"{bucket}/nothing/at-all.parquet")
     assert "there is no file s3://pools/nothing/at-all.parquet" in str(caught.value)
+
+
+@pytest.fixture
+def demur(bucket, capsys, monkeypatch, tmp_path):
+    """Run `demur …` in an empty folder: the exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["demur", *map(str, arguments)])
+        capsys.readouterr()
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def decide(demur, bucket):
+    """`decide` on two shards of the bucket, by a policy that is here."""
+    for number in range(2):
+        write_parquet(pools(20 * number, 20), f"{bucket}/new/part-{number}.parquet")
+    write_pools(pools(100, 60), "calibration.jsonl")
+    assert demur("calibrate", "calibration.jsonl", "--score", "rm", "--alpha", 0.2, "-o", "policy.json")[0] == 0
+    return lambda out: demur("decide", f"{bucket}/new", "--policy", "policy.json", "-o", out)
+
+
+def rows(place):
+    """A table of decisions, wherever it lies."""
+    filesystem, path = located(place)
+    return pyarrow.parquet.read_table(path, filesystem=filesystem).to_pylist()
+
+
+def test_decisions_go_to_an_object_or_a_folder_of_them(decide, bucket):
+    for out, told in (
+        ("here.parquet", "Wrote here.parquet."),
+        (f"{bucket}/there.parquet", "Wrote s3://pools/there.parquet."),
+        (f"{bucket}/there.parquet", "Wrote s3://pools/there.parquet."),
+        (f"{bucket}/decided/", "Wrote 2 of 2 files to s3://pools/decided/."),
+        (f"{bucket}/decided/", "Wrote 0 of 2 files to s3://pools/decided/; the others were there."),
+    ):
+        code, said, err = decide(out)
+        assert code == 0, err
+        assert told in said
+    assert len(rows("here.parquet")) == 40
+    assert rows(f"{bucket}/there.parquet") == rows(f"{bucket}/decided") == rows("here.parquet")
+
+
+def test_pools_go_to_an_object(demur, decide, bucket):
+    write_pools(pools(0, 5), "few.jsonl")
+    assert demur("import", "few.jsonl", "-o", "run.db")[0] == 0
+    for verb in (("answers", "few.jsonl"), ("export", "run.db")):
+        assert demur(*verb, "-o", f"{bucket}/{verb[0]}/pools.parquet")[0] == 0
+        assert len(dm.read_pools(f"{bucket}/{verb[0]}/pools.parquet").pools) == 5
+
+
+@pytest.mark.parametrize(
+    ("out", "told"),
+    [
+        ("s3://nowhere/x.parquet", "cannot write s3://nowhere/x.parquet: there is no bucket 'nowhere'"),
+        ("s3://nowhere/x/", "cannot write s3://nowhere/x/: there is no bucket 'nowhere'"),
+        ("s3:///x.parquet", "cannot write s3:///x.parquet"),
+        ("s3://pools/x.jsonl", "only Parquet is written there"),
+        ("s3://pools/new/", "s3://pools/new/part-0.parquet, an input of this command"),
+        ("s3://pools/new/x.parquet", "would be one of the files of s3://pools/new, which is an input"),
+        ("s3://pools/new/part-0.parquet", "would be one of the files of s3://pools/new, which is an input"),
+        ("s3://pools/kept/pools.parquet", "holds a Parquet file, which a table of decisions would replace"),
+        ("s3://pools/kept.parquet", "cannot write s3://pools/kept.parquet: it is a folder"),
+    ],
+)
+def test_what_cannot_be_written_is_said_in_one_line_before_the_work(decide, bucket, out, told):
+    for place in ("kept/pools.parquet", "kept.parquet/pools.parquet"):
+        write_parquet(pools(0, 3), f"{bucket}/{place}")
+    code, said, err = decide(out)
+    assert (code, said, err.count("\n")) == (2, "", 1)
+    assert told in err
+
+
+def test_a_server_that_does_not_answer_is_said_in_one_line(demur, decide, bucket, monkeypatch):
+    write_parquet(pools(0, 20), "here.parquet")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    for out in ("s3://pools/x.parquet", "s3://pools/x/"):
+        code, said, err = demur("decide", "here.parquet", "--policy", "policy.json", "-o", out)
+        assert (code, said, err.count("\n")) == (2, "", 1)
+        assert f"cannot write {out}" in err
+        assert "or name a file here" in err
 
 
 def test_addresses_of_databases_are_stores_and_those_of_filesystems_are_not():

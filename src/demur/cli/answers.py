@@ -62,7 +62,7 @@ def run(
         list[str] | None,
         typer.Argument(metavar="[FILE]", help="Pool file or run; with --explain, or texts.", show_default=False),
     ] = None,
-    out: Annotated[Path | None, option("--out", "FILE", "Where to write the copy.", "-o")] = None,
+    out: Annotated[str | None, option("--out", "FILE", "Where to write the copy.", "-o")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show the whole way from texts to keys.")] = False,
     problem: Annotated[Text, option("--problem", "ID", "With --explain: all paths of this problem.")] = None,
     from_texts: Annotated[
@@ -107,7 +107,7 @@ def run(
         raise InvalidValue("--problem goes with --explain")
     if explain and out is not None:
         raise InvalidValue("--explain shows the way of texts; without it, -o writes methods, places and keys")
-    if out is not None and out.suffix in (".db", ".sqlite"):
+    if out is not None and out.endswith((".db", ".sqlite")):
         raise InvalidValue(
             f"the copy is a pool file, and {out} is named like a run", "name it .jsonl, and `demur import` it"
         )
@@ -229,7 +229,7 @@ def _words(read: PathRead) -> str:
 
 
 def _class_file(
-    source: demur.PoolSource, reader: AnswerReader, out: Path | None, store: Path | None, *, json: bool
+    source: demur.PoolSource, reader: AnswerReader, out: str | None, store: Path | None, *, json: bool
 ) -> None:
     from demur.pools.answer_classes import AnswerClasses
     from demur.pools.files import write_pools
@@ -273,7 +273,7 @@ def _tell(
     tally: AnswerClasses,
     reader: AnswerReader,
     problems: int,
-    out: Path | None,
+    out: str | None,
     slow: demur.answers.SlowPath | None = None,
     *,
     json: bool,

@@ -38,7 +38,7 @@ def decide(
     cascade: demur.Cascade,
     places: Sequence[str],
     run: str | None,
-    out: Path | None,
+    out: str | None,
     needed: Path | None,
     *,
     task: str | None,
@@ -48,8 +48,8 @@ def decide(
     from demur.pools.jsonl import write_lines
 
     replacing.refuse_overwriting(needed, *places, by=replacing.QUESTIONS)
-    if needed is not None and out is not None and needed.resolve() == out.resolve():
-        raise InvalidValue(f"--needed and -o both name {out}; choose another name for one of them")
+    if needed is not None and out is not None and needed.resolve() == Path(out).resolve():
+        raise InvalidValue(f"--needed and -o both name {needed}; choose another name for one of them")
     tables = vote_stages(cascade, places, run, labelled=False, partial=True, task=task)
     decided = cascade.decide_votes(tables)
     lines = [decision.document() for decision in decided]

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import demur
 from demur.cli import cascade_use, decision_files, options, output, policy_files, replacing, vote_flags
+from demur.cli.decision_folders import DecisionFolder, is_folder
 from demur.errors import InvalidValue
 
 NAME = "decide"
@@ -17,7 +18,9 @@ Reads answers and scores as the policy was calibrated; gold, if the file has any
 file is one batch: of the answers given to it, the expected share that is wrong is at most that, whatever the policy
 promises for single questions. Where the policy has answer sets, a question that is abstained from comes with one. With
 `--cascade` give the pools of each stage in order; later ones may lack what an earlier stage answers, and `--needed`
-writes the questions that a stage has still to be sampled for.
+writes the questions that a stage has still to be sampled for. Decisions go to JSON lines, to Parquet, here or at an
+address such as s3://, or with a name that ends in / to a folder: one Parquet file for each of the input, written whole,
+so that the same command goes on where one was ended.
 
 Examples:
 
@@ -25,11 +28,14 @@ Examples:
 
 `demur decide shards/ --policy policy.json -o decisions.parquet`
 
+`demur decide s3://bucket/new --policy policy.json -o s3://bucket/decided/`
+
 `demur decide new.jsonl --policy policy.json --fdr 0.1`
 
 `demur decide cheap.jsonl --cascade cascade.json --needed ask-strong.jsonl`
 """
 
+_OUT = "Write one decision per line (.jsonl, .gz) or row (.parquet); FOLDER/: a .parquet file per file of the input."
 _SHOWN = 20
 _ANSWERS = 6
 """Answers of a set that are shown."""
@@ -40,10 +46,7 @@ def run(
     policy: options.MaybePolicyFile = None,
     cascade: options.CascadeFile = None,
     key_file: options.KeyFile = None,
-    out: Annotated[
-        Path | None,
-        options.option("--out", "FILE", "Write one decision per line (.jsonl, .gz) or row (.parquet).", "-o"),
-    ] = None,
+    out: Annotated[options.Text, options.option("--out", "FILE", _OUT, "-o")] = None,
     alpha: options.OneAlpha = None,
     guarantee: options.GuaranteeName = None,
     fdr: options.Fdr = None,
@@ -58,8 +61,13 @@ def run(
 ) -> None:
     from demur.policy.set_notes import set_note
 
-    replacing.refuse_overwriting(out, *files, policy, cascade, key_file, by=decision_files.written_as(out))
+    if out == "":
+        raise InvalidValue("'' is not a file name; name one with -o")
+    if not is_folder(out):
+        replacing.refuse_overwriting(out, *files, policy, cascade, key_file, by=decision_files.written_as(out))
     if cascade is not None:
+        if is_folder(out):
+            raise InvalidValue(f"with --cascade decisions go to one file, and {out} is a folder; name a file")
         policy_files.refuse_beside_cascade(policy=policy, alpha=alpha, guarantee=guarantee, fdr=fdr)
         policy_files.refuse_beside_cascade(stop=stop, wave=wave)
         loaded_cascade = policy_files.load_cascade(cascade, key_file)
@@ -73,6 +81,8 @@ def run(
     if fdr is not None and (alpha is not None or guarantee is not None):
         raise InvalidValue("--fdr is a promise of its own, for a whole file: leave --alpha and --guarantee out")
     loaded = policy_files.load_policy(policy, key_file)
+    flags = {"alpha": alpha, "guarantee": guarantee, "fdr": fdr, "task": task, "stop": stop, "wave": wave}
+    folder = DecisionFolder.opened(out, file, policy, flags) if out is not None and is_folder(out) else None
     how: dict[str, Any] = {"partial": True, "task": task, "stop": vote_flags.stopping_flags(stop, wave)}
     voted = vote_flags.vote_by_policy(file, run_name, loaded, labelled=False, **how)
     selected = None if fdr is None else loaded.select(voted, fdr=fdr)
@@ -80,7 +90,9 @@ def run(
     names = loaded.recipe.names
     some = decided if json else (decided[row] for row in range(min(len(decided), _SHOWN)))
     lines = [decision_line(decision, names) for decision in some]
-    if out is not None:
+    if folder is not None:
+        folder.write(decided, lambda decision: decision_line(decision, names), names)
+    elif out is not None:
         every = lines if json else (decision_line(decision, names) for decision in decided)
         decision_files.write_decisions(every, out, key=names)
     rule, n, n_answered = decided.rule, len(decided), int(decided.answered.sum())
@@ -128,7 +140,10 @@ def run(
     if decided.sets is not None and n_answered < n:
         output.say(*dict.fromkeys([decided.set_note(), set_note(loaded, rule)]))
     output.warn(decided.notes())
-    output.wrote(out)
+    if folder is not None:
+        output.say(folder.told)
+    else:
+        output.wrote(out)
 
 
 def _votes(line: dict[str, Any]) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from demur.cli import replacing
+from demur.errors import InvalidValue
+from demur.pools.shards import ENDINGS, is_remote
 
 FIELDS = (
     "id", "decision", "answer", "confidence", "threshold", "threshold_key", "p_value", "alpha", "support", "n_paths",
@@ -24,22 +25,35 @@ _COUNTS = ("n_paths", "without_answer")
 _LISTS = {"answer_set": "string", "groups": "string", "threshold_key": "float64"}
 _KEY = "key."
 _AT_ONCE = 8192
+MADE = b"demur.made"
+"""Of a table's metadata, what says how its decisions were made."""
 
 
-def is_table(out: Path | None) -> bool:
+def is_table(out: str | None) -> bool:
     """Whether decisions go to a Parquet file."""
-    return out is not None and out.suffix.lower() in (".parquet", ".pq")
+    return out is not None and out.lower().endswith(ENDINGS)
 
 
-def written_as(out: Path | None) -> str:
-    """The kind of file that decisions go to."""
+def written_as(out: str | None) -> str:
+    """The kind of file that decisions go to; an error where only a table can."""
+    if out is not None and is_remote(out) and not is_table(out):
+        raise InvalidValue(
+            f"{out} is not named .parquet, and only Parquet is written there; name it so, or end it in / for a folder"
+        )
     return replacing.DECISIONS if is_table(out) else replacing.LINES
 
 
 def write_decisions(
-    lines: Iterable[dict[str, Any]], out: Path, fields: Sequence[str] = FIELDS, key: Sequence[str] = ()
+    lines: Iterable[dict[str, Any]],
+    out: str,
+    fields: Sequence[str] = FIELDS,
+    key: Sequence[str] = (),
+    made: str | None = None,
 ) -> None:
-    """Write decisions as they come; `key` are the names of the numbers of a decision's key."""
+    """Write decisions as they come; `key` are the names of the numbers of a decision's key.
+
+    `made` says how the decisions of a table were made, for a command that goes on with a folder of them.
+    """
     if not is_table(out):
         from demur.pools.jsonl import write_lines
 
@@ -50,11 +64,8 @@ def write_decisions(
 
     arrow, _ = libraries()
     types = {name: _type(name, arrow) for name in fields} | {_KEY + name: arrow.float64() for name in key}
-    write_tables(
-        _tables(iter(lines), types),
-        out,
-        arrow.schema(list(types.items()), metadata={b"demur": replacing.DECISION_MARK}),
-    )
+    known = {b"demur": replacing.DECISION_MARK} | ({} if made is None else {MADE: made.encode()})
+    write_tables(_tables(iter(lines), types), out, arrow.schema(list(types.items()), metadata=known))
 
 
 def _tables(lines: Iterator[dict[str, Any]], types: dict[str, Any]) -> Iterator[dict[str, list[Any]]]:

@@ -45,7 +45,7 @@ _LINES = "With --batch: at most so many requests in one file.  [default: 50000]"
 
 def run(
     store: StorePlace,
-    out: Annotated[Path | None, option("--out", "FILE", "A .jsonl, .jsonl.gz or .parquet file.", "-o")] = None,
+    out: Annotated[str | None, option("--out", "FILE", "A .jsonl, .jsonl.gz or .parquet file.", "-o")] = None,
     run_name: RunName = None,
     texts: Texts = True,
     unfinished: Annotated[bool, typer.Option("--unfinished", help="Pools that still lack paths, too.")] = False,
@@ -69,7 +69,7 @@ def run(
     from demur.pools.files import WRITTEN, write_pools
 
     refuse_overwriting(out, store, by=written_as(out))
-    if not out.name.endswith(WRITTEN):
+    if not out.lower().endswith(WRITTEN):
         raise InvalidValue(f"name a .jsonl, .jsonl.gz or .parquet file to write, not {out}")
     with demur.Store(store) as opened:
         chosen = opened.run(run_name)

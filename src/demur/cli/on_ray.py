@@ -97,7 +97,7 @@ def score(
 
 def answers(
     folder: str,
-    out: Path | None,
+    out: str | None,
     fields: demur.FieldChoice,
     options: RayOptions,
     *,
@@ -111,10 +111,12 @@ def answers(
 
     refuse_other_places(folder)
     if out is not None:
-        refuse_other_places(str(out))
+        refuse_other_places(out)
     with Meter(quiet=quiet, counted="shards") as meter, stop_on_sigterm():
         how: dict[str, Any] = {"extract": extract, "from_texts": from_texts, "rekey": rekey}
-        return class_shards(Path(folder), out, fields, **how, options=options, watch=meter)
+        return class_shards(
+            Path(folder), None if out is None else Path(out), fields, **how, options=options, watch=meter
+        )
 
 
 def say_of_shards(done: ClassedShards) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import re
 import zlib
 from pathlib import Path
+from typing import Any
 
 from demur.errors import InvalidValue
+from demur.pools.shards import ENDINGS, is_remote
 
 POLICY, CASCADE, POOLS, LINES, PARQUET = "a policy", "a cascade", "pools", "JSON lines", "a Parquet file"
 PAGE, TUNED, SHIFT, QUESTIONS = "a web page", "a tuned vote", "a fitted shift", "questions"
@@ -15,12 +18,26 @@ STORE, DECISIONS, _OTHER = "a store of runs", "a table of decisions", "something
 DECISION_MARK = b'{"format": "demur-decisions"}'
 """What a Parquet file of decisions says of itself."""
 _HEAD = 4096
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
+"""How an address begins, also where it was taken for a path and lost a slash."""
 
 
-def refuse_overwriting(out: Path | None, *inputs: str | Path | None, by: str) -> None:
-    """Raise if a result, which is `by` kind, would take the place of an input or of a file of another kind."""
+def refuse_overwriting(out: Path | str | None, *inputs: str | Path | None, by: str) -> None:
+    """Raise if a result, which is `by` kind, would take the place of an input or of a file of another kind.
+
+    Tables go to addresses as well; anything else is refused there.
+    """
     if out is None:
         return
+    if isinstance(out, str) and is_remote(out) and by in (PARQUET, DECISIONS):
+        _refuse_overwriting_afar(out, *(str(place) for place in inputs if place is not None), by=by)
+        return
+    if _ADDRESS.match(str(out)):
+        address = re.sub(r":/+", "://", str(out), count=1)
+        if is_remote(address) and by == POOLS:
+            raise InvalidValue(f"{address} is not named .parquet, and only Parquet is written there; name it so")
+        raise InvalidValue(f"cannot write {by} to {address}, only to a file here; name one, and copy it there")
+    out = Path(out)
     for folder in (Path(place) for place in inputs if place is not None and Path(place).is_dir()):
         if out.suffix.lower() in (".parquet", ".pq") and out.resolve().parent == folder.resolve():
             raise InvalidValue(f"{out} would be one of the files of {folder}, which is an input; choose another folder")
@@ -29,7 +46,29 @@ def refuse_overwriting(out: Path | None, *inputs: str | Path | None, by: str) ->
     for source in (Path(place) for place in inputs if place is not None):
         if source.exists() and out.samefile(source):
             raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
-    there = kind_of(out)
+    _refuse_other(out, kind_of(out), by)
+
+
+def _refuse_overwriting_afar(out: str, *inputs: str, by: str) -> None:
+    """The same for an address, which is asked before any work is done."""
+    from demur.pools.targets import is_same_place, object_at, writing
+
+    with writing(out):
+        for place in inputs:
+            if is_same_place(out, place):
+                raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
+            if is_same_place(out.rpartition("/")[0], place):
+                raise InvalidValue(
+                    f"{out} would be one of the files of {place}, which is an input; choose another folder"
+                )
+    file = object_at(out)
+    if file is not None:
+        with writing(out), file:
+            there = _kind(file)
+        _refuse_other(out, there, by)
+
+
+def _refuse_other(out: Path | str, there: str | None, by: str) -> None:
     if there not in (None, by):
         raise InvalidValue(
             f"{out} is there already and holds {there}, which {by} would replace; choose another name, or remove it "
@@ -37,9 +76,9 @@ def refuse_overwriting(out: Path | None, *inputs: str | Path | None, by: str) ->
         )
 
 
-def written_as(out: Path | None) -> str:
+def written_as(out: Path | str | None) -> str:
     """The kind of a file that pools go to, by its name."""
-    return PARQUET if out is not None and out.suffix == ".parquet" else POOLS
+    return PARQUET if out is not None and str(out).lower().endswith(ENDINGS) else POOLS
 
 
 def refuse_foreign(place: Path) -> None:
@@ -49,29 +88,33 @@ def refuse_foreign(place: Path) -> None:
         raise InvalidValue(f"{place} holds {there}, which results would replace; choose another folder")
 
 
-def _footer(path: Path) -> bytes:
+def _footer(file: Any) -> bytes:
     """What stands at the end of a Parquet file, before its own length in four bytes and a mark in four more."""
-    with path.open("rb") as file:
-        size = file.seek(0, 2)
-        file.seek(max(0, size - 8))
-        length = min(int.from_bytes(file.read(4), "little"), size)
-        file.seek(max(0, size - 8 - length))
-        return file.read(length)
+    size = file.seek(0, 2)
+    file.seek(max(0, size - 8))
+    length = min(int.from_bytes(file.read(4), "little"), size)
+    file.seek(max(0, size - 8 - length))
+    return bytes(file.read(length))
 
 
 def kind_of(path: Path) -> str | None:
     """What a file holds, by its first bytes; None where it is empty."""
     with path.open("rb") as file:
-        head = file.read(_HEAD)
+        return _kind(file)
+
+
+def _kind(file: Any) -> str | None:
+    head = file.read(_HEAD)
     if head.startswith(b"\x1f\x8b"):
         head = b""
-        with contextlib.suppress(OSError, EOFError, zlib.error), gzip.open(path) as packed:
+        file.seek(0)
+        with contextlib.suppress(OSError, EOFError, zlib.error), gzip.open(file) as packed:
             head = packed.read(_HEAD)
         head = head or b"\0"  # damaged, or nothing that can be told
     if head.startswith(b"SQLite format 3\0"):
         return STORE
     if head.startswith(b"PAR1"):
-        return DECISIONS if DECISION_MARK in _footer(path) else PARQUET
+        return DECISIONS if DECISION_MARK in _footer(file) else PARQUET
     text = head.decode(errors="replace").removeprefix("\ufeff").lstrip()
     if not text:
         return None

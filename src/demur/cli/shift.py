@@ -20,10 +20,12 @@ Examples:
 
 `demur shift traffic.jsonl --reference spare.jsonl -o shift.json`
 
+`demur shift s3://bucket/traffic --reference shards/ -o shift.json`
+
 `demur calibrate pools.jsonl --shift shift.json --alpha 0.1 -o policy.json`
 """
-_TRAFFIC = "Questions as they occur in use: a question or pool file, or a run."
-_REFERENCE = "Questions drawn as the calibration ones are, which calibrate nothing."
+_TRAFFIC = "Questions as they occur in use: a question or pool file, a folder of them or s3:// address, or a run."
+_REFERENCE = "Questions drawn as the calibration ones are, which calibrate nothing; in the same places."
 
 
 def run(

@@ -18,7 +18,10 @@ _SHIFT = "Promise for shifted traffic, by weights that `demur shift` fitted."
 Shift = Annotated[Path | None, option("--shift", "FILE", _SHIFT)]
 _WEIGHTS = "Promise for shifted traffic, by weights that are known: the field of problems that holds them."
 ShiftWeights = Annotated[Text, option("--shift-weights", "FIELD", _WEIGHTS)]
-_GATE = "Abstain on questions that are unlike these, which may not calibrate: a question or pool file, or a run."
+_GATE = (
+    "Abstain on questions that are unlike these, which may not calibrate: a question or pool file, a folder of them, "
+    "or a run."
+)
 Gate = Annotated[Text, option("--gate", "QUESTIONS", _GATE)]
 _GATE_LEVEL = "The share of questions like those of --gate that it turns away, at most.  [default: 0.05]"
 GateLevel = Annotated[float | None, option("--gate-level", "E", _GATE_LEVEL)]
@@ -57,7 +60,20 @@ class ShiftFlags:
 
 
 def questions_in(place: str) -> list[demur.Problem]:
-    """The questions of a question or pool file, or of a run."""
-    if place.endswith((".db", ".parquet")) or "://" in place:
-        return [pool.problem for pool in demur.read_pools(place, partial=True, say=mention).pools]
-    return demur.datasets.load(place)
+    """The questions of a question or pool file, of a folder of either, or of a run."""
+    if not _holds_pools(place):
+        return demur.datasets.load(place)
+    from demur.pools.frames import FramePools
+
+    pools = demur.read_pools(place, partial=True, say=mention).pools
+    return list(pools.problems()) if isinstance(pools, FramePools) else [pool.problem for pool in pools]
+
+
+def _holds_pools(place: str) -> bool:
+    """Whether a place is read as pools: files of questions are JSON or CSV, and pools in those are read like them."""
+    from demur.pipeline.sources import is_store
+    from demur.pools.shards import ENDINGS, is_remote
+
+    if Path(place).is_dir():
+        return any(file.name.lower().endswith(ENDINGS) and file.name[0] not in "._" for file in Path(place).iterdir())
+    return place.lower().endswith(ENDINGS) or is_remote(place) or is_store(place)

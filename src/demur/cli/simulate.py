@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,7 +21,7 @@ _PATHS = 16
 
 
 def run(
-    out: Annotated[Path, option("--out", "FILE", "A .jsonl, .jsonl.gz or .parquet file.", "-o")],
+    out: Annotated[str, option("--out", "FILE", "A .jsonl, .jsonl.gz or .parquet file.", "-o")],
     problems: Annotated[int, typer.Option("--problems", "-n", help="How many problems.")] = 4000,
     paths: Paths = None,
     separation: Separation = None,

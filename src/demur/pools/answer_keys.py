@@ -3,20 +3,23 @@ they serve.
 
 `demur answers` writes a column `key` and, in the metadata, how answers were compared. Keys of the relation that is
 asked for, in its version of today, are used as they are. Of another version they are refused; where answers are to be
-compared in another way altogether, they are not looked at.
+compared in another way altogether, they are not looked at. Nor are those of a folder whose files made them in several
+ways, which is refused where one of these is another version.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from demur.errors import PoolFileError
-from demur.pools.frames import FramePools
+from demur.pools.frames import FileKeys, FramePools
 from demur.tasks import by_task, relations_of
 
 KEY = "key"
 _ALIKE = ("field", "read_as", "labels")
+_NAMED = 3
+"""Files that a message names."""
 
 
 def keys_serve(pools: FramePools, asked: Mapping[str, Any]) -> bool:
@@ -33,16 +36,35 @@ def keys_serve(pools: FramePools, asked: Mapping[str, Any]) -> bool:
 
 def refuse_other_keys(pools: Any, asked: Mapping[str, Any]) -> None:
     """Raise where a table holds keys of another version of the relation that its answers are compared by."""
-    if not isinstance(pools, FramePools) or not pools.keys:
+    if isinstance(pools, FramePools):
+        refuse_other_versions(pools.keys_by_file, asked, pools.where)
+
+
+def refuse_other_versions(keys_by_file: Sequence[FileKeys], asked: Mapping[str, Any], where: str) -> None:
+    """Raise where files at a place hold keys of another version of the relation that is asked for; names them."""
+    ours = dict(map(_parts, relations_of(asked["relation"])))
+    files_of: dict[tuple[str, str], list[str]] = {}
+    for file, keys in keys_by_file:
+        for relation in map(_parts, relations_of(keys["relation"]) if keys else ()):
+            files_of.setdefault(relation, []).append(file)
+    names = {name for name, version in files_of if ours.get(name, version) != version}
+    if not names:
         return
-    theirs = dict(map(_parts, relations_of(pools.keys["relation"])))
-    for name, version in map(_parts, relations_of(asked["relation"])):
-        if theirs.get(name, version) != version:
-            raise PoolFileError(
-                f"{pools.where} holds keys of the relation {name}@{theirs[name]}, and this demur compares by "
-                f"{name}@{version}",
-                "make them again with `demur answers` and {rekey=True}",
-            )
+    told = [
+        f"{name}@{version}" + ("" if len(files) == len(keys_by_file) else f" in {_listed(files)}")
+        for (name, version), files in sorted(files_of.items())
+        if name in names
+    ]
+    raise PoolFileError(
+        f"{where} holds keys of the relation {', of '.join(told)}, and this demur compares by "
+        f"{' and '.join(f'{name}@{ours[name]}' for name in sorted(names))}",
+        f"make them again: `demur answers {where}` with {{rekey=True}} and {{out}}",
+    )
+
+
+def _listed(files: Sequence[str]) -> str:
+    names = [file.rsplit("/", 1)[-1] for file in files]
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def _parts(spec: str) -> tuple[str, str]:

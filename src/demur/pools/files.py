@@ -60,7 +60,9 @@ def write_pools(
     if not path.name:
         raise InvalidValue(f"{str(target)!r} is not a file name")
     if kind is None:
-        raise InvalidValue(f"{path} is named like no kind of pool file", f"name it {', '.join(WRITTEN)} or .csv")
+        raise InvalidValue(f"{target} is named like no kind of pool file", f"name it {', '.join(WRITTEN)} or .csv")
+    if is_remote(target) and kind != PARQUET:
+        raise InvalidValue(f"{target} is named like {kind}, and only Parquet is written there", "name it .parquet")
     if kind == PARQUET:
         write_parquet(given, target if is_remote(target) else path, known, source.score_names)
     elif kind == CSV:

@@ -89,7 +89,7 @@ def score_column(pools: FramePools, name: str) -> NDArray[np.float64] | None:
 def scores_of(pools: FramePools, name: str, unscored: Unscored) -> tuple[ScoreRows, list[int]] | None:
     """The score of every path and the rows that are left out for want of one; None where something is amiss."""
     values = score_column(pools, name)
-    if values is None:
+    if values is None or not len(values):
         return None
     lacking = np.isnan(values)
     if not lacking.any():

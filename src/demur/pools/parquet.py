@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -15,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from demur.errors import PoolFileError
-from demur.files.atomic import atomic_file
 from demur.files.strict_json import NotJson, parse
 from demur.pools.answer_keys import KEY
 from demur.pools.frame_rows import DIGEST, PATH, PROBLEM, SCORE, score_names, table_of
-from demur.pools.frames import FramePools, renamed
+from demur.pools.frames import FileKeys, FramePools, common_keys, renamed
 from demur.pools.parquet_columns import ParquetColumns
 from demur.pools.provenance import PoolFile, Provenance
-from demur.pools.shards import is_remote, libraries, located, shards_of
+from demur.pools.shards import libraries, shards_of
+from demur.pools.targets import whole_file, writing
 from demur.records import Pool
 
 _METADATA = b"demur"
@@ -54,12 +53,13 @@ def write_parquet(
 def write_tables(tables: Iterable[Mapping[str, Sequence[Any]]], target: str | os.PathLike[str], schema: Any) -> None:
     """Write tables, columns by name, as the row groups of one file, which appears only when it is whole."""
     arrow, parquet = libraries()
-    try:
-        with _target(target) as stream, parquet.ParquetWriter(stream, schema, compression="zstd") as writer:
-            for columns in tables:
-                writer.write_table(arrow.table(columns, schema=schema))
-    except (OSError, arrow.ArrowException) as error:
-        raise PoolFileError(f"cannot write {target}: {getattr(error, 'strerror', None) or error}") from None
+    with (
+        writing(target),
+        whole_file(target) as stream,
+        parquet.ParquetWriter(stream, schema, compression="zstd") as writer,
+    ):
+        for columns in tables:
+            writer.write_table(arrow.table(columns, schema=schema))
 
 
 def read_parquet(source: str | os.PathLike[str], columns: Mapping[str, str] | None = None) -> PoolFile:
@@ -68,13 +68,14 @@ def read_parquet(source: str | os.PathLike[str], columns: Mapping[str, str] | No
     Columns are read when they are needed.
     """
     table = ParquetColumns(shards_of(source))
-    known = _provenance(table)
-    return PoolFile(FramePools(renamed(table, columns or {}, str(source)), str(source), keys=known.keys), known)
+    known, keys_by_file = _provenance(table)
+    pools = FramePools(renamed(table, columns or {}, str(source)), str(source), keys_by_file=keys_by_file)
+    return PoolFile(pools, known)
 
 
 def provenance_of(source: str | os.PathLike[str]) -> Provenance:
     """What files say of how their pools came to be, without reading them."""
-    return _provenance(ParquetColumns(shards_of(source)))
+    return _provenance(ParquetColumns(shards_of(source)))[0]
 
 
 def missing_scores(source: str | os.PathLike[str], name: str) -> int:
@@ -84,18 +85,24 @@ def missing_scores(source: str | os.PathLike[str], name: str) -> int:
     return table.n if values is None else int(np.isnan(values).sum())
 
 
-def _provenance(table: ParquetColumns) -> Provenance:
-    """What the files say of how their pools came to be; they must say the same."""
+def _provenance(table: ParquetColumns) -> tuple[Provenance, list[FileKeys]]:
+    """What the files say of how their pools came to be, which must be the same, and of the keys in each."""
     (first, text), *others = table.metadata_of(_METADATA)
-    other = next((name for name, said in others if said != text), None)
-    if other is not None:
-        raise PoolFileError(
-            f"{other} tells of other pools than {first}: of another run, or of keys of another version",
-            "keep them apart",
-        )
+    told = {text: _read_metadata(text, first)}
+    keys_by_file: list[FileKeys] = [(first, told[text].keys)]
+    for name, other in others:
+        if other not in told:
+            told[other] = _read_metadata(other, name)
+        if replace(told[other], keys={}) != replace(told[text], keys={}):
+            raise PoolFileError(f"{name} tells of other pools than {first}: of another run", "keep them apart")
+        keys_by_file.append((name, told[other].keys))
+    return replace(told[text], keys=common_keys(keys_by_file)), keys_by_file
+
+
+def _read_metadata(text: bytes | None, file: str) -> Provenance:
     if text is None:
         return Provenance()
-    where = f"the metadata of {first}"
+    where = f"the metadata of {file}"
     try:
         return Provenance.of(parse(text.decode()), where)
     except (NotJson, UnicodeDecodeError) as error:
@@ -141,22 +148,3 @@ def _schema(scores: Sequence[str], provenance: Provenance | None) -> Any:
     columns += [(SCORE + name, arrow.float64()) for name in scores]
     known = None if provenance is None else provenance.text()
     return arrow.schema(columns, metadata=None if known is None else {_METADATA: known.encode()})
-
-
-@contextmanager
-def _target(target: str | os.PathLike[str]) -> Iterator[Any]:
-    """What to write to: a file that takes its place when it is whole, or an object that appears when it is closed."""
-    if not is_remote(target):
-        with atomic_file(target) as unfinished, open(unfinished, "wb") as stream:
-            yield stream
-        return
-    filesystem, path = located(target)
-    unfinished_path = f"{path}.unfinished"
-    try:
-        with filesystem.open_output_stream(unfinished_path) as stream:
-            yield stream
-        filesystem.move(unfinished_path, path)
-    except BaseException:
-        with suppress(OSError):
-            filesystem.delete_file(unfinished_path)
-        raise

@@ -39,6 +39,10 @@ class Shard:
     """Its size and when it was written, so that a change is noticed."""
     metadata: Any = field(default=None, repr=False)
 
+    @property
+    def base_name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
     def opened(self, as_dictionaries: Sequence[str] = ()) -> Any:
         """The file, to be read; its footer is read once."""
         arrow, parquet = libraries()
@@ -65,9 +69,8 @@ def shards_of(place: str | os.PathLike[str]) -> list[Shard]:
     if info.type != arrow.fs.FileType.Directory:
         raise PoolFileError(f"{told} cannot be read as Parquet: it is not a file")
     with reading(told, arrow):
-        entries = filesystem.get_file_info(arrow.fs.FileSelector(path))
-    entries = sorted((entry for entry in entries if entry.base_name[:1] not in "._"), key=lambda entry: entry.base_name)
-    files = [entry for entry in entries if entry.is_file and entry.base_name.lower().endswith(ENDINGS)]
+        entries = entries_of(filesystem, path)
+    files = tables_among(entries, told, filesystem)
     others = [entry for entry in entries if entry.is_file and entry.base_name.lower().endswith(_OTHERS)]
     if not files:
         folders = [entry.base_name for entry in entries if not entry.is_file]
@@ -78,8 +81,21 @@ def shards_of(place: str | os.PathLike[str]) -> list[Shard]:
             f"the folder {told} holds pools of two kinds: {files[0].base_name} and {others[0].base_name}",
             "keep them apart",
         )
-    folder = told.rstrip("/")
-    return [Shard(f"{folder}/{entry.base_name}", entry.path, filesystem, _stamp(entry)) for entry in files]
+    return files
+
+
+def entries_of(filesystem: Any, path: str) -> list[Any]:
+    """What lies in a folder and is looked at, in the order of names; nothing where there is no such folder."""
+    arrow, _ = libraries()
+    entries = filesystem.get_file_info(arrow.fs.FileSelector(path, allow_not_found=True))
+    seen = (entry for entry in entries if entry.base_name[:1] not in "._")
+    return sorted(seen, key=lambda entry: entry.base_name)
+
+
+def tables_among(entries: Sequence[Any], folder: str, filesystem: Any) -> list[Shard]:
+    """The Parquet files among the entries of a folder."""
+    files = (entry for entry in entries if entry.is_file and entry.base_name.lower().endswith(ENDINGS))
+    return [Shard(f"{folder.rstrip('/')}/{entry.base_name}", entry.path, filesystem, _stamp(entry)) for entry in files]
 
 
 def _stamp(info: Any) -> tuple[Any, ...]:

@@ -19,8 +19,9 @@ from demur.errors import InvalidValue
 from demur.pipeline.ray.sampling import RayOptions
 from demur.pipeline.shards import held, refuse_other_way, refuse_shared_ids, shard_files
 from demur.pools.answer_classes import AnswerClasses
-from demur.pools.answer_keys import refuse_other_keys
+from demur.pools.answer_keys import refuse_other_versions
 from demur.pools.fields import FieldChoice, problems_of
+from demur.pools.frames import FileKeys
 from demur.pools.parquet import read_parquet, write_parquet
 from demur.pools.reading import AnswerReader
 from demur.records import Problem
@@ -104,7 +105,7 @@ def class_shards(
     refuse_shared_ids(files)
     if out is not None and out.exists() and out.samefile(folder):
         raise InvalidValue(f"{out} is an input of this command; choose another folder for the output")
-    keys = _keys_of(files, fields, rekey=rekey)
+    keys = _keys_of(folder, files, fields, rekey=rekey)
     if out is not None:
         refuse_other_way(out, {"fields": repr(fields), "extract": extract, "from_texts": from_texts, "keys": keys})
     made = {} if out is None else {path.name: _written(path) for path in shard_files(out, or_none=True)}
@@ -124,15 +125,15 @@ def _written(path: Path) -> int:
     return path.stat().st_mtime_ns
 
 
-def _keys_of(files: Sequence[Path], fields: FieldChoice, *, rekey: bool) -> dict[str, Any]:
+def _keys_of(folder: Path, files: Sequence[Path], fields: FieldChoice, *, rekey: bool) -> dict[str, Any]:
     """How the keys of a folder are made, whatever kinds of problems the single shards have."""
-    problems = list[Problem]()
+    problems, keys_by_file = list[Problem](), list[FileKeys]()
     for path in files:
-        pools = read_parquet(path).pools
-        kinds = problems_of(pools)
-        if not rekey:
-            refuse_other_keys(pools, fields.describe(kinds))
-        problems += kinds
+        read = read_parquet(path)
+        problems += problems_of(read.pools)
+        keys_by_file.append((str(path), read.provenance.keys))
+    if not rekey:
+        refuse_other_versions(keys_by_file, fields.describe(problems), str(folder))
     return replace(fields, answer_field="answer").describe(problems)
 
 
