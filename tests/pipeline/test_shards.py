@@ -171,6 +171,13 @@ def test_ids_are_not_looked_for_in_what_is_damaged_or_foreign(tmp_path):
     parquet.write_table(table({"x": [1]}), tmp_path / "b.parquet")
     with pytest.raises(PoolFileError, match=r"b\.parquet has no column 'id'"):
         refuse_shared_ids(shard_files(tmp_path))
+    for ids, told in (
+        ([["q1"]], r"'id' of .*b\.parquet holds list"),
+        ([1], r"a\.parquet and of b\.parquet are of several"),
+    ):
+        parquet.write_table(table({"id": ids}), tmp_path / "b.parquet")
+        with pytest.raises(PoolFileError, match=told):
+            refuse_shared_ids(shard_files(tmp_path))
     write_parquet([pool(problems(1)[0])], tmp_path / "b.parquet")
     with pytest.raises(PoolFileError, match=r"the id 'q0' stands in .*a\.parquet and in b\.parquet"):
         refuse_shared_ids(shard_files(tmp_path))

@@ -297,14 +297,22 @@ def sampled_as(folder: Path) -> list[Any] | None:
 
 
 def refuse_shared_ids(files: Sequence[Path]) -> int:
-    """Raise where an id stands in two shards; how many there are."""
+    """Raise where an id stands in two shards, or ids are of several kinds; how many there are."""
     arrow, parquet = libraries()
     seen: dict[str, Path] = {}
+    kinds: dict[str, Path] = {}
     for path in files:
         with reading(str(path), arrow), parquet.ParquetFile(path) as file:
             if "id" not in file.schema_arrow.names:
                 raise PoolFileError(f"{path} has no column 'id'; expected one row per path", "move it elsewhere")
+            kind = file.schema_arrow.field("id").type
+            if arrow.types.is_nested(kind):
+                raise PoolFileError(f"the column 'id' of {path} holds {kind}, and an id is a text", "move it elsewhere")
             ids = file.read(columns=["id"]).column("id").to_pylist()
+        kinds.setdefault(type(next((name for name in ids if name is not None), "")).__name__, path)
+        if len(kinds) > 1:
+            first, other = kinds.values()
+            raise PoolFileError(f"the ids of {first} and of {other.name} are of several kinds", "keep them apart")
         for name in set(ids):
             if (other := seen.setdefault(name, path)) is not path:
                 raise PoolFileError(f"the id {name!r} stands in {other} and in {path.name}; ids must differ")

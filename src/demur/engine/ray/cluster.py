@@ -53,6 +53,10 @@ class Cluster:
     """How long it took to start, or to reach."""
     made_here: bool
 
+    def at_most(self, workers: int | None) -> int:
+        """How many workers have a processor each; more would wait for one, and the end of the work for them."""
+        return min(workers or self.cpus, self.cpus)
+
 
 def ray_library() -> Any:
     """Ray with its data sets, imported when it is first needed."""

@@ -154,7 +154,7 @@ def _classed(
     progress = result.progress
     with cluster(options.address, workers=options.workers, folder=work.out or todo[0].parent) as found:
         result.start_seconds, progress.started = found.seconds, time.monotonic()
-        receipts = work_through(work, todo, Crew(options.workers or found.cpus), Surroundings.here())
+        receipts = work_through(work, todo, Crew(found.at_most(options.workers)), Surroundings.here())
         try:
             with closing(receipts):
                 for receipt in receipts:

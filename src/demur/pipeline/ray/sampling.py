@@ -160,7 +160,7 @@ def _shared_out(
     """The work of one worker, and how many there are: requests at once are counted over all of them."""
     config = work.config
     if config.embedded:
-        return work, Crew(min(workers or found.cpus, len(lacking)))
+        return work, Crew(min(found.at_most(workers), len(lacking)))
     in_all = config.concurrency or PER_WORKER
     many = min(workers or min(found.cpus, math.ceil(in_all / PER_WORKER)), in_all, len(lacking))
     work = replace(work, config=replace(config, concurrency=max(1, in_all // many)))

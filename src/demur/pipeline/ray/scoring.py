@@ -290,9 +290,9 @@ def _shared_out(
     """Scorers as one worker has them, and how many workers there are: requests at once are counted over all."""
     asking = [one for one in made if isinstance(one, ModelScorer)]
     if not asking:
-        return list(chosen), Crew(workers or found.cpus)
+        return list(chosen), Crew(found.at_most(workers))
     if any(not isinstance(one, UsesEndpoint) for one in asking):
-        return list(chosen), Crew(min(workers or found.cpus, pieces))
+        return list(chosen), Crew(min(found.at_most(workers), pieces))
     in_all = max(one.concurrency for one in asking)
     many = min(workers or min(found.cpus, math.ceil(in_all / PER_WORKER)), in_all, pieces)
     shared = []
