@@ -64,8 +64,8 @@ def answered(folder, out, options):
     assert {path.answer for path in pools_of(out)[0].paths} == {"1", "2"}
 
 
-def scored(folder, options):
-    done = score_shards(folder, {"unhurried:score": ScorerSettings()}, options).progress["unhurried:score"]
+def scored(folder, options, say=lambda _: None):
+    done = score_shards(folder, {"unhurried:score": ScorerSettings()}, options, say=say).progress["unhurried:score"]
     assert (done.saved, done.failed) == (BLOCKS * PROBLEMS * PATHS, {})
     assert whole(folder)
     assert all(path.scores[done.name] == len(path.text) / 100 for pool in pools_of(folder) for path in pool.paths)
@@ -135,8 +135,10 @@ def test_a_cluster_that_is_busy_with_other_work_is_shared_or_waited_for(shards, 
             time.sleep(0.05)
         if holds == 2:
             threading.Timer(12, free.touch).start()
-        scored(shards, RayOptions(address, 2))
+        said = []
+        scored(shards, RayOptions(address, 2), said.append)
         assert free.exists() == (holds == 2)
+        assert any("begins when one is free" in note for note in said) == (holds == 2)
     finally:
         free.touch()
         other.wait()

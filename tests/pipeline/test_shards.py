@@ -21,6 +21,7 @@ from demur.pipeline.shards import (
     refuse_shared_ids,
     scorers_of,
     shard_files,
+    with_scores_of,
 )
 from demur.pools.parquet import write_parquet
 from demur.pools.provenance import Provenance
@@ -144,6 +145,22 @@ def test_shards_made_in_several_ways_are_refused(tmp_path):
     write_parquet([pool(problems(1)[0])], tmp_path / "1.parquet", replace(known[1], description=known[0].description))
     with pytest.raises(PoolFileError, match=r"the score 'judge' of .*1.parquet was made by another scorer"):
         scorers_of(shard_files(tmp_path))
+
+
+def test_scores_that_paths_were_given_stay_when_their_block_is_written_again(tmp_path):
+    """A block with a problem that failed is scored as far as it goes; the problem comes later."""
+    shard, flag = tmp_path / "block-000000.parquet", {"score_flags": {"judge": "floor"}}
+    first, second = (dm.Pool(one, (ReasoningPath("1", "one"), ReasoningPath("2", "two"))) for one in problems(2))
+    assert with_scores_of(shard, [first], {}) == ([first], {})
+    paths = (ReasoningPath("1", "one", {"judge": 0.5}, flag), ReasoningPath("2", "other", {"judge": 0.25}))
+    write_parquet([replace(first, paths=paths)], shard, Provenance(Description(), {"judge": {"model": "j"}}))
+    own = replace(first.paths[0], scores={"perplexity": -1.0})
+    pools, scorers = with_scores_of(shard, [replace(first, paths=(own, first.paths[1])), second], {"perplexity": {}})
+    assert scorers == {"judge": {"model": "j"}, "perplexity": {}}
+    assert pools[0].paths[0].scores == {"judge": 0.5, "perplexity": -1.0}
+    assert pools[0].paths[0].extra == flag
+    assert pools[0].paths[1] == first.paths[1]  # another path than the one that was scored
+    assert pools[1] == second
 
 
 def test_no_folder_and_an_empty_one_are_told_apart(tmp_path):

@@ -25,9 +25,11 @@ from demur.errors import InvalidValue, PoolFileError
 from demur.files.atomic import atomic_file
 from demur.files.inputs import text_of
 from demur.files.strict_json import NotJson, parse
+from demur.pools.files import FLAGS
 from demur.pools.parquet import provenance_of, read_parquet, write_parquet
 from demur.pools.shards import ENDINGS, libraries, reading
-from demur.records import Problem
+from demur.records import Path as ReasoningPath
+from demur.records import Pool, Problem
 
 BLOCK = 64
 """Problems to a shard, unless told otherwise."""
@@ -245,6 +247,30 @@ def _count(value: Any, where: Path) -> int:
     if not isinstance(value, int) or value < 0:
         raise PoolFileError(f"{where} is damaged: a count is {value!r:.40}", "use a whole copy of it")
     return value
+
+
+def with_scores_of(
+    shard: Path, pools: Sequence[Pool], scorers: Mapping[str, Mapping[str, Any]]
+) -> tuple[list[Pool], dict[str, Mapping[str, Any]]]:
+    """Pools that take the place of a shard, with the scores that its paths were given meanwhile, and what those are."""
+    if not shard.exists():
+        return list(pools), dict(scorers)
+    file = read_parquet(shard)
+    before = {(pool.problem.id, at): path for pool in file.pools for at, path in enumerate(pool.paths)}
+    kept = []
+    for pool in pools:
+        earlier = [before.get((pool.problem.id, at), path) for at, path in enumerate(pool.paths)]
+        paths = (_scored_as(path, was) for path, was in zip(pool.paths, earlier, strict=True))
+        kept.append(replace(pool, paths=tuple(paths)))
+    return kept, {**file.provenance.scorers, **scorers}
+
+
+def _scored_as(path: ReasoningPath, was: ReasoningPath) -> ReasoningPath:
+    if was.text != path.text or not was.scores.keys() - path.scores.keys():
+        return path
+    flags = {**was.extra.get(FLAGS, {}), **path.extra.get(FLAGS, {})}
+    extra = {**path.extra, FLAGS: flags} if flags else path.extra
+    return replace(path, scores={**was.scores, **path.scores}, extra=extra)
 
 
 def unfinished_scores(shard: Path, score: str) -> Path:

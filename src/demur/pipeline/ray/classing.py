@@ -124,7 +124,7 @@ def class_shards(
         return result
     work = _Classing(fields, extract, from_texts, None if out is None else out.absolute(), keys)
     with nullcontext() if out is None else held(out):
-        return _classed(result, todo, work, options, watch)
+        return _classed(result, todo, work, options, watch, say)
 
 
 def _written(path: Path) -> int:
@@ -150,9 +150,10 @@ def _classed(
     work: _Classing,
     options: RayOptions,
     watch: Callable[[Progress], None],
+    say: Say,
 ) -> ClassedShards:
     progress = result.progress
-    with cluster(options.address, workers=options.workers, folder=work.out or todo[0].parent) as found:
+    with cluster(options.address, workers=options.workers, folder=work.out or todo[0].parent, say=say) as found:
         result.start_seconds, progress.started = found.seconds, time.monotonic()
         receipts = work_through(work, todo, Crew(found.at_most(options.workers)), Surroundings.here())
         try:

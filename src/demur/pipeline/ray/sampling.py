@@ -27,7 +27,7 @@ from demur.errors import ClusterError, InvalidValue, StoreError
 from demur.pipeline.config import Config
 from demur.pipeline.pipeline import Pipeline
 from demur.pipeline.ray import vllm
-from demur.pipeline.shards import Block, Manifest, ShardFolder, opened
+from demur.pipeline.shards import Block, Manifest, ShardFolder, opened, with_scores_of
 from demur.pipeline.sources import kept_pools
 from demur.pools.parquet import write_parquet
 from demur.pools.provenance import Provenance
@@ -126,7 +126,7 @@ def sample_shards(
         if not lacking:
             progress.ended = time.monotonic()
             return done
-        with cluster(options.address, workers=options.workers, folder=path.absolute()) as found:
+        with cluster(options.address, workers=options.workers, folder=path.absolute(), say=say) as found:
             progress.started = time.monotonic()
             if in_process:
                 vllm.sample_blocks(config, pipeline, fitted, shards, lacking, found, progress, watch)
@@ -261,7 +261,8 @@ class _Sampling:
             pools = kept_pools(run)
             whole, there = len(pools), run.summary()["paths"]
             if pools:
-                write_parquet(pools, shard, Provenance(run.description, run.known_scorers()))
+                pools, scorers = with_scores_of(shard, pools, run.known_scorers())
+                write_parquet(pools, shard, Provenance(run.description, scorers))
         progress, backend = sampled.progress, pipeline.backend
         finished = whole == len(block.problems) and not progress.failed and not sampled.unscored
         if finished:

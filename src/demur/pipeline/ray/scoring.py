@@ -213,7 +213,7 @@ def score_shards(
             for progress in result.progress.values():
                 progress.ended = progress.started
             return result
-        with cluster(options.address, workers=options.workers, folder=files[0].parent) as found:
+        with cluster(options.address, workers=options.workers, folder=files[0].parent, say=say) as found:
             result.start_seconds = found.seconds
             chosen, crew = _shared_out(chosen, list(made.values()), options.workers, found, len(todo))
             _work(result, chosen, todo, crew, watch)
