@@ -12,17 +12,8 @@ import pytest
 import demur as dm
 from demur.descriptions import Description
 from demur.errors import InvalidValue, PoolFileError
-from demur.pipeline.shards import (
-    Entry,
-    Manifest,
-    held,
-    note_answers,
-    opened,
-    refuse_shared_ids,
-    scorers_of,
-    shard_files,
-    with_scores_of,
-)
+from demur.pipeline.shard_contents import refuse_shared_ids, scorers_of, with_scores_of
+from demur.pipeline.shards import Entry, Manifest, held, note_answers, opened, shard_files
 from demur.pools.parquet import write_parquet
 from demur.pools.provenance import Provenance
 from demur.records import Path as ReasoningPath

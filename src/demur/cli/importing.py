@@ -80,7 +80,8 @@ def run(
 
 
 def _import_pools(file: Path, out: str, run_name: str, *, json: bool) -> None:
-    from demur.pipeline.shards import lacking_of, refuse_shared_ids, shard_files
+    from demur.pipeline.shard_contents import refuse_shared_ids
+    from demur.pipeline.shards import lacking_of, shard_files
     from demur.pipeline.sources import BIASED, lacking_in
     from demur.pools.files import source_of_file
 

@@ -17,7 +17,8 @@ from demur.engine.ray.cluster import cluster, ray_library
 from demur.engine.ray.surroundings import Surroundings
 from demur.errors import InvalidValue
 from demur.pipeline.ray.sampling import RayOptions
-from demur.pipeline.shards import held, lacking_of, note_answers, refuse_shared_ids, sampled_as, shard_files
+from demur.pipeline.shard_contents import refuse_shared_ids
+from demur.pipeline.shards import held, lacking_of, note_answers, sampled_as, shard_files
 from demur.pipeline.sources import accept_part
 from demur.pools.answer_classes import AnswerClasses
 from demur.pools.answer_keys import refuse_other_keys

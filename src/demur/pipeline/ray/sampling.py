@@ -27,7 +27,8 @@ from demur.errors import ClusterError, InvalidValue, StoreError
 from demur.pipeline.config import Config
 from demur.pipeline.pipeline import Pipeline
 from demur.pipeline.ray import vllm
-from demur.pipeline.shards import Block, Manifest, ShardFolder, opened, with_scores_of
+from demur.pipeline.shard_contents import with_scores_of
+from demur.pipeline.shards import Block, Manifest, ShardFolder, opened
 from demur.pipeline.sources import kept_pools
 from demur.pools.parquet import write_parquet
 from demur.pools.provenance import Provenance

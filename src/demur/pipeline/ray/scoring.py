@@ -26,7 +26,8 @@ from demur.engine.ray.surroundings import Surroundings
 from demur.engine.score import ScoringProgress, score_run
 from demur.errors import ClusterError, InvalidValue, LogprobsMissing, ScoringError
 from demur.pipeline.ray.sampling import PER_WORKER, RayOptions, remove_run
-from demur.pipeline.shards import held, refuse_shared_ids, scorers_of, shard_files, unfinished_scores
+from demur.pipeline.shard_contents import refuse_shared_ids, scorers_of
+from demur.pipeline.shards import held, shard_files, unfinished_scores
 from demur.pools.files import FLAGS
 from demur.pools.parquet import missing_scores, read_parquet, write_parquet
 from demur.prompts import Template, template_of
