@@ -91,6 +91,57 @@ def test_shards_whose_sampling_is_not_finished_are_not_imported_or_calibrated_as
     assert "10 of 20 problems of the shards in shards lack paths and are left out" in ran.err
 
 
+@pytest.fixture
+def half(demur, tmp_path):
+    """A folder in which one of two blocks is sampled."""
+    problems = [dm.Problem(f"q{k}", f"What is {k}?", ("1",)) for k in range(20)]
+    with opened(tmp_path / "shards", Manifest(Description({"model": "m"}), 2, 0), problems, 10) as folder:
+        pools = [dm.Pool(problem, (ReasoningPath("1"), ReasoningPath("1"))) for problem in problems[:10]]
+        write_parquet(pools, folder.shard(folder.blocks[0]))
+    return "shards"
+
+
+@pytest.mark.parametrize("name", ["keyed.parquet", "keyed.jsonl", "keyed.jsonl.gz"])
+def test_answers_of_half_a_sampling_are_refused_and_a_copy_says_what_is_left_out(demur, half, tmp_path, name):
+    for arguments in (("answers", half), ("answers", half, "-o", name)):
+        ran = demur(*arguments)
+        assert (ran.code, ran.out) == (2, "")
+        assert "10 of 20 problems of the shards in shards lack paths" in ran.err
+        assert "or leave it out with --partial" in ran.err
+    ran = demur("answers", half, "--partial", "-o", name)
+    assert ran.code == 0
+    assert "note: 10 of 20 problems of the shards in shards lack paths and are left out" in ran.err
+    for arguments in (("import", name, "-o", "run.db"), ("calibrate", name, "--alpha", 0.3, "-o", "p.json")):
+        ran = demur(*arguments)
+        assert (ran.code, ran.out) == (2, "")
+        assert f"10 problems lacked paths when {name} was made" in ran.err
+    again = demur("answers", name, "--partial", "-o", "again.parquet")
+    assert again.code == 0
+    assert demur("calibrate", "again.parquet", "--alpha", 0.3, "--partial", "--json").json["left_out"] == 10
+    assert not (tmp_path / "run.db").exists()
+    assert demur("answers", half, "--explain", "--problem", "q3").code == 0  # one path can be looked at
+
+
+def test_a_copy_that_cannot_say_what_is_left_out_is_refused(demur, half, tmp_path):
+    ran = demur("answers", half, "--partial", "-o", "keyed.csv")
+    assert (ran.code, "a CSV file cannot say so; name it .jsonl or .parquet" in ran.err) == (2, True)
+    assert not (tmp_path / "keyed.csv").exists()
+
+
+def test_a_study_refuses_a_cell_of_half_a_sampling_by_name_and_goes_on_when_told(demur, half, tmp_path):
+    study = '[study]\nalphas = [0.3]\nn_cal = 5\nsplits = 3\n[[cells]]\ndataset = "d"\nmodel = "m"\npools = "shards"\n'
+    (tmp_path / "study.toml").write_text(study)
+    ran = demur("study", "study.toml", "--no-figures")
+    assert ran.code == 1
+    assert "d / m: 10 of 20 problems of the shards in shards lack paths" in ran.out
+    assert "or leave it out with partial=True" in ran.out
+    ran = demur("study", "study.toml", "--no-figures", "--partial")
+    assert ran.code == 0, ran.err
+    assert "10 of 20 problems of the shards in shards lack paths and are left out" in ran.err
+    (tmp_path / "study.toml").write_text(study + "partial = true\n")
+    assert demur("study", "study.toml", "--no-figures").code == 0
+
+
 @pytest.mark.parametrize("shards", [1, 5])
 def test_a_run_is_counted_as_often_for_many_shards_as_for_one(demur, tmp_path, monkeypatch, shards):
     counted = []

@@ -17,9 +17,11 @@ import demur as dm
 from demur.errors import EndpointRefused
 from demur.pipeline.config import Config
 from demur.pipeline.ray.sampling import RayOptions, sample_shards
+from demur.pipeline.ray.scoring import score_shards
 from demur.pipeline.shards import shard_files
 from demur.pools.parquet import read_parquet
 from demur.pools.source import PoolSource, vote_pools
+from demur.scoring.settings import ScorerSettings
 from loopback import choice, error, obliging, reply
 
 PATHS = 4
@@ -189,11 +191,15 @@ def test_a_problem_that_fails_keeps_its_block_open_and_costs_the_others_nothing(
     assert list(done.progress.failed) == ["q5"]
     assert done.finished == 1
     assert len(source_of(folder).pools) == 7  # the others can be used meanwhile
+    score_shards(folder, {"self-consistency": ScorerSettings()}, RayOptions(address, 2))
     server.behave, asked = obliging, len(server.requests)
     again = sample_shards(config_of(server), questions(8), folder, RayOptions(address, 2, 4))
     assert (again.finished, again.progress.saved) == (2, PATHS)
     assert len(server.requests) - asked <= 2
     refuse_doubles(folder, questions(8))
+    pools = [pool for path in shard_files(folder) for pool in read_parquet(path).pools]
+    unscored = [pool.problem.id for pool in pools if "self-consistency" not in pool.paths[0].scores]
+    assert unscored == ["q5"]  # what scores the others were given is kept
 
 
 def test_an_endpoint_that_refuses_everybody_ends_the_work_in_one_line(server, address, tmp_path):

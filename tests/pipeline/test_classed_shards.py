@@ -9,9 +9,11 @@ from dataclasses import replace
 import pytest
 
 import demur as dm
+from demur.descriptions import Description
 from demur.engine.ray.cluster import Cluster
 from demur.errors import MissingExtra, PoolFileError
 from demur.pipeline.ray import classing
+from demur.pipeline.shards import Manifest, opened
 from demur.pools.fields import FieldChoice
 from demur.pools.parquet import read_parquet, write_parquet
 from demur.pools.provenance import Provenance
@@ -112,3 +114,41 @@ def test_a_shard_is_made_again_when_what_it_was_made_from_is_newer(shards, tmp_p
     again = classing.class_shards(shards, tmp_path / "out", FieldChoice())
     assert (again.problems, again.already) == (3, 1)
     assert len(read_parquet(tmp_path / "out").pools) == 5
+
+
+def sampled(folder, numbers, model="m"):
+    """A sampling of four problems in two blocks, of which some are finished."""
+    problems = [pool.problem for pool in pools_of("math", range(4))]
+    with opened(folder, Manifest(Description({"model": model}), 3, 0), problems, 2) as shards:
+        for number in numbers:
+            block = shards.blocks[number]
+            paths = pools_of("math", [0])[0].paths
+            known = Provenance(Description({"model": model}))
+            write_parquet([dm.Pool(one, paths) for one in block.problems], shards.shard(block), known)
+
+
+def test_shards_whose_sampling_is_not_finished_are_refused_and_what_is_made_of_a_part_says_so(shards, tmp_path):
+    half, out = tmp_path / "half", tmp_path / "out"
+    sampled(half, [0])
+    for place in (None, out):
+        with pytest.raises(PoolFileError, match=r"2 of 4 problems .* lack paths.*or leave it out with partial=True"):
+            classing.class_shards(half, place, FieldChoice())
+    assert not out.exists()
+    said = []
+    part = classing.class_shards(half, out, FieldChoice(), partial=True, say=said.append)
+    assert (part.problems, said[0].startswith("note: 2 of 4 problems")) == (2, True)
+    with pytest.raises(PoolFileError, match=r"2 of 4 problems of the shards in .*out lack paths"):
+        dm.read_pools(out)
+    sampled(half, [1])
+    with pytest.raises(PoolFileError, match=r"2 of 4 problems of the shards in .*out lack paths"):
+        dm.read_pools(out)
+    classing.class_shards(half, out, FieldChoice())
+    assert (len(dm.read_pools(out).pools), dm.read_pools(out).left_out) == (4, 0)
+
+
+def test_answers_of_another_sampling_are_not_taken_for_these(shards, tmp_path):
+    sampled(tmp_path / "a", [0, 1])
+    sampled(tmp_path / "b", [0, 1], model="other")
+    classing.class_shards(tmp_path / "a", tmp_path / "out", FieldChoice())
+    with pytest.raises(PoolFileError, match="made another way; choose another folder"):
+        classing.class_shards(tmp_path / "b", tmp_path / "out", FieldChoice())

@@ -12,7 +12,8 @@ import pytest
 import demur as dm
 from demur.descriptions import Description
 from demur.errors import InvalidValue, PoolFileError
-from demur.pipeline.shards import Manifest, held, opened, refuse_other_way, refuse_shared_ids, scorers_of, shard_files
+from demur.pipeline.shard_contents import refuse_shared_ids, scorers_of, with_scores_of
+from demur.pipeline.shards import Entry, Manifest, held, note_answers, opened, shard_files
 from demur.pools.parquet import write_parquet
 from demur.pools.provenance import Provenance
 from demur.records import Path as ReasoningPath
@@ -64,6 +65,7 @@ def test_more_problems_come_behind_and_fewer_leave_the_rest_alone(tmp_path):
         (replace(MADE, description=Description({"model": "k"})), problems(4), "sampling.model is 'm'"),
         (MADE, problems(4, start=1), "block 0 of .* holds other problems"),
         (MADE, [*problems(3), dm.Problem("q3", "Another?")], "block 0 of .* holds other problems"),
+        (MADE, [*problems(3), dm.Problem("q3", "What is 3?", extra={"task": "mc"})], "block 0 of .* holds other"),
     ],
 )
 def test_a_folder_that_was_made_another_way_is_refused(tmp_path, made, given, told):
@@ -107,7 +109,7 @@ def test_a_manifest_that_is_damaged_foreign_or_newer_is_refused(tmp_path, conten
 
 
 def test_a_manifest_reads_back(tmp_path):
-    made = replace(MADE, blocks=((4, "sha256:a"), (2, "sha256:b")))
+    made = replace(MADE, blocks=(Entry(4, "sha256:a", "sha256:c"), Entry(2, "sha256:b", "sha256:d")))
     assert Manifest.of(json.loads(json.dumps(made.document())), tmp_path) == made
 
 
@@ -136,6 +138,22 @@ def test_shards_made_in_several_ways_are_refused(tmp_path):
         scorers_of(shard_files(tmp_path))
 
 
+def test_scores_that_paths_were_given_stay_when_their_block_is_written_again(tmp_path):
+    """A block with a problem that failed is scored as far as it goes; the problem comes later."""
+    shard, flag = tmp_path / "block-000000.parquet", {"score_flags": {"judge": "floor"}}
+    first, second = (dm.Pool(one, (ReasoningPath("1", "one"), ReasoningPath("2", "two"))) for one in problems(2))
+    assert with_scores_of(shard, [first], {}) == ([first], {})
+    paths = (ReasoningPath("1", "one", {"judge": 0.5}, flag), ReasoningPath("2", "other", {"judge": 0.25}))
+    write_parquet([replace(first, paths=paths)], shard, Provenance(Description(), {"judge": {"model": "j"}}))
+    own = replace(first.paths[0], scores={"perplexity": -1.0})
+    pools, scorers = with_scores_of(shard, [replace(first, paths=(own, first.paths[1])), second], {"perplexity": {}})
+    assert scorers == {"judge": {"model": "j"}, "perplexity": {}}
+    assert pools[0].paths[0].scores == {"judge": 0.5, "perplexity": -1.0}
+    assert pools[0].paths[0].extra == flag
+    assert pools[0].paths[1] == first.paths[1]  # another path than the one that was scored
+    assert pools[1] == second
+
+
 def test_no_folder_and_an_empty_one_are_told_apart(tmp_path):
     with pytest.raises(InvalidValue, match="is no folder of shards"):
         shard_files(tmp_path / "none")
@@ -161,6 +179,13 @@ def test_ids_are_not_looked_for_in_what_is_damaged_or_foreign(tmp_path):
     parquet.write_table(table({"x": [1]}), tmp_path / "b.parquet")
     with pytest.raises(PoolFileError, match=r"b\.parquet has no column 'id'"):
         refuse_shared_ids(shard_files(tmp_path))
+    for ids, told in (
+        ([["q1"]], r"'id' of .*b\.parquet holds list"),
+        ([1], r"a\.parquet and of b\.parquet are of several"),
+    ):
+        parquet.write_table(table({"id": ids}), tmp_path / "b.parquet")
+        with pytest.raises(PoolFileError, match=told):
+            refuse_shared_ids(shard_files(tmp_path))
     write_parquet([pool(problems(1)[0])], tmp_path / "b.parquet")
     with pytest.raises(PoolFileError, match=r"the id 'q0' stands in .*a\.parquet and in b\.parquet"):
         refuse_shared_ids(shard_files(tmp_path))
@@ -184,7 +209,71 @@ def test_shards_whose_sampling_is_not_finished_are_not_taken_for_all(tmp_path):
 
 
 def test_a_folder_that_no_sampling_made_is_read_as_it_is(tmp_path):
-    """Also one of `demur answers`, whose note of how it was made counts no problems."""
-    refuse_other_way(tmp_path, {"extract": None})
     write_parquet([pool(one) for one in problems(3)], tmp_path / "a.parquet")
     assert len(dm.read_pools(tmp_path).pools) == 3
+
+
+def test_a_folder_of_answers_says_how_much_there_is_to_be(tmp_path):
+    """So one that a command began and did not end is not taken for all, nor one made of a part."""
+    note_answers(tmp_path, {"extract": None}, 5)
+    write_parquet([pool(one) for one in problems(3)], tmp_path / "a.parquet")
+    with pytest.raises(PoolFileError, match=r"2 of 5 problems .* lack paths.*`demur sample` and `demur answers`"):
+        dm.read_pools(tmp_path)
+    assert dm.read_pools(tmp_path, partial=True).left_out == 2
+    note_answers(tmp_path, {"extract": None}, 3, unfinished=1)
+    with pytest.raises(PoolFileError, match=r"1 of the shards that .* was made of were unfinished"):
+        dm.read_pools(tmp_path)
+    note_answers(tmp_path, {"extract": None}, 3)
+    assert dm.read_pools(tmp_path).left_out == 0
+    with pytest.raises(PoolFileError, match="made another way"):
+        note_answers(tmp_path, {"extract": "x"}, 3)
+
+
+def known_of(number):
+    """A problem of which something else is known than before."""
+    return dm.Problem(f"q{number}", f"What is {number}?", ("5",), group="late", extra={"source": "checked"})
+
+
+def test_gold_that_changed_comes_into_shards_that_are_finished_and_nothing_else_does(tmp_path):
+    """As into a run: what is known of a problem may change, what is asked may not."""
+    known = Provenance(Description({"model": "m"}), {"judge": {"model": "j"}})
+    with opened(tmp_path / "s", MADE, problems(6), 4) as folder:
+        for block in folder.blocks:
+            scored = [ReasoningPath("1", "one", {"judge": 0.5}), ReasoningPath("2", "two", {"judge": 0.25})]
+            write_parquet([dm.Pool(one, tuple(scored)) for one in block.problems], folder.shard(block), known)
+    before = {path.name: path.read_bytes() for path in shard_files(tmp_path / "s")}
+    assert lacking(tmp_path / "s", MADE, problems(6)) == []
+    assert {path.name: path.read_bytes() for path in shard_files(tmp_path / "s")} == before
+    assert lacking(tmp_path / "s", MADE, [*problems(4), known_of(4), *problems(1, start=5)]) == []
+    after = {path.name: path.read_bytes() for path in shard_files(tmp_path / "s")}
+    assert [name for name in after if after[name] != before[name]] == ["block-000001.parquet"]
+    source = dm.read_pools(tmp_path / "s", texts=True)
+    assert [pool.problem for pool in source.pools][3:] == [*problems(1, start=3), known_of(4), *problems(1, start=5)]
+    assert source.scorers == known.scorers
+    assert [(path.text, path.scores["judge"]) for path in source.pools[4].paths] == [("one", 0.5), ("two", 0.25)]
+    changed = [*map(known_of, range(4)), known_of(4), *problems(1, start=5)]
+    assert lacking(tmp_path / "s", MADE, changed[:4]) == []  # fewer are asked for, and the rest stays known
+    assert lacking(tmp_path / "s", MADE, changed) == []
+    assert [pool.problem for pool in dm.read_pools(tmp_path / "s").pools] == changed
+
+
+def test_gold_that_changed_is_brought_in_by_the_next_command_when_one_is_ended(tmp_path, monkeypatch):
+    from demur.pipeline import shards
+
+    with opened(tmp_path / "s", MADE, problems(6), 4) as folder:
+        for block in folder.blocks:
+            finish(folder, block)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    changed = [known_of(number) for number in range(6)]
+    monkeypatch.setattr(shards, "_write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        lacking(tmp_path / "s", MADE, changed)
+    monkeypatch.undo()
+    (tmp_path / "s" / "block-000001.parquet").unlink()
+    with opened(tmp_path / "s", MADE, problems(6), 4) as folder:
+        finish(folder, folder.blocks[1])
+    assert lacking(tmp_path / "s", MADE, changed) == []
+    assert [pool.problem for pool in dm.read_pools(tmp_path / "s").pools] == changed

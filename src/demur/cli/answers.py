@@ -77,6 +77,7 @@ def run(
     labels: options.LabelSet = None,
     answer_field: AnswerField = None,
     run_name: options.RunName = None,
+    partial: options.Partial = False,
     place: EngineFlags = EngineFlags(),
     json: Json = False,
 ) -> None:
@@ -92,7 +93,7 @@ def run(
             raise InvalidValue("--explain, --problem, --slow and --run go without --engine ray")
         if not given or len(given) != 1:
             raise InvalidValue("give one folder of shards")
-        how: dict[str, Any] = {"extract": extract, "from_texts": from_texts, "rekey": rekey}
+        how: dict[str, Any] = {"extract": extract, "from_texts": from_texts, "rekey": rekey, "partial": partial}
         done = on_ray.answers(given[0], out, fields, place.options(), **how, quiet=json)
         _refuse_idle(done.classes, done.reader)
         _tell(done.classes, done.reader, done.problems, out, json=json)
@@ -112,7 +113,7 @@ def run(
             f"the copy is a pool file, and {out} is named like a run", "name it .jsonl, and `demur import` it"
         )
     refuse_overwriting(out, given[0], by=written_as(out))
-    source = demur.read_pools(given[0], run_name, texts=True, partial=True, say=output.mention)
+    source = demur.read_pools(given[0], run_name, texts=True, partial=partial or explain, say=options.mention)
     reader = _reader(fields, extract, from_texts)
     if not rekey:
         from demur.pools.answer_keys import refuse_other_keys

@@ -80,18 +80,22 @@ def run(
 
 
 def _import_pools(file: Path, out: str, run_name: str, *, json: bool) -> None:
-    from demur.pipeline.shards import lacking_of, refuse_shared_ids, shard_files
-    from demur.pipeline.sources import BIASED, GO_ON
+    from demur.pipeline.shard_contents import refuse_shared_ids
+    from demur.pipeline.shards import lacking_of, shard_files
+    from demur.pipeline.sources import BIASED, lacking_in
     from demur.pools.files import source_of_file
 
     if file.is_dir():
         files = shard_files(file)
-        _, unfinished = lacking_of(file, refuse_shared_ids(files))
-        if unfinished:
-            raise PoolFileError(f"{unfinished}; {BIASED}", GO_ON)
+        lacking = lacking_of(file, refuse_shared_ids(files))
+        if lacking.told:
+            raise PoolFileError(f"{lacking.told}; {BIASED}", lacking.go_on)
         problems, new, names = _bring_in(lambda: map(source_of_file, files), out, run_name)
     else:
         whole = [source_of_file(file)]  # read once: it may be a pipe
+        lacking = lacking_in(file, whole[0])
+        if lacking.told:
+            raise PoolFileError(f"{lacking.told}; {BIASED}", lacking.go_on)
         problems, new, names = _bring_in(lambda: whole, out, run_name)
     if json:
         output.emit({"run": run_name, "problems": problems, "new_paths": new, "scores": names})

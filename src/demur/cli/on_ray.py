@@ -104,6 +104,7 @@ def answers(
     extract: str | None,
     from_texts: bool,
     rekey: bool,
+    partial: bool,
     quiet: bool,
 ) -> ClassedShards:
     """Read and compare the answers of the shards of a folder."""
@@ -113,10 +114,9 @@ def answers(
     if out is not None:
         refuse_other_places(out)
     with Meter(quiet=quiet, counted="shards") as meter, stop_on_sigterm():
-        how: dict[str, Any] = {"extract": extract, "from_texts": from_texts, "rekey": rekey}
-        return class_shards(
-            Path(folder), None if out is None else Path(out), fields, **how, options=options, watch=meter
-        )
+        how: dict[str, Any] = {"extract": extract, "from_texts": from_texts, "rekey": rekey, "partial": partial}
+        made = None if out is None else Path(out)
+        return class_shards(Path(folder), made, fields, **how, options=options, watch=meter, say=output.mention)
 
 
 def say_of_shards(done: ClassedShards) -> None:

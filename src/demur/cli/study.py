@@ -82,7 +82,7 @@ def run(
                 output.table(table.title, header, [[row[at] for at in said] for row in rows], keys=2)
         output.say(*(f"note: {note}" for note in results.notes))
         for name, reason in results.failed.items():
-            output.say(f"failed: {output.visible(name, 80)}: {output.visible(reason, 300)}")
+            output.say(f"failed: {output.visible(name, 80)}: {output.visible(reason, 600)}")
         if results.results:
             output.say(results.verdict)
             output.say(f"Wrote {len(results.files)} files to {folder}; begin with {folder}/results.md.")

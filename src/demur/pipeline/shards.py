@@ -18,19 +18,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from demur.descriptions import Description, digest
 from demur.errors import InvalidValue, PoolFileError
 from demur.files.atomic import atomic_file
 from demur.files.inputs import text_of
 from demur.files.strict_json import NotJson, parse
-from demur.pools.parquet import provenance_of
-from demur.pools.shards import ENDINGS, libraries, reading
+from demur.pools.parquet import read_parquet, write_parquet
+from demur.pools.shards import ENDINGS
 from demur.records import Problem
 
 BLOCK = 64
 """Problems to a shard, unless told otherwise."""
+SAMPLE_AGAIN = "sample the rest by running the same `demur sample` command again"
+_BOTH_AGAIN = "run the same `demur sample` and `demur answers` commands again"
 _FORMAT, _VERSION = "demur-shards", 1
 _MANIFEST, _UNFINISHED, _LOCK = "_shards.json", ".unfinished", ".lock"
 _ENDING = ".parquet"
@@ -50,24 +52,38 @@ class Block:
         return f"block-{self.number:06d}"
 
     @property
-    def digest(self) -> str:
-        """Which problems these are, put how."""
-        return digest([[problem.id, problem.digest] for problem in self.problems])
+    def entry(self) -> Entry:
+        """What is noted of it."""
+        from demur.store.rows import problem_row, what_is_asked  # a pool file does not wait for a database library
+
+        rows = [problem_row(problem) for problem in self.problems]
+        asked = [json.dumps([row["id"], *what_is_asked(row)], sort_keys=True) for row in rows]
+        return Entry(len(rows), digest(asked), digest(rows))
+
+
+class Entry(NamedTuple):
+    """A block as the manifest has it."""
+
+    problems: int
+    digest: str
+    """Which problems these are, and how they are asked."""
+    facts: str = ""
+    """What is known of them, gold and groups too, which may change."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """How shards are made, and the blocks in order: how many problems each has, and which."""
+    """How shards are made, and the blocks in order."""
 
     description: Description
     n_paths: int
     seed: int
-    blocks: tuple[tuple[int, str], ...] = ()
+    blocks: tuple[Entry, ...] = ()
 
     def document(self) -> dict[str, Any]:
         known = {"format": _FORMAT, "version": _VERSION, "fingerprint": self.description.fingerprint}
         known |= {"pipeline": self.description.document(), "n_paths": self.n_paths, "seed": self.seed}
-        return {**known, "blocks": [{"problems": n, "digest": which} for n, which in self.blocks]}
+        return {**known, "blocks": [entry._asdict() for entry in self.blocks]}
 
     @classmethod
     def of(cls, document: Any, where: Path) -> Self:
@@ -77,10 +93,13 @@ class Manifest:
         if document.get("version") != _VERSION:
             raise PoolFileError(f"{where} is of version {document.get('version')!r:.20}; this demur reads {_VERSION}")
         try:
-            blocks = tuple((int(block["problems"]), str(block["digest"])) for block in document["blocks"])
+            blocks = tuple(
+                Entry(int(block["problems"]), str(block["digest"]), str(block.get("facts", "")))
+                for block in document["blocks"]
+            )
             described = Description.of(document["pipeline"])
             return cls(described, int(document["n_paths"]), int(document["seed"]), blocks)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise PoolFileError(f"{where} is damaged: {error}", "use a whole copy of it") from None
 
     def differences(self, other: Manifest) -> list[str]:
@@ -129,11 +148,24 @@ def opened(folder: Path, made: Manifest, problems: Sequence[Problem], block: int
             )
         if not manifest.exists() and shard_files(folder, or_none=True):
             raise PoolFileError(f"{folder} holds Parquet files that are no shards of demur's", "choose another folder")
-        blocks = _blocks(there, problems, block or BLOCK, folder)
-        known = tuple((len(one.problems), one.digest) for one in blocks)
-        if len(known) > len(there.blocks) or not manifest.exists():
+        shards = ShardFolder(folder, _blocks(there, problems, block or BLOCK, folder))
+        known = tuple(one.entry for one in shards.blocks)
+        _renew(shards, known, there.blocks)  # before it is noted: whoever is ended here does it again
+        known += there.blocks[len(known) :]
+        if known != there.blocks or not manifest.exists():
             _write(manifest, replace(there, blocks=known).document())
-        yield ShardFolder(folder, blocks)
+        yield shards
+
+
+def _renew(folder: ShardFolder, known: Sequence[Entry], before: Sequence[Entry]) -> None:
+    """Put what is known of problems now, gold or groups, into shards that were written when something else was."""
+    for block, now, then in zip(folder.blocks, known, before, strict=False):
+        shard = folder.shard(block)
+        if now.facts == then.facts or not shard.exists():
+            continue
+        file, problems = read_parquet(shard), {problem.id: problem for problem in block.problems}
+        pools = [replace(pool, problem=problems.get(pool.problem.id, pool.problem)) for pool in file.pools]
+        write_parquet(pools, shard, file.provenance)
 
 
 @contextmanager
@@ -174,21 +206,45 @@ def shard_files(folder: Path, *, or_none: bool = False) -> list[Path]:
     return named
 
 
-def lacking_of(folder: Path, there: int) -> tuple[int, str]:
-    """How many problems a sampling has still to bring, of a folder in which some are there, and that in words.
+@dataclass(frozen=True)
+class Lacking:
+    """What is still to come of a sampling."""
 
-    No words of a folder that is whole, or that no sampling made.
-    """
+    problems: int = 0
+    """How many are not there."""
+    told: str = ""
+    """What is lacking, in words; none where nothing is."""
+    go_on: str = SAMPLE_AGAIN
+    """The way to get it."""
+    unfinished: int = 0
+    """How many shards may change."""
+
+
+def lacking_of(folder: Path, there: int) -> Lacking:
+    """What a folder lacks in which so many problems are there; nothing of one that no command of ours made."""
     manifest = folder / _MANIFEST
-    document = _document(manifest) if manifest.exists() else {"answers": {}}
+    if not manifest.exists():
+        return Lacking()
+    document = _document(manifest)
     if isinstance(document, dict) and "answers" in document:
-        return 0, ""
-    blocks = Manifest.of(document, manifest).blocks
-    lacking = ShardFolder(folder, tuple(Block(number, ()) for number in range(len(blocks)))).lacking()
-    problems = sum(many for many, _ in blocks)
+        problems, unfinished = (_count(document.get(name, 0), manifest) for name in ("problems", "unfinished"))
+        told, go_on = f"{unfinished} of the shards that {folder} was made of were unfinished", _BOTH_AGAIN
+    else:
+        entries, go_on = Manifest.of(document, manifest).blocks, SAMPLE_AGAIN
+        problems = sum(entry.problems for entry in entries)
+        unfinished = len(ShardFolder(folder, tuple(Block(at, ()) for at in range(len(entries)))).lacking())
+        told = f"{unfinished} of {len(entries)} shards in {folder} are unfinished"
     if there < problems:
-        return problems - there, f"{problems - there} of {problems} problems of the shards in {folder} lack paths"
-    return 0, f"{len(lacking)} of {len(blocks)} shards in {folder} are unfinished" if lacking else ""
+        told = f"{problems - there} of {problems} problems of the shards in {folder} lack paths"
+    elif not unfinished:
+        return Lacking()
+    return Lacking(max(0, problems - there), told, go_on, unfinished)
+
+
+def _count(value: Any, where: Path) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise PoolFileError(f"{where} is damaged: a count is {value!r:.40}", "use a whole copy of it")
+    return value
 
 
 def unfinished_scores(shard: Path, score: str) -> Path:
@@ -212,33 +268,32 @@ def _refuse_cut(path: Path) -> None:
         )
 
 
-def refuse_other_way(folder: Path, how: Mapping[str, Any]) -> None:
-    """Raise where the shards of a folder were made by another command than this; note in a new one how they are."""
+def note_answers(folder: Path, how: Mapping[str, Any], problems: int, unfinished: int = 0) -> None:
+    """Note in a folder how its shards are made, and how much there is to be; refused where others are there.
+
+    `problems` are those of the whole sampling, whatever has come of it: a part is not taken for all.
+    """
     manifest = folder / _MANIFEST
     made = {"format": _FORMAT, "version": _VERSION, "answers": dict(how)}
-    if manifest.exists():
-        if _document(manifest) != made:
-            raise PoolFileError(f"the shards in {folder} were made another way", "choose another folder")
-        return
-    if shard_files(folder, or_none=True):
+    noted = {**made, "problems": problems, "unfinished": unfinished}
+    there = _document(manifest) if manifest.exists() else None
+    if there is None and shard_files(folder, or_none=True):
         raise PoolFileError(f"{folder} holds Parquet files that are not this command's", "choose another folder")
-    with held(folder):
-        _write(manifest, made)
+    if there is not None and (not isinstance(there, dict) or {**there, **made} != there):
+        raise PoolFileError(f"the shards in {folder} were made another way", "choose another folder")
+    if there != noted:
+        with held(folder):
+            _write(manifest, noted)
 
 
-def refuse_shared_ids(files: Sequence[Path]) -> int:
-    """Raise where an id stands in two shards; how many there are."""
-    arrow, parquet = libraries()
-    seen: dict[str, Path] = {}
-    for path in files:
-        with reading(str(path), arrow), parquet.ParquetFile(path) as file:
-            if "id" not in file.schema_arrow.names:
-                raise PoolFileError(f"{path} has no column 'id'; expected one row per path", "move it elsewhere")
-            ids = file.read(columns=["id"]).column("id").to_pylist()
-        for name in set(ids):
-            if (other := seen.setdefault(name, path)) is not path:
-                raise PoolFileError(f"the id {name!r} stands in {other} and in {path.name}; ids must differ")
-    return len(seen)
+def sampled_as(folder: Path) -> list[Any] | None:
+    """Which sampling a folder is of: how, with which seed, and its first problems; None where it does not say."""
+    manifest = folder / _MANIFEST
+    document = _document(manifest) if manifest.exists() else None
+    if not isinstance(document, dict) or "answers" in document:
+        return None
+    known = Manifest.of(document, manifest)
+    return [known.description.fingerprint, known.n_paths, known.seed, *(entry.digest for entry in known.blocks[:1])]
 
 
 def _blocks(there: Manifest, problems: Sequence[Problem], size: int, folder: Path) -> tuple[Block, ...]:
@@ -246,11 +301,11 @@ def _blocks(there: Manifest, problems: Sequence[Problem], size: int, folder: Pat
     if size < 1:
         raise InvalidValue(f"a block has at least one problem, got {size}")
     blocks, at = [], 0
-    for number, (many, which) in enumerate(there.blocks):
+    for number, (many, which, _) in enumerate(there.blocks):
         block = Block(number, tuple(problems[at : at + many]))
         if at >= len(problems):
             break  # fewer are asked for than were before
-        if block.digest != which:
+        if block.entry.digest != which:
             if len(block.problems) < many:
                 break  # asked for in part: the block stays as it is, and is not gone on with
             raise PoolFileError(
@@ -286,20 +341,3 @@ def _write(path: Path, document: Mapping[str, Any]) -> None:
             unfinished.write_text(json.dumps(document) + "\n")
     except OSError as error:
         raise PoolFileError(f"cannot write {path}: {error.strerror or error}") from None
-
-
-def scorers_of(files: Sequence[Path]) -> tuple[Description, dict[str, dict[str, Any]]]:
-    """How the pools of some shards were made, and what each of their scores is; refused where they differ."""
-    described: Description | None = None
-    scorers: dict[str, dict[str, Any]] = {}
-    for path in files:
-        known = provenance_of(path)
-        described = described or known.description
-        if told := described.differences(known.description, str(files[0].name), f"in {path.name}"):
-            raise PoolFileError(f"the shards of {path.parent} were made in several ways: {'; '.join(told)}")
-        for name, identity in known.scorers.items():
-            if scorers.setdefault(name, dict(identity)) != dict(identity):
-                raise PoolFileError(
-                    f"the score {name!r} of {path} was made by another scorer than in other shards of its folder"
-                )
-    return described or Description(), scorers

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from demur.errors import InvalidValue, PoolFileError, StoreError
-from demur.pipeline.shards import lacking_of
+from demur.pipeline.shards import SAMPLE_AGAIN, Lacking, lacking_of
 from demur.pools.files import FLAGS, source_of_file
 from demur.pools.frames import pools_of_frame
 from demur.pools.shards import is_remote
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from demur.store import Run
 
 BIASED = "what is missing may not be missing at random, and figures without it may not hold for all questions"
-GO_ON = "sample the rest by running the same `demur sample` command again"
-_LEAVE_OUT = f"{GO_ON}, or leave it out with {{partial=True}}"
+_OR_LEAVE_OUT = "or leave it out with {partial=True}"
 
 
 def read_pools(
@@ -51,8 +50,7 @@ def read_pools(
     named = os.fspath(source)
     if not is_store(named):
         _refuse_run(run, f"{named} is a pool file")
-        source = source_of_file(named, columns)
-        return _as_far_as_sampled(source, Path(named), partial, say) if os.path.isdir(named) else source
+        return source_of_place(named, columns, partial=partial, say=say)
     if columns:
         raise InvalidValue(f"{named} is a store, whose runs have no columns of their own", "leave {columns} out")
     from demur.store import Store  # a pool file does not wait for a database library
@@ -66,14 +64,36 @@ def _refuse_run(run: str | None, told: str) -> None:
         raise InvalidValue(f"{told}, and only a store has runs", "leave {run} out")
 
 
-def _as_far_as_sampled(source: PoolSource, folder: Path, partial: bool, say: Say) -> PoolSource:
-    """The pools of a folder; refused where it holds shards whose sampling is not finished, unless `partial`."""
-    lacking, told = lacking_of(folder, len(source.pools))
-    if told and not partial:
-        raise PoolFileError(f"{told}; {BIASED}", _LEAVE_OUT)
-    if told:
-        say(f"note: {told}{' and are left out' if lacking else ''}; {BIASED}")
-    return replace(source, left_out=lacking)
+def source_of_place(
+    place: str | os.PathLike[str],
+    columns: Mapping[str, str] | None = None,
+    *,
+    partial: bool = False,
+    say: Say = lambda _: None,
+) -> PoolSource:
+    """The pools of a file or folder; refused where a sampling behind it was not finished, unless `partial`."""
+    source = source_of_file(place, columns)
+    lacking = lacking_in(place, source)
+    accept_part(lacking, partial=partial, say=say)
+    return replace(source, left_out=lacking.problems)
+
+
+def lacking_in(place: str | os.PathLike[str], source: PoolSource) -> Lacking:
+    """What a file or folder lacks of the sampling that it is of, by what it says itself."""
+    if os.path.isdir(place) and (lacking := lacking_of(Path(place), len(source.pools))).told:
+        return lacking
+    if not source.left_out:
+        return Lacking()
+    told = f"{source.left_out} problems lacked paths when {os.fspath(place)} was made"
+    return Lacking(source.left_out, told, "make it again when all is sampled")
+
+
+def accept_part(lacking: Lacking, *, partial: bool, say: Say) -> None:
+    """Raise where something is lacking; with `partial`, say so."""
+    if lacking.told and not partial:
+        raise PoolFileError(f"{lacking.told}; {BIASED}", f"{lacking.go_on}, {_OR_LEAVE_OUT}")
+    if lacking.told:
+        say(f"note: {lacking.told}{' and are left out' if lacking.problems else ''}; {BIASED}")
 
 
 def source_of_run(
@@ -87,7 +107,7 @@ def source_of_run(
     if lacking:
         told = f"{lacking} of {problems} problems of the run {run.name!r} lack paths"
         if not partial:
-            raise StoreError(f"{told}; {BIASED}", _LEAVE_OUT)
+            raise StoreError(f"{told}; {BIASED}", f"{SAMPLE_AGAIN}, {_OR_LEAVE_OUT}")
         say(f"note: {told} and are left out; {BIASED}")
     return PoolSource(pools, run.description, run.known_scorers(), run.flags(), left_out=lacking)
 

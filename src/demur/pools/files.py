@@ -43,7 +43,8 @@ def source_of_file(path: str | os.PathLike[str], columns: Mapping[str, str] | No
     """The pools of a file, with what it says of how they came to be; `columns`, what a table's own names mean."""
     read = _read(path, columns or {})
     known = read.provenance
-    return PoolSource(read.pools, known.description, known.scorers, flag_counts(read.pools), keys=known.keys)
+    flags = flag_counts(read.pools)
+    return PoolSource(read.pools, known.description, known.scorers, flags, known.left_out, keys=known.keys)
 
 
 def write_pools(
@@ -54,7 +55,7 @@ def write_pools(
     A CSV file has no place for that: what is read from it is a table, with scores of unknown origin. `pools` gives
     those of the source changed, one by one, as they are written.
     """
-    path, known = Path(target), Provenance(source.description, source.scorers, source.keys)
+    path, known = Path(target), Provenance(source.description, source.scorers, source.keys, source.left_out)
     kind = kind_named(path)
     given = source.pools if pools is None else pools()
     if not path.name:
@@ -63,6 +64,9 @@ def write_pools(
         raise InvalidValue(f"{target} is named like no kind of pool file", f"name it {', '.join(WRITTEN)} or .csv")
     if is_remote(target) and kind != PARQUET:
         raise InvalidValue(f"{target} is named like {kind}, and only Parquet is written there", "name it .parquet")
+    if kind == CSV and known.left_out:
+        told = f"{known.left_out} problems that lack paths are left out, and a CSV file cannot say so"
+        raise InvalidValue(told, "name it .jsonl or .parquet")
     if kind == PARQUET:
         write_parquet(given, target if is_remote(target) else path, known, source.score_names)
     elif kind == CSV:

@@ -2,7 +2,8 @@
 
     {"format": "demur-pools", "version": 1, "pipeline": {"sampling": {…}, "answers": {…}}, "scores": {"judge": {…}}}
 
-Where a table holds classes of answers, `keys` says how they were made (see `pools.answer_keys`).
+Where a table holds classes of answers, `keys` says how they were made (see `pools.answer_keys`). Where it was made of a
+sampling that was not finished, `left_out` says how many problems lacked paths then.
 JSON lines have it as a line of its own, Parquet as metadata of the table. A file's claims are data: they are compared,
 fingerprinted and shown, and nothing is loaded or run because of them.
 """
@@ -35,12 +36,16 @@ class Provenance:
     """The identity of each score that demur computed."""
     keys: Mapping[str, Any] = field(default_factory=dict)
     """How the answers were compared whose classes the file holds, where it holds any: see `pools.answer_keys`."""
+    left_out: int = 0
+    """Problems that lacked paths when the file was written, and are not in it."""
 
     def document(self) -> dict[str, Any]:
         """As plain values; nothing where nothing is known."""
         pipeline, scores = self.description.document(), {name: dict(who) for name, who in self.scorers.items()}
-        known: dict[str, Any] = {"pipeline": pipeline, "scores": scores} if pipeline or scores or self.keys else {}
+        anything = pipeline or scores or self.keys or self.left_out
+        known: dict[str, Any] = {"pipeline": pipeline, "scores": scores} if anything else {}
         known |= {"keys": dict(self.keys)} if self.keys else {}
+        known |= {"left_out": self.left_out} if self.left_out else {}
         return {"format": POOLS, "version": VERSION, **known} if known else {}
 
     def text(self) -> str | None:
@@ -56,12 +61,12 @@ class Provenance:
         if document.get("version") != VERSION:
             told = f"this demur reads version {VERSION} of pool files, not {document.get('version')!r:.20}"
             raise PoolFileError(f"{where}: {told}", "read it with a newer one")
-        unknown = sorted(set(document) - {"format", "version", "pipeline", "scores", "keys"})
+        unknown = sorted(set(document) - {"format", "version", "pipeline", "scores", "keys", "left_out"})
         if unknown:
             raise PoolFileError(f"{where}: what tells of the whole file has no field {unknown[0]!r:.60}")
         try:
-            keys = _keys(document.get("keys", {}))
-            return cls(_description(document.get("pipeline", {})), _scorers(document.get("scores", {})), keys)
+            keys, left_out = _keys(document.get("keys", {})), _count(document.get("left_out", 0))
+            return cls(_description(document.get("pipeline", {})), _scorers(document.get("scores", {})), keys, left_out)
         except InvalidValue as error:
             raise PoolFileError(f"{where}: {error}") from None
 
@@ -106,3 +111,9 @@ def _keys(document: Any) -> dict[str, Any]:
         if document and not isinstance(document.get(name), str):
             raise InvalidValue(f"keys.{name} must be a text, got {document.get(name)!r:.60}")
     return document
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise InvalidValue(f"`left_out` must be a count, got {value!r:.60}")
+    return value

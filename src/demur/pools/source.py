@@ -51,7 +51,7 @@ class PoolSource:
     flags: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """How many values of a score are not quite what they should be, by flag."""
     left_out: int = 0
-    """Problems of a run that still lack paths, and are not among these pools."""
+    """Problems of a run that still lack paths, or lacked them when a file was made of it, and are not among these."""
     read: tuple[Sequence[Pool], PoolTable] | None = field(default=None, repr=False, compare=False)
     """The columns of these pools, where they were read already."""
     replayed: bool = False

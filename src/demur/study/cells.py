@@ -19,11 +19,10 @@ from demur.engine.score import score_run
 from demur.errors import InvalidValue, PoolFileError
 from demur.evaluation.comparison import JITTERED, MAJORITY
 from demur.pipeline.config import Config
-from demur.pipeline.sources import source_of_run
+from demur.pipeline.sources import source_of_place, source_of_run
 from demur.pipeline.verdicts import read_verdicts
 from demur.pools.field_names import there_is
 from demur.pools.fields import FieldChoice, PoolTable
-from demur.pools.files import source_of_file
 from demur.pools.label_rule import LabelRule, exact_tolerance
 from demur.pools.labels import Labels, refuse_labels_as_score
 from demur.pools.parts import lacking_score, sizes_of
@@ -144,7 +143,7 @@ def open_cell(
     if described.pools is not None:
         if described.compute:
             raise InvalidValue("scores are computed for runs; import the pools into one first (demur import)")
-        return read_cell(described, source_of_file(described.pools))
+        return read_cell(described, source_of_place(described.pools, partial=described.partial, say=say))
     assert described.store is not None
     with Store(described.store) as store:
         run = store.run(described.run or ("run" if described.questions is not None else None))
@@ -245,7 +244,7 @@ def _greedy(
             name = _greedy_run(described) if described.greedy == SAMPLE else described.greedy
             pools = store.run(name).pools()
     else:
-        pools = source_of_file(described.greedy).pools
+        pools = source_of_place(described.greedy, partial=True).pools  # those that the cell has are looked for below
     voted = vote_pools(PoolSource(pools), fields, correct=None if rule.label_field else rule)
     table, labels = _labelled(voted)
     right = dict(zip(voted.ids, labels.of_paths(table), strict=True))

@@ -77,7 +77,7 @@ class CellDescription:
     labels: list[str] | None = None
     """Names that are chosen, where options have no letters."""
     partial: bool = False
-    """Whether problems of its run that still lack paths may be left out; they may not be a random part."""
+    """Whether problems of its run or shards that still lack paths may be left out; they may not be a random part."""
     greedy: str | None = None
     """A pool file, or a run of the same store, of one path at temperature 0; `sample` for one that is sampled too."""
 

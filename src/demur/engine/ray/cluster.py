@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +53,10 @@ class Cluster:
     """How long it took to start, or to reach."""
     made_here: bool
 
+    def at_most(self, workers: int | None) -> int:
+        """How many workers have a processor each; more would wait for one, and the end of the work for them."""
+        return min(workers or self.cpus, self.cpus)
+
 
 def ray_library() -> Any:
     """Ray with its data sets, imported when it is first needed."""
@@ -69,10 +73,17 @@ def ray_library() -> Any:
 
 
 @contextmanager
-def cluster(address: str | None = None, *, workers: int | None = None, folder: Path | None = None) -> Iterator[Cluster]:
+def cluster(
+    address: str | None = None,
+    *,
+    workers: int | None = None,
+    folder: Path | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Iterator[Cluster]:
     """A cluster as long as the block lasts: at an address (or RAY_ADDRESS), or made of this machine.
 
-    `folder` is where the workers of an address are to write; each of its machines must see it.
+    `folder` is where the workers of an address are to write; each of its machines must see it. One whose processors are
+    all in use is waited for, and `say` told so.
     """
     address = address or os.environ.get(_ADDRESS_VARIABLE) or None
     ray = ray_library()
@@ -89,6 +100,8 @@ def cluster(address: str | None = None, *, workers: int | None = None, folder: P
                 time.monotonic() - began,
                 address in (None, "local"),
             )
+            if ray.available_resources().get("CPU", 0) <= 0:
+                say("note: other work uses all processors of the cluster; this begins when one is free")
             yield found
     finally:
         ray.shutdown()

@@ -17,13 +17,16 @@ from demur.engine.ray.cluster import cluster, ray_library
 from demur.engine.ray.surroundings import Surroundings
 from demur.errors import InvalidValue
 from demur.pipeline.ray.sampling import RayOptions
-from demur.pipeline.shards import held, refuse_other_way, refuse_shared_ids, shard_files
+from demur.pipeline.shard_contents import refuse_shared_ids
+from demur.pipeline.shards import held, lacking_of, note_answers, sampled_as, shard_files
+from demur.pipeline.sources import accept_part
 from demur.pools.answer_classes import AnswerClasses
 from demur.pools.answer_keys import refuse_other_versions
 from demur.pools.fields import FieldChoice, problems_of
 from demur.pools.frames import FileKeys
 from demur.pools.parquet import read_parquet, write_parquet
 from demur.pools.reading import AnswerReader
+from demur.pools.source import Say
 from demur.records import Problem
 
 _EXAMPLES = 5
@@ -92,22 +95,28 @@ def class_shards(
     extract: str | None = None,
     from_texts: bool = False,
     rekey: bool = False,
+    partial: bool = False,
     options: RayOptions = RayOptions(),  # noqa: B008 - frozen
     watch: Callable[[Progress], None] = lambda _: None,
+    say: Say = lambda _: None,
 ) -> ClassedShards:
     """Read and compare the answers of all shards of a folder; with `out`, write each into that folder.
 
     Shards that `out` holds already are not made again, unless they are older than those they were made from. Keys that
-    another version of the relation made are refused, unless `rekey` replaces them.
+    another version of the relation made are refused, unless `rekey` replaces them. So are shards whose sampling is not
+    finished, unless `partial`; what is written of those says so.
     """
     ray_library()  # before anything is made: it must be there
     files = shard_files(folder)
-    refuse_shared_ids(files)
+    problems = refuse_shared_ids(files)
+    lacking = lacking_of(folder, problems)
+    accept_part(lacking, partial=partial, say=say)
     if out is not None and out.exists() and out.samefile(folder):
         raise InvalidValue(f"{out} is an input of this command; choose another folder for the output")
     keys = _keys_of(folder, files, fields, rekey=rekey)
     if out is not None:
-        refuse_other_way(out, {"fields": repr(fields), "extract": extract, "from_texts": from_texts, "keys": keys})
+        how = {"fields": repr(fields), "extract": extract, "from_texts": from_texts, "keys": keys}
+        note_answers(out, {**how, "of": sampled_as(folder)}, problems + lacking.problems, lacking.unfinished)
     made = {} if out is None else {path.name: _written(path) for path in shard_files(out, or_none=True)}
     there = {path.name for path in files if path.name in made and made[path.name] >= _written(path)}
     todo = [path.absolute() for path in files if path.name not in there]
@@ -117,7 +126,7 @@ def class_shards(
         return result
     work = _Classing(fields, extract, from_texts, None if out is None else out.absolute(), keys)
     with nullcontext() if out is None else held(out):
-        return _classed(result, todo, work, options, watch)
+        return _classed(result, todo, work, options, watch, say)
 
 
 def _written(path: Path) -> int:
@@ -143,11 +152,12 @@ def _classed(
     work: _Classing,
     options: RayOptions,
     watch: Callable[[Progress], None],
+    say: Say,
 ) -> ClassedShards:
     progress = result.progress
-    with cluster(options.address, workers=options.workers, folder=work.out or todo[0].parent) as found:
+    with cluster(options.address, workers=options.workers, folder=work.out or todo[0].parent, say=say) as found:
         result.start_seconds, progress.started = found.seconds, time.monotonic()
-        receipts = work_through(work, todo, Crew(options.workers or found.cpus), Surroundings.here())
+        receipts = work_through(work, todo, Crew(found.at_most(options.workers)), Surroundings.here())
         try:
             with closing(receipts):
                 for receipt in receipts:

@@ -27,6 +27,7 @@ from demur.errors import ClusterError, InvalidValue, StoreError
 from demur.pipeline.config import Config
 from demur.pipeline.pipeline import Pipeline
 from demur.pipeline.ray import vllm
+from demur.pipeline.shard_contents import with_scores_of
 from demur.pipeline.shards import Block, Manifest, ShardFolder, opened
 from demur.pipeline.sources import kept_pools
 from demur.pools.parquet import write_parquet
@@ -126,7 +127,7 @@ def sample_shards(
         if not lacking:
             progress.ended = time.monotonic()
             return done
-        with cluster(options.address, workers=options.workers, folder=path.absolute()) as found:
+        with cluster(options.address, workers=options.workers, folder=path.absolute(), say=say) as found:
             progress.started = time.monotonic()
             if in_process:
                 vllm.sample_blocks(config, pipeline, fitted, shards, lacking, found, progress, watch)
@@ -160,7 +161,7 @@ def _shared_out(
     """The work of one worker, and how many there are: requests at once are counted over all of them."""
     config = work.config
     if config.embedded:
-        return work, Crew(min(workers or found.cpus, len(lacking)))
+        return work, Crew(min(found.at_most(workers), len(lacking)))
     in_all = config.concurrency or PER_WORKER
     many = min(workers or min(found.cpus, math.ceil(in_all / PER_WORKER)), in_all, len(lacking))
     work = replace(work, config=replace(config, concurrency=max(1, in_all // many)))
@@ -261,7 +262,8 @@ class _Sampling:
             pools = kept_pools(run)
             whole, there = len(pools), run.summary()["paths"]
             if pools:
-                write_parquet(pools, shard, Provenance(run.description, run.known_scorers()))
+                pools, scorers = with_scores_of(shard, pools, run.known_scorers())
+                write_parquet(pools, shard, Provenance(run.description, scorers))
         progress, backend = sampled.progress, pipeline.backend
         finished = whole == len(block.problems) and not progress.failed and not sampled.unscored
         if finished:

@@ -26,7 +26,8 @@ from demur.engine.ray.surroundings import Surroundings
 from demur.engine.score import ScoringProgress, score_run
 from demur.errors import ClusterError, InvalidValue, LogprobsMissing, ScoringError
 from demur.pipeline.ray.sampling import PER_WORKER, RayOptions, remove_run
-from demur.pipeline.shards import held, refuse_shared_ids, scorers_of, shard_files, unfinished_scores
+from demur.pipeline.shard_contents import refuse_shared_ids, scorers_of
+from demur.pipeline.shards import held, shard_files, unfinished_scores
 from demur.pools.files import FLAGS
 from demur.pools.parquet import missing_scores, read_parquet, write_parquet
 from demur.prompts import Template, template_of
@@ -213,7 +214,7 @@ def score_shards(
             for progress in result.progress.values():
                 progress.ended = progress.started
             return result
-        with cluster(options.address, workers=options.workers, folder=files[0].parent) as found:
+        with cluster(options.address, workers=options.workers, folder=files[0].parent, say=say) as found:
             result.start_seconds = found.seconds
             chosen, crew = _shared_out(chosen, list(made.values()), options.workers, found, len(todo))
             _work(result, chosen, todo, crew, watch)
@@ -290,9 +291,9 @@ def _shared_out(
     """Scorers as one worker has them, and how many workers there are: requests at once are counted over all."""
     asking = [one for one in made if isinstance(one, ModelScorer)]
     if not asking:
-        return list(chosen), Crew(workers or found.cpus)
+        return list(chosen), Crew(found.at_most(workers))
     if any(not isinstance(one, UsesEndpoint) for one in asking):
-        return list(chosen), Crew(min(workers or found.cpus, pieces))
+        return list(chosen), Crew(min(found.at_most(workers), pieces))
     in_all = max(one.concurrency for one in asking)
     many = min(workers or min(found.cpus, math.ceil(in_all / PER_WORKER)), in_all, pieces)
     shared = []
