@@ -80,7 +80,11 @@ class FramePools(Sequence[Pool]):
         return self._block[1][place]
 
     def __iter__(self) -> Iterator[Pool]:
-        if self.columns.in_memory or self.columns.n <= _KEPT_ROWS:
+        return iter(self._built) if self.columns.n <= _KEPT_ROWS else self.in_passing()
+
+    def in_passing(self) -> Iterator[Pool]:
+        """One pool after the other, and none is kept in memory that was not there."""
+        if self.columns.in_memory or "_built" in vars(self):
             return iter(self._built)
         starts = range(0, len(self), _AT_ONCE)
         return chain.from_iterable(self._build(start, min(start + _AT_ONCE, len(self))) for start in starts)

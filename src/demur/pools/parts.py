@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from demur.pools import frame_rows
 from demur.pools.frame_table import score_column
 from demur.pools.frames import FramePools
 from demur.records import Pool, Problem
@@ -47,6 +48,16 @@ def every_problem(pools: Sequence[Pool]) -> Iterable[Problem]:
 def without_texts(pools: Sequence[Pool]) -> Sequence[Pool]:
     """The pools as they are, but for the texts of paths where those would have to be read first."""
     return pools.without_texts() if isinstance(pools, FramePools) else pools
+
+
+def in_passing(pools: Sequence[Pool]) -> Iterator[Pool]:
+    """One pool after the other, for a single look: those of a file are not kept."""
+    return pools.in_passing() if isinstance(pools, FramePools) else iter(pools)
+
+
+def score_names(pools: Sequence[Pool]) -> list[str]:
+    """Scores that some path has."""
+    return pools.score_names if isinstance(pools, FramePools) else frame_rows.score_names(pools)
 
 
 def lacking_score(pools: Sequence[Pool], name: str) -> list[int]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from demur.errors import PoolFileError
 from demur.pools.field_names import score_fields, there_is
 from demur.pools.frame_table import score_column
 from demur.pools.frames import FramePools
+from demur.pools.parts import in_passing, score_names, some_of, without_texts
 from demur.pools.scores import is_number, refuse_label_name, with_gaps
 from demur.records import Path, Pool, names_labels
 from demur.voting.codes import taken
@@ -34,7 +35,8 @@ def numbers_of(pools: Sequence[Pool], name: str) -> Sequence[list[float | None]]
         return ScoreRows(values, pools.sizes)
     if name != LENGTH:
         return with_gaps(pools, name)
-    return [[None if path.text is None else float(len(path.text)) for path in pool.paths] for pool in pools]
+    every = in_passing(pools)
+    return [[None if path.text is None else float(len(path.text)) for path in pool.paths] for pool in every]
 
 
 def refuse_absent(pools: Sequence[Pool], name: str) -> None:
@@ -51,7 +53,7 @@ def refuse_absent(pools: Sequence[Pool], name: str) -> None:
 def origins_of(pools: Sequence[Pool], field: str) -> list[list[str | None]]:
     """Where every path comes from, by a field of paths; None where it does not say."""
     refuse_label_name(field)
-    return [[_name(path, field) for path in pool.paths] for pool in pools]
+    return [[_name(path, field) for path in pool.paths] for pool in in_passing(without_texts(pools))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +63,13 @@ class _Lazily(Mapping[str, Any]):
     pools: Sequence[Pool]
     rows: tuple[int, ...] | None = None
     """Of which pools; None for all."""
+    known: dict[str, Any] = field(default_factory=dict, repr=False)
+    """Columns of all pools of a table, once they were read."""
 
     def take(self, rows: NDArray[np.intp]) -> Any:
         """Of some of the pools, in that order."""
         here = range(len(self.pools)) if self.rows is None else self.rows
-        return type(self)(self.pools, tuple(here[row] for row in rows.tolist()))
+        return type(self)(self.pools, tuple(here[row] for row in rows.tolist()), self.known)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str)
@@ -73,34 +77,41 @@ class _Lazily(Mapping[str, Any]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def _column(self, name: str, of: Callable[[Sequence[Pool], str], Any]) -> Any:
+        if not isinstance(self.pools, FramePools):
+            return of(self.pools if self.rows is None else [self.pools[row] for row in self.rows], name)
+        if name not in self.known:
+            self.known[name] = of(self.pools, name)
+        return self.known[name] if self.rows is None else taken(self.known[name], np.array(self.rows, dtype=np.intp))
+
     @property
     def _here(self) -> Sequence[Pool]:
-        return self.pools if self.rows is None else [self.pools[row] for row in self.rows]
+        """The pools, in any order."""
+        return self.pools if self.rows is None else some_of(self.pools, sorted(set(self.rows)))
 
 
 class PathNumbers(_Lazily):
     """The numbers of paths; those that are listed are scores, and the length where paths have texts."""
 
     def __getitem__(self, name: str) -> Sequence[list[float | None]]:
-        if self.rows is None or not isinstance(self.pools, FramePools):
-            return numbers_of(self._here, name)
-        return taken(numbers_of(self.pools, name), np.array(self.rows, dtype=np.intp))  # type: ignore[no-any-return]
+        return self._column(name, numbers_of)  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[str]:
-        scores = {name for pool in self._here for path in pool.paths for name in path.scores}
-        texts = any(path.text is not None for pool in self._here for path in pool.paths)
-        return iter(sorted({name for name in scores if not names_labels(name)} | ({LENGTH} if texts else set())))
+        names = {name for name in score_names(self._here) if not names_labels(name)}
+        texts = any(path.text is not None for pool in in_passing(self._here) for path in pool.paths)
+        return iter(sorted(names | ({LENGTH} if texts else set())))
 
 
 class PathOrigins(_Lazily):
     """Where paths come from; the fields that are listed are the usual ones, as far as paths have them."""
 
-    def __getitem__(self, field: str) -> list[list[str | None]]:
-        return origins_of(self._here, field)
+    def __getitem__(self, name: str) -> list[list[str | None]]:
+        return self._column(name, origins_of)  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[str]:
-        known = {field for pool in self._here for path in pool.paths for field in ORIGINS if _name(path, field)}
-        return (field for field in ORIGINS if field in known)
+        every = (path for pool in in_passing(without_texts(self._here)) for path in pool.paths)
+        known = {name for path in every for name in ORIGINS if _name(path, name)}
+        return (name for name in ORIGINS if name in known)
 
 
 def _name(path: Path, field: str) -> str | None:

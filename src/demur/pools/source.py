@@ -12,6 +12,7 @@ import numpy as np
 from demur.answers.relations import as_written
 from demur.descriptions import Description
 from demur.errors import InvalidValue
+from demur.pools import parts
 from demur.pools.fields import FieldChoice, PoolTable, named_sampling, problems_of, read_table
 from demur.pools.frame_rows import table_of
 from demur.pools.frames import FramePools
@@ -155,9 +156,7 @@ class PoolSource:
 
     @property
     def score_names(self) -> list[str]:
-        if isinstance(self.pools, FramePools):
-            return self.pools.score_names
-        return sorted({name for pool in self.pools for path in pool.paths for name in path.scores})
+        return parts.score_names(self.pools)
 
     def description_with(self, fields: FieldChoice, others: Sequence[str] = ()) -> Description:
         """What is known of the stages before the vote; `others` are the scores that its key looks at besides."""

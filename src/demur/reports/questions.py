@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from demur.answers.relations import as_written
 from demur.policy.policy import Policy
 from demur.pools.labels import accepted_answers
-from demur.pools.parts import every_problem, sizes_of, without_texts
+from demur.pools.parts import every_problem, in_passing, sizes_of, without_texts
 from demur.pools.reading import GIVEN, place_of
 from demur.pools.scores import field_of
 from demur.pools.voted_pools import VotedPools
@@ -69,7 +69,7 @@ def path_facts(pools: Sequence[Pool], voted: VotedPools, *, texts: bool) -> list
     most = max(40, TEXT_BUDGET // count)
     field = table.fields.answer_field
     facts = []
-    for row, pool in enumerate(pools if texts else without_texts(pools)):
+    for row, pool in enumerate(in_passing(pools if texts else without_texts(pools))):
         keys = table.answers[row]
         place = {key: at for at, key in enumerate(dict.fromkeys(key for key in keys if key is not None))}
         own = [None if key is None else _own_words(path, field) for path, key in zip(pool.paths, keys, strict=True)]
