@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -43,7 +44,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Measured:
-    """One report, when and on what it was made, and how busy the machine was before it began."""
+    """One report, when and on what it was made, and how many processors others kept busy just before it began."""
 
     date: str
     machine: Machine
@@ -52,8 +53,8 @@ class Measured:
 
     @property
     def busy(self) -> bool:
-        """Whether more than half of the machine was taken before the script began."""
-        return self.load > self.machine.cores / 2
+        """Whether others kept more than a quarter of the machine busy when the script began."""
+        return self.load > self.machine.cores / 4
 
     @property
     def claims(self) -> list[dict[str, Any]]:
@@ -121,6 +122,19 @@ def today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
+def processors_in_use(seconds: float = 2.0) -> float:
+    """How many processors are busy over the next moment; the load of the last minute where the system has no count.
+
+    That load still holds the script which ran before.
+    """
+    before, began = _busy_ticks(), time.monotonic()
+    if before is None:
+        return round(os.getloadavg()[0], 2)
+    time.sleep(seconds)
+    ticks = (_busy_ticks() or before) - before
+    return round(ticks / os.sysconf("SC_CLK_TCK") / (time.monotonic() - began), 2)
+
+
 def described_in(readme: Path, scripts: Iterable[str]) -> dict[str, str]:
     """What each script measures, by its row in a table of the benchmarks' README."""
     said = {}
@@ -140,6 +154,17 @@ def _result(document: Mapping[str, Any]) -> Result:
         measured = Measured(**{**measured, "machine": Machine(**measured["machine"])})
         _ = measured.claims
     return Result(document["measures"], measured, None if failure is None else Failure(**failure))
+
+
+def _busy_ticks() -> int | None:
+    """Ticks that all processors were at work since the system started."""
+    try:
+        user, nice, system, _idle, _waiting, *interrupts = map(
+            int, Path("/proc/stat").read_text(encoding="ascii").partition("\n")[0].split()[1:9]
+        )
+    except (OSError, ValueError):
+        return None
+    return user + nice + system + sum(interrupts)
 
 
 def _processor() -> str:

@@ -137,7 +137,7 @@ def _circumstances(measured: Measured, usual: Machine | None) -> str:
     when += f" on another machine: {measured.machine}." if measured.machine != usual else "."
     if measured.busy:
         when += (
-            f" The machine was busy before it began (load {measured.load:.1f} on {measured.machine.cores} cores):"
+            f" Others kept {measured.load:.1f} of the machine's {measured.machine.cores} cores busy when it began:"
             " trust ratios more than seconds."
         )
     lines = [when]

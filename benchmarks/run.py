@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from measured import Failure, Machine, Measured, Report, Results, described_in, today
+from measured import Failure, Machine, Measured, Report, Results, described_in, processors_in_use, today
 from page import draw_page, number, wanted
 from sizing_page import draw_sizing
 
@@ -101,10 +101,10 @@ class Bench:
         results, machine = self.redraw(), Machine.here(self._version())
         reports: dict[str, Report | None] = {}
         for name in chosen:
-            load = os.getloadavg()[0]
+            load = processors_in_use()
             try:
                 report = reports[name] = self._report(name)
-                results = results.with_report(name, Measured(today(), machine, round(load, 2), report))
+                results = results.with_report(name, Measured(today(), machine, load, report))
             except CannotRun as error:
                 print(f"{name} failed: {error}", file=sys.stderr)
                 reports[name] = None

@@ -62,7 +62,7 @@ def circumstances(measured: Measured) -> str:
         f"{setting['tokens of a path']} tokens with their log-probabilities."
     )
     if measured.busy:
-        told += f" The machine was busy before (load {measured.load:.1f} on {measured.machine.cores} cores)."
+        told += f" Others kept {measured.load:.1f} of its {measured.machine.cores} cores busy when it began."
     if left_out := measured.report["left_out"]:
         told += f" Not measured, since this version or machine cannot do it: {', '.join(left_out)}."
     return told

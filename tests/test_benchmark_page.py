@@ -34,7 +34,7 @@ def bench(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     from run import Bench
 
-    monkeypatch.setattr("os.getloadavg", lambda: (0.1, 0.1, 0.1))  # of a machine at rest
+    monkeypatch.setattr("run.processors_in_use", lambda: 0.1)  # of a machine at rest
     made = Bench(tmp_path / "benchmarks", tmp_path / "docs", Path(sys.executable), ("fast", "slow", "broken"))
     made.scripts.mkdir()
     made.docs.mkdir()
@@ -105,10 +105,23 @@ def test_the_page_names_the_machine_and_the_date(bench):
 def test_figures_of_a_busy_machine_are_said_to_be_such(bench, monkeypatch):
     bench.run(["slow"])
     assert "busy" not in page(bench)
-    monkeypatch.setattr("os.getloadavg", lambda: (1000.0, 0.1, 0.1))
+    monkeypatch.setattr("run.processors_in_use", lambda: 1000.0)
     bench.run(["slow"])
     assert "[slow](#slow), on a busy machine |" in section(bench, "Not met")
-    assert "(load 1000.0 on " in section(bench, "slow")
+    assert "Others kept 1000.0 of the machine's " in section(bench, "slow")
+
+
+def test_processors_are_in_use_while_somebody_works(bench, monkeypatch):
+    from measured import processors_in_use
+
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
+        try:
+            assert processors_in_use(1.0) > 0.5
+        finally:
+            other.kill()
+    monkeypatch.setattr("measured._busy_ticks", lambda: None)
+    monkeypatch.setattr("os.getloadavg", lambda: (0.75, 9.0, 9.0))
+    assert processors_in_use() == 0.75
 
 
 def test_what_was_not_run_keeps_its_figures_and_its_own_date(bench):

@@ -57,7 +57,9 @@ class _Member:
     backend: OpenAI
     weight: float
     busy: int = 0
-    """Problems that it is asked for."""
+    """Problems that it is asked for now."""
+    given: int = 0
+    """Problems that it was ever asked for."""
     checked: bool = False
     """Whether it is known to serve the same model."""
     pause: float = 0.0
@@ -155,6 +157,7 @@ class Interchangeable:
         while remaining:
             member = await self._next(failures)
             member.busy += 1
+            member.given += 1
             try:
                 if not member.checked:
                     await self._check(member, prompt)
@@ -176,12 +179,15 @@ class Interchangeable:
                 member.busy -= 1
 
     async def _next(self, failures: dict[str, BackendError]) -> _Member:
-        """The server with the least to do for its weight; those that failed this problem come last, or never."""
+        """The server with the least to do for its weight, and of these the one that was given least.
+
+        Those that failed this problem come last, or never.
+        """
         while True:
             now = time.monotonic()
             able = [one for one in self._members if one.shown not in failures and one.may_be_asked(now)]
             if able:
-                return min(able, key=lambda one: (one.busy + 1) / one.weight)
+                return min(able, key=lambda one: (one.busy / one.weight, one.given / one.weight))
             refusals = [error for error in failures.values() if not isinstance(error, EndpointSilent)]
             others = [one for one in self._members if not one.for_good and one.shown not in failures]
             if refusals and not others:  # each that could be asked was: it is not the servers' fault
