@@ -342,19 +342,18 @@ def refuse_labels(votes: Votes, correct: NDArray[np.bool_]) -> None:
     A handful may fall that way by chance, so few votes are let through.
     """
     answered = votes.has_answer
-    if answered.sum() >= _ENOUGH_VOTES and votes.scores_are(correct):
+    if answered.sum() < _ENOUGH_VOTES:
+        return
+    if votes.scores_are(correct):
         raise InvalidValue(
             "the scores are the labels: one value wherever the vote is right, another wherever it is not"
         )
-    if answered.sum() < _ENOUGH_VOTES:
-        return
-    labels = correct[answered]
-    for part, column in zip(votes.recipe.key, votes.key[answered].T, strict=True):
+    for part, column in zip(votes.recipe.key, votes.key.T, strict=True):
         if isinstance(part, (Share, Jitter, FewerPaths, MorePaths)) or (
             isinstance(part, MeanScore) and part.score is None
         ):
             continue  # what demur itself makes of scores, which are looked at above, of questions and of sizes
-        right, wrong = np.unique(column[labels]), np.unique(column[~labels])
+        right, wrong = np.unique(column[answered & correct]), np.unique(column[answered & ~correct])
         if len(right) == len(wrong) == 1 and right[0] != wrong[0]:
             what = f"the field {part.name!r}" if isinstance(part, Column) else f"the tie-break {part.spec}"
             raise InvalidValue(f"{what} is the label itself; labels cannot break ties")

@@ -205,8 +205,12 @@ class Votes:
         scores = self._scores
         if scores is None:
             return False
-        inside = np.arange(scores.shape[1]) < self.n_paths[:, None]  # not what fills up smaller pools
-        if len(np.unique(scores[:100][inside[:100]])) > 2 or len(np.unique(scores[inside])) != 2:
+        for rows in (slice(100), slice(None)):  # most scores have shown more than two values by then
+            inside = np.arange(scores.shape[1]) < self.n_paths[rows, None]  # not what fills up smaller pools
+            values = np.unique(scores[rows][inside])
+            if len(values) > 2:
+                return False
+        if len(values) < 2:
             return False
         by_label: dict[bool, set[float]] = {True: set(), False: set()}
         for row in np.flatnonzero(self.has_answer).tolist():
