@@ -27,13 +27,14 @@ from urllib.request import Request, urlopen
 from claims import print_report
 from cluster import Cluster, simulate
 from loopback_model import serving
-from sizing_inputs import LETTERS, PATHS, TOKENS, Place, postgres, write_inputs
-from sizing_stages import CONNECTIONS, MOST_ROUNDS, READ, STAGES, Stage
+from sizing_inputs import LETTERS, PATHS, TOKENS, Place, postgres, write_tables, write_texts
+from sizing_stages import BARE, CONNECTIONS, MOST_ROUNDS, STAGES, WITH_TEXTS, Stage
 from stopwatch import Seconds
 
 TICK = 1 / os.sysconf("SC_CLK_TCK")
 SAMPLING = "sample into PostgreSQL, one path per request"
 """The stage whose costs a cluster is simulated with."""
+INPUTS = {"texts": write_texts, "tables": write_tables}
 CLUSTERS = (
     Cluster(workers=1, servers=1, connections=32),
     Cluster(workers=1, servers=1, connections=512),
@@ -146,9 +147,10 @@ def main() -> None:
         model = stack.enter_context(serving(0, TOKENS))
         address, postmaster = stack.enter_context(postgres(folder / "postgres"))
         place = Place(folder, model, address, postmaster)
-        _child("inputs", READ // 4, 0, place)
-        kept = _child("inputs", READ, 0, place)
-        kept |= wire_bytes(model)
+        kept = wire_bytes(model)
+        for inputs, pools in zip(INPUTS, (WITH_TEXTS, BARE), strict=True):
+            _child(inputs, pools // 4, 0, place)
+            kept = _child(inputs, pools, 0, place) | kept
         stages = {stage.name: measure(stage, place) for stage in STAGES if stage.can_run}
     print_report(
         "sizing",
@@ -165,8 +167,8 @@ def main() -> None:
 def as_child(task: str, pools: int, rounds: int, told: str) -> None:
     fields = json.loads(told)
     place = Place(**{**fields, "folder": Path(fields["folder"])})
-    if task == "inputs":
-        print(json.dumps(write_inputs(place, pools)))
+    if task in INPUTS:
+        print(json.dumps(INPUTS[task](place, pools)))
         return
     (stage,) = [stage for stage in STAGES if stage.name == task]
     print(json.dumps(measure_here(stage, place, pools, rounds)))

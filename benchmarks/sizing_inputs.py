@@ -25,6 +25,7 @@ from demur.store import PathScore, PlacedPath, Store
 PATHS, LETTERS, TOKENS = 16, 2_000, 300
 SCORE = "reward"
 SHARDS = 8
+FORMS = ("jsonl", "jsonl.gz", "parquet")
 _WORDS = Path(__file__).resolve().parent.parent.joinpath("docs", "theory.md").read_text(encoding="utf-8").split()
 """English and formulas: repeated words are as frequent as they are there."""
 
@@ -81,27 +82,32 @@ def problems(pools: int) -> list[Problem]:
     ]  # fmt: skip
 
 
+def answers_of(pools: int) -> list[list[str]]:
+    """What the paths of each pool say. Most of them are right."""
+    wrong = np.random.default_rng(0).random((pools, PATHS)) < 1 / 3
+    return [[str(k + 1 + slip) for slip in row] for k, row in enumerate(wrong.astype(int).tolist())]
+
+
 def texts(pools: int) -> list[list[str]]:
-    """The paths of each pool: some 2 KB of words, no two alike, and an answer at the end. Most of them are right."""
-    rng = np.random.default_rng(0)
+    """The paths of each pool: some 2 KB of words, no two alike, and an answer at the end."""
+    rng = np.random.default_rng(1)
 
-    def path(right: int) -> str:
+    def path(answer: str) -> str:
         words = " ".join([_WORDS[place] for place in rng.integers(len(_WORDS), size=LETTERS // 4)])
-        return f"{words[: LETTERS - 30]} so it is \\boxed{{{right + int(rng.random() < 1 / 3)}}}."
+        return f"{words[: LETTERS - 30]} so it is \\boxed{{{answer}}}."
 
-    return [[path(k + 1) for _ in range(PATHS)] for k in range(pools)]
+    return [list(map(path, said)) for said in answers_of(pools)]
 
 
 def pools_of(pools: int, *, with_texts: bool) -> list[Pool]:
     """Pools as records, with a score for each path."""
     rng = random.Random(1)
-
-    def path(written: str) -> ReasoningPath:
-        answer = written.rpartition("{")[2].partition("}")[0]
-        return ReasoningPath(answer, written if with_texts else None, {SCORE: rng.gauss(0, 1)})
-
+    written = texts(pools) if with_texts else [[None] * PATHS] * pools
     return [
-        Pool(problem, tuple(map(path, written))) for problem, written in zip(problems(pools), texts(pools), strict=True)
+        Pool(
+            problem, tuple(ReasoningPath(*path, {SCORE: rng.gauss(0, 1)}) for path in zip(said, of_paths, strict=True))
+        )
+        for problem, said, of_paths in zip(problems(pools), answers_of(pools), written, strict=True)
     ]
 
 
@@ -128,20 +134,28 @@ def fill_run(where: str | os.PathLike[str], pools: list[Pool]) -> None:
         run.save_scores(SCORE, {}, of_paths)
 
 
-def write_inputs(place: Place, pools: int) -> dict[str, float]:
-    """The same pools in every form; bytes per pool of each."""
-    bare, full = pools_of(pools, with_texts=False), pools_of(pools, with_texts=True)
-    kept = {}
-    for name, records in (("bare", bare), ("texts", full)):
-        for ending in ("jsonl", "jsonl.gz", "parquet"):
-            file = place.file(f"{name}.{ending}", pools)
-            write_pools(dm.PoolSource(records), file)
-            kept[f"{ending}, {'answers and scores' if name == 'bare' else 'with texts'}"] = file.stat().st_size / pools
+def write_tables(place: Place, pools: int) -> dict[str, float]:
+    """Pools without texts, in files; bytes per pool of each form."""
+    bare, kept = pools_of(pools, with_texts=False), {}
+    for ending in FORMS:
+        file = place.file(f"bare.{ending}", pools)
+        write_pools(dm.PoolSource(bare), file)
+        kept[f"{ending}, answers and scores"] = file.stat().st_size / pools
     shards = place.file("shards", pools)
     shards.mkdir()
     size = -(-pools // SHARDS)
     for number in range(SHARDS):
         write_pools(dm.PoolSource(bare[number * size : (number + 1) * size]), shards / f"{number:04}.parquet")
+    return kept
+
+
+def write_texts(place: Place, pools: int) -> dict[str, float]:
+    """Pools with texts, in files and in databases; bytes per pool of each form."""
+    full, kept = pools_of(pools, with_texts=True), {}
+    for ending in FORMS:
+        file = place.file(f"texts.{ending}", pools)
+        write_pools(dm.PoolSource(full), file)
+        kept[f"{ending}, with texts"] = file.stat().st_size / pools
     run = place.file("run.db", pools)
     fill_run(run, full)
     kept["SQLite run, with texts"] = run.stat().st_size / pools

@@ -23,6 +23,7 @@ from sizing_inputs import (
     PATHS,
     SCORE,
     Place,
+    answers_of,
     fill_run,
     placed,
     pools_of,
@@ -159,7 +160,7 @@ def compared(_: Place, pools: int, __: ExitStack) -> Work:
     from demur import answers
     from demur.answers.equivalence.mathematics import keys
 
-    written = [[str(path.answer) for path in pool.paths] for pool in pools_of(pools, with_texts=False)]
+    written = answers_of(pools)
 
     def call() -> None:
         keys.key.cache_clear()  # as questions that were never seen before
@@ -306,8 +307,8 @@ def children_of(process: int) -> Iterator[int]:
 
 
 MOST_ROUNDS = 3
-READ = 2_000
-"""Pools of the files that are read."""
+WITH_TEXTS, BARE = 2_000, 40_000
+"""Pools of the files and runs that are read: what Arrow holds anyway is more than a few thousand rows of a table."""
 STAGES = (
     Stage("client, one path per request", 40, asked(1)),
     Stage("client, one path per request, no log-probabilities", 40, asked(1, logprobs=False)),
@@ -324,13 +325,13 @@ STAGES = (
     Stage("score by self-consistency", 500, consistent),
     Stage("score by a judge, client", 40, scored("judge")),
     Stage("score by a reward model, client", 40, scored("reward")),
-    Stage("calibrate from JSON lines", READ, calibrated_from("bare.jsonl"), holds=True),
-    Stage("calibrate from JSON lines, gzipped, with texts", READ, calibrated_from("texts.jsonl.gz"), holds=True),
-    Stage("calibrate from Parquet", READ, calibrated_from("bare.parquet"), holds=True),
-    Stage("calibrate from Parquet, with texts", READ, calibrated_from("texts.parquet"), holds=True),
-    Stage("calibrate from Parquet shards", READ, calibrated_from("shards"), holds=True, needs=("demur.pools.shards",)),
-    Stage("calibrate from SQLite", READ, calibrated_from("run.db"), holds=True),
-    Stage("calibrate from PostgreSQL", READ, calibrated_from(None), holds=True),
+    Stage("calibrate from JSON lines", BARE, calibrated_from("bare.jsonl"), holds=True),
+    Stage("calibrate from JSON lines, gzipped, with texts", WITH_TEXTS, calibrated_from("texts.jsonl.gz"), holds=True),
+    Stage("calibrate from Parquet", BARE, calibrated_from("bare.parquet"), holds=True),
+    Stage("calibrate from Parquet, with texts", WITH_TEXTS, calibrated_from("texts.parquet")),
+    Stage("calibrate from Parquet shards", BARE, calibrated_from("shards"), holds=True, needs=("demur.pools.shards",)),
+    Stage("calibrate from SQLite", WITH_TEXTS, calibrated_from("run.db"), holds=True),
+    Stage("calibrate from PostgreSQL", WITH_TEXTS, calibrated_from(None), holds=True),
     Stage("vote on arrays", 100_000, voted_arrays, holds=True),
     Stage("calibrate on votes", 100_000, calibrated_arrays, holds=True),
     Stage("decide on votes", 100_000, decided_arrays, holds=True),
