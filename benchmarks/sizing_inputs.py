@@ -25,7 +25,6 @@ from demur.store import PathScore, PlacedPath, Store
 PATHS, LETTERS, TOKENS = 16, 2_000, 300
 SCORE = "reward"
 SHARDS = 8
-FORMS = ("jsonl", "jsonl.gz", "parquet")
 _WORDS = Path(__file__).resolve().parent.parent.joinpath("docs", "theory.md").read_text(encoding="utf-8").split()
 """English and formulas: repeated words are as frequent as they are there."""
 
@@ -134,13 +133,20 @@ def fill_run(where: str | os.PathLike[str], pools: list[Pool]) -> None:
         run.save_scores(SCORE, {}, of_paths)
 
 
+def write_files(place: Place, name: str, told: str, pools: list[Pool]) -> dict[str, float]:
+    """The same pools in every form of file; bytes per pool of each."""
+    kept = {}
+    for ending in ("jsonl", "jsonl.gz", "parquet"):
+        file = place.file(f"{name}.{ending}", len(pools))
+        write_pools(dm.PoolSource(pools), file)
+        kept[f"{ending}, {told}"] = file.stat().st_size / len(pools)
+    return kept
+
+
 def write_tables(place: Place, pools: int) -> dict[str, float]:
     """Pools without texts, in files; bytes per pool of each form."""
-    bare, kept = pools_of(pools, with_texts=False), {}
-    for ending in FORMS:
-        file = place.file(f"bare.{ending}", pools)
-        write_pools(dm.PoolSource(bare), file)
-        kept[f"{ending}, answers and scores"] = file.stat().st_size / pools
+    bare = pools_of(pools, with_texts=False)
+    kept = write_files(place, "bare", "answers and scores", bare)
     shards = place.file("shards", pools)
     shards.mkdir()
     size = -(-pools // SHARDS)
@@ -151,11 +157,8 @@ def write_tables(place: Place, pools: int) -> dict[str, float]:
 
 def write_texts(place: Place, pools: int) -> dict[str, float]:
     """Pools with texts, in files and in databases; bytes per pool of each form."""
-    full, kept = pools_of(pools, with_texts=True), {}
-    for ending in FORMS:
-        file = place.file(f"texts.{ending}", pools)
-        write_pools(dm.PoolSource(full), file)
-        kept[f"{ending}, with texts"] = file.stat().st_size / pools
+    full = pools_of(pools, with_texts=True)
+    kept = write_files(place, "texts", "with texts", full)
     run = place.file("run.db", pools)
     fill_run(run, full)
     kept["SQLite run, with texts"] = run.stat().st_size / pools
