@@ -84,6 +84,34 @@ def test_older_logs_have_arguments_as_lists(tmp_path):
     assert source.description.sampling["temperature"] == 0.5
 
 
+def test_whatever_metrics_an_older_log_has_are_labels_though_it_does_not_name_them(tmp_path):
+    old = {name: value for name, value in line().items() if name != "metrics"}
+    pool = read(tmp_path, old | {"math_verify": 1, "pass@1": 0.0, "prompt_level_strict_acc": True}).pools[0]
+    told = {"exact_match": 1.0, "math_verify": 1, "pass@1": 0.0, "prompt_level_strict_acc": True}
+    assert pool.problem.extra["labels"] == {"strict-match": told}
+    assert set(blinded(pool).problem.extra) == {"level", "prompt", "doc_hash", "prompt_hash", "target_hash"}
+
+
+@pytest.mark.parametrize("texts", [("So 18", "I say 18"), ("So 18",)])
+def test_a_filter_that_leaves_texts_as_they_are_gives_no_answers(tmp_path, texts):
+    found = texts if len(texts) > 1 else texts[0]
+    paths = read(tmp_path, line(texts=texts, filtered=found, filter="none")).pools[0].paths
+    assert [(path.answer, path.has_answer_field) for path in paths] == [(None, False)] * len(texts)
+
+
+def test_right_answers_of_the_data_set_are_hidden_whatever_kind_of_answers_they_are_called(tmp_path):
+    doc = {"question": "Q?", "best_answer": "18", "Correct Answers": ["18"], "answer_type": "number"}
+    pool = read(tmp_path, line(doc=0) | {"doc": doc}).pools[0]
+    assert (pool.problem.extra["gold_best_answer"], pool.problem.extra["gold_Correct Answers"]) == ("18", ["18"])
+    assert {"level", "answer_type"} & set(blinded(pool).problem.extra) == {"answer_type"}
+
+
+def test_a_log_that_was_saved_with_a_byte_order_mark_is_known(tmp_path):
+    file = tmp_path / "samples.jsonl"
+    file.write_bytes(b"\xef\xbb\xbf" + json.dumps(line()).encode() + b"\r\n" + json.dumps(line(1)).encode())
+    assert [pool.problem.id for pool in source_of_file(file).pools] == ["0", "1"]
+
+
 @pytest.mark.parametrize(
     ("target", "gold"),
     [("18", ("18",)), ("1,234 and so\n#### 1,234", ("1234",)), ("['a', 'b']", ("a", "b")), ("[1, 2]", ("[1, 2]",)),

@@ -25,6 +25,7 @@ _WRITTEN_BY = {
 
 def neighbour_of(path: Path, head: bytes) -> str | None:
     """The program that wrote a file which begins so; None for all others, pools whose fields are named alike too."""
+    head = head.removeprefix(b"\xef\xbb\xbf")
     kind = next((kind for kind, begins in _WRITTEN_BY.items() if begins.match(head)), None)
     return None if kind is not None and head.lstrip().startswith(b"{") and _begins_with_pool(path) else kind
 

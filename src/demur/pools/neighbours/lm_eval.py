@@ -24,6 +24,7 @@ from demur.pools.provenance import PoolFile, Provenance
 from demur.records import Path, Pool, Problem
 
 _KNOWN = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics")
+_HASHES = ("doc_hash", "prompt_hash", "target_hash")
 _QUESTIONS = ("question", "problem", "query", "input")
 _NO_ANSWER = "[invalid]"
 _DRAWN = {"temperature": "temperature", "top_p": "top_p", "max_gen_toks": "max_tokens", "until": "stop"}
@@ -73,7 +74,7 @@ def read_lm_eval(path: FilePath) -> PoolFile:
                 "give logs of several evaluations one by one, each its own {run}",
             )
         known.labels[filtered] = _metrics(record)
-        if given is not None:
+        if given is not None and given != texts:  # a filter that leaves texts as they are reads nothing off them
             known.answers[filtered] = given
         settings = _settings(record.get("arguments"))
         drawn = settings if drawn is None else {k: v for k, v in drawn.items() if settings.get(k) == v}
@@ -131,8 +132,9 @@ def _problem(record: Record) -> Problem:
 
 
 def _names_of_metrics(record: Record) -> tuple[str, ...]:
+    """The metrics of a line; older logs do not name them, and have nothing else beside what is known."""
     named = record.get("metrics")
-    told = named if isinstance(named, list) else ["exact_match", "acc", "acc_norm", "em", "f1"]
+    told = named if isinstance(named, list) else [name for name in record if name not in (*_KNOWN, *_HASHES)]
     return tuple(name for name in told if isinstance(name, str))
 
 
