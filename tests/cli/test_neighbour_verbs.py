@@ -68,6 +68,22 @@ def test_importing_again_adds_nothing_and_another_evaluation_is_not_mixed_in(dem
     assert "more than the 3 asked for" in ran.err
 
 
+def test_verdicts_that_were_changed_since_are_refused_and_never_left_as_they_were(demur):
+    """A score edited in the log, one that is named as the label only now, and one that is no number."""
+    samples = [sample(f"q{k}", value="C", input=f"What is {k} + 3?") for k in range(3)]
+    for each in samples:
+        each["scores"]["unscored"] = {"value": float("nan")}
+    write_archive(Path("log.eval"), samples)
+    assert demur("import", "log.eval", "-o", "run.db", "--labels-by", "match").code == 0
+    assert "0 new paths" in demur("import", "log.eval", "-o", "run.db", "--labels-by", "match").out
+    samples[1]["scores"]["match"] |= {"value": "I"}
+    write_archive(Path("edited.eval"), samples)
+    for command in (("edited.eval", "--labels-by", "match"), ("edited.eval",), ("log.eval",)):
+        ran = demur("import", *command, "-o", "run.db")
+        assert (ran.code, ran.err.count("\n")) == (2, 1), command
+        assert "is in the run 'run' with other scores; choose another --run" in ran.err
+
+
 def test_samples_that_failed_leave_pools_that_lack_paths(demur):
     """What is missing is known to be missing: figures without it are refused, unless asked for."""
     good = [sample(k, e, "So \\boxed{4}.") for k in range(8) for e in (1, 2)]
