@@ -285,11 +285,13 @@ def test_a_log_that_was_cut_off_is_refused_and_whole_samples_of_it_are_recovered
         assert read == {name for name in before if name.startswith("samples/")}
 
 
-def test_a_log_cut_before_anything_whole_is_no_log(tmp_path):
+@pytest.mark.parametrize("recover", [True, False])
+def test_a_log_cut_before_anything_whole_is_no_log_and_nothing_of_it_is_promised(tmp_path, recover):
     log = write_archive(tmp_path / "log.eval", EPOCHS)
     log.write_bytes(log.read_bytes()[:40])
-    with pytest.raises(PoolFileError, match="no header"):
-        InspectLog(log, recover=True)
+    with pytest.raises(PoolFileError, match="cut off before anything in it is whole") as refused:
+        InspectLog(log, recover=recover)
+    assert refused.value.remedy == "use a whole copy"
 
 
 @pytest.mark.parametrize("method", [STORED, DEFLATED, ZSTANDARD])

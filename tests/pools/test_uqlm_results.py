@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import pandas as pd
@@ -37,6 +38,7 @@ SAVED = {
     "columns.json": lambda path: FRAME.to_json(path),
     "table.csv": lambda path: FRAME.to_csv(path),
     "bare.csv": lambda path: FRAME.to_csv(path, index=False),
+    "quoted.csv": lambda path: FRAME.to_csv(path, index=False, quoting=csv.QUOTE_ALL),
 }
 
 

@@ -18,7 +18,7 @@ _WRITTEN_BY = {
     LM_EVAL: re.compile(rb'\s*\{\s*"doc_id"\s*:'),
     UQLM: re.compile(
         rb'\s*(\[\s*)?\{\s*"(prompt|response)s?"\s*:|\s*\{\s*"data"\s*:\s*\{\s*"(prompt|response)s?"'
-        rb"|[^\n{]*\bresponse,[^\n{]*sampled_responses"
+        rb'|[^\n{]*\bresponse"?,[^\n{]*sampled_responses'
     ),
 }
 
