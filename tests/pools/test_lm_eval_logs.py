@@ -99,6 +99,24 @@ def test_a_filter_that_leaves_texts_as_they_are_gives_no_answers(tmp_path, texts
     assert [(path.answer, path.has_answer_field) for path in paths] == [(None, False)] * len(texts)
 
 
+def test_a_filter_that_reads_some_texts_has_read_those_that_are_answers_already(tmp_path):
+    source = read(tmp_path, line(0), line(1, texts=("18", "18", "19"), filtered=("18", "18", "19")))
+    assert [[path.answer for path in pool.paths] for pool in source.pools] == [["18", "18", None], ["18", "18", "19"]]
+
+
+def test_a_log_whose_later_filters_lack_questions_was_cut_off(tmp_path):
+    """Read as it is, one question would have its answers under a name, and the next as its answers."""
+    whole = [line(doc, filter=name) for name in ("strict", "flexible") for doc in (0, 1)]
+    with pytest.raises(PoolFileError, match=r"'1' has no line of the filter 'flexible', .* cut off"):
+        read(tmp_path, *whole[:3])
+
+
+def test_a_right_answer_that_is_a_list_is_no_choice_of_answers(tmp_path):
+    """The data set itself says it as a text: to take either entry for right would call wrong answers right."""
+    said = line(target="['a', 'b']") | {"doc": {"question": "Sorted?", "output": "['a', 'b']"}}
+    assert read(tmp_path, said).pools[0].problem.gold == ("['a', 'b']",)
+
+
 def test_right_answers_of_the_data_set_are_hidden_whatever_kind_of_answers_they_are_called(tmp_path):
     doc = {"question": "Q?", "best_answer": "18", "Correct Answers": ["18"], "answer_type": "number"}
     pool = read(tmp_path, line(doc=0) | {"doc": doc}).pools[0]

@@ -74,14 +74,33 @@ def read_lm_eval(path: FilePath) -> PoolFile:
                 "give logs of several evaluations one by one, each its own {run}",
             )
         known.labels[filtered] = _metrics(record)
-        if given is not None and given != texts:  # a filter that leaves texts as they are reads nothing off them
+        if given is not None:
             known.answers[filtered] = given
         settings = _settings(record.get("arguments"))
         drawn = settings if drawn is None else {k: v for k, v in drawn.items() if settings.get(k) == v}
     if not questions:
         raise PoolFileError(f"{path} holds no samples; expected one JSON object per line")
+    _refuse_other_filters(questions, path)
+    _leave_out_whole_texts(list(questions.values()))
     description = Description({"backend": "lm-eval", **(drawn or {})})
     return PoolFile([question.pool() for question in questions.values()], Provenance(description))
+
+
+def _refuse_other_filters(questions: Mapping[str, _Question], path: FilePath) -> None:
+    """Raise where a filter says nothing of some question: a log has all questions for one filter, then for the next."""
+    named = dict.fromkeys(name for question in questions.values() for name in question.labels)
+    for name, question in questions.items():
+        if lacking := [filtered for filtered in named if filtered not in question.labels]:
+            told = f"{path}: the question {name!r:.40} has no line of the filter {lacking[0]!r:.40}, which others have"
+            raise PoolFileError(f"{told}; the log is cut off", "use a whole copy")
+
+
+def _leave_out_whole_texts(questions: list[_Question]) -> None:
+    """Take no answers from a filter that leaves every text as it is, and so reads nothing off it."""
+    for name in list(questions[0].answers):
+        if all(question.answers.get(name) == question.texts for question in questions):
+            for question in questions:
+                del question.answers[name]
 
 
 def _records(path: FilePath) -> Iterator[tuple[str, Record]]:
@@ -128,7 +147,10 @@ def _problem(record: Record) -> Problem:
     others = {name: value for name, value in record.items() if name not in (*_KNOWN, *_names_of_metrics(record))}
     extra = data_set_fields({name: value for name, value in fields.items() if name != named}) | kept(others)
     extra |= {} if prompt is None or named is None else {"prompt": prompt}
-    return Problem(str(record["doc_id"]), question, accepted(record.get("target")), extra=extra)
+    target = record.get("target")
+    as_it_is = isinstance(target, str) and target in (value for value in fields.values() if isinstance(value, str))
+    gold = accepted([target] if as_it_is else target)  # else a list that lm-eval wrote as text, of alternatives
+    return Problem(str(record["doc_id"]), question, gold, extra=extra)
 
 
 def _names_of_metrics(record: Record) -> tuple[str, ...]:
