@@ -118,9 +118,13 @@ def test_a_right_answer_that_is_a_list_is_no_choice_of_answers(tmp_path):
 
 
 def test_right_answers_of_the_data_set_are_hidden_whatever_kind_of_answers_they_are_called(tmp_path):
-    doc = {"question": "Q?", "best_answer": "18", "Correct Answers": ["18"], "answer_type": "number"}
+    doc = {"question": "Q?", "best_answer": "18", "Correct Answers": ["18"], "answer_type": "number", "labels": [1, 0]}
     pool = read(tmp_path, line(doc=0) | {"doc": doc}).pools[0]
     assert (pool.problem.extra["gold_best_answer"], pool.problem.extra["gold_Correct Answers"]) == ("18", ["18"])
+    assert (pool.problem.extra["gold_labels"], pool.problem.extra["labels"]) == (
+        [1, 0],
+        {"strict-match": {"exact_match": 1}},
+    )
     assert {"level", "answer_type"} & set(blinded(pool).problem.extra) == {"answer_type"}
 
 

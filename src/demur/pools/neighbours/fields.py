@@ -10,7 +10,7 @@ from typing import Any
 from demur.files.strict_json import is_deep
 
 _OURS = frozenset({"id", "question", "gold", "cluster", "group", "paths", "messages", "choices", "task", "input"})
-_ANSWERS = re.compile(r"(?i)(.+[_ ])?answers?|(final_?|correct_?|right_?|expected_?)?(answers?|results?|output)")
+_ANSWERS = re.compile(r"(?i)(.+[_ ])?answers?|(final_?|correct_?|right_?|expected_?)?(answers?|results?|output)|labels")
 _FINAL = re.compile(r"####\s*(.+?)\s*$")
 
 
@@ -28,7 +28,7 @@ def _told_apart(name: str) -> str:
 
 
 def holds_answers(name: str) -> bool:
-    """Whether a field of a data set is named as one that holds right answers: `answer`, `best_answer`."""
+    """Whether a field of a data set is named as one that holds right answers: `answer`, `best_answer`, `labels`."""
     return _ANSWERS.fullmatch(name) is not None
 
 
