@@ -145,6 +145,29 @@ def test_an_unfinished_log_says_how_much_of_its_data_set_it_holds(demur):
     assert "holds 1 of the 9 samples of its data set (its status: cancelled)" in ran.out
 
 
+def test_problems_that_a_stopped_log_never_came_to_are_known_to_lack_their_paths(demur):
+    """The quick ones come first: figures for those alone are refused, of the run and of the log read in place."""
+    done = [sample(k, e, "So \\boxed{4}.") for k in range(6) for e in (1, 2)]
+    entries = [(f"samples/{one['id']}_epoch_{one['epoch']}.json", one) for one in done[:8]]
+    stopped = [*entries, ("header.json", header(2, range(6), status="cancelled"))]
+    write_entries(Path("stopped.eval"), stopped)
+    ran = demur("import", "stopped.eval", "-o", "run.db")
+    assert "4 problems, 8 new paths" in ran.out
+    assert "2 problems lack paths: import the log of a retry, or leave them out by --partial" in ran.out
+    for place in ("run.db", "stopped.eval"):
+        ran = demur("answers", place, "-o", "x.jsonl")
+        assert ran.code == 2
+        assert "2 of 6 problems" in ran.err
+        assert "the log of a retry" in ran.err
+        assert "demur sample" not in ran.err
+    assert demur("answers", "run.db", "--partial", "-o", "x.jsonl").code == 0
+    assert "0 new paths" in demur("import", "stopped.eval", "-o", "run.db").out
+    write_archive(Path("retry.eval"), done)
+    assert "4 new paths" in demur("import", "retry.eval", "-o", "run.db").out
+    assert demur("answers", "run.db", "-o", "y.jsonl").code == 0
+    assert '"question": "What is 5 + 3?"' in Path("y.jsonl").read_text()
+
+
 def test_several_files_are_imported_one_after_another(demur):
     write_json(Path("one.json"), [sample("a")])
     write_json(Path("two.json"), [sample("b")])

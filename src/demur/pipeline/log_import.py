@@ -11,7 +11,7 @@ from pathlib import Path as FilePath
 
 from demur.errors import PoolFileError, StoreError
 from demur.pools.neighbours.inspect_log import InspectLog
-from demur.records import Path, Pool
+from demur.records import Path, Pool, Problem
 from demur.store import PlacedPath, Run, Store
 
 _AT_ONCE = 16_000
@@ -33,13 +33,14 @@ class ImportedLog:
     expected: int | None = None
     """The samples that the log's data set has."""
     lacking: int = 0
-    """Problems of the log that lack a path."""
+    """Problems of the log that lack a path, those whose turn never came among them."""
 
 
 def import_log(
     file: FilePath, place: str, run_name: str, *, labels_by: str | None = None, recover: bool = False
 ) -> ImportedLog:
-    """Put a log into a run; its epochs are the paths of whole pools, so that what failed is known to be missing.
+    """Put a log into a run; its epochs are the paths of whole pools, so that what failed is known to be missing. So are
+    the problems that a stopped log never came to, by their ids alone until the log of a retry says what they ask.
 
     Importing it again adds nothing. What was stored before an error is kept.
     """
@@ -56,6 +57,7 @@ def import_log(
 def _stored(log: InspectLog, pools: Iterable[Placed], run: Run) -> ImportedLog:
     done = ImportedLog(failed=log.failed, cut_off=log.cut_off, status=log.status, expected=log.expected)
     fresh, before = run.is_empty(), run.summary()["paths"]
+    begun: list[str] = []
     for block in _blocks(pools):
         run.add_problems([pool.problem for pool, _ in block])
         numbers = run.numbers()
@@ -67,8 +69,12 @@ def _stored(log: InspectLog, pools: Iterable[Placed], run: Run) -> ImportedLog:
             for place, path in zip(places, pool.paths, strict=True)
         )
         run.save(list(placed))
-        done.problems += len(block)
+        begun += [pool.problem.id for pool, _ in block]
         done.lacking += sum(len(places) < log.epochs for _, places in block)
+    never_begun = log.never_begun(begun)
+    there = run.numbers()
+    run.add_problems([Problem(name) for name in never_begun if name not in there])
+    done.problems, done.lacking = len(begun), done.lacking + len(never_begun)
     done.new_paths = run.summary()["paths"] - before
     return done
 
