@@ -57,7 +57,7 @@ def answer_of(record: Any, where: str) -> Answer:
     if not isinstance(named, str) or not named:
         raise PoolFileError(
             f"{where}: an answer of a batch must have a `custom_id`, got {named!r:.60}; those before are in the run",
-            "give it the id of its request, or leave it out: the next {batch} asks for its paths again",
+            "give it the id of its request, or leave the line out: the next export asks for its paths again",
         )
     if "method" in record or not {"response", "error"} & record.keys():
         raise PoolFileError(
