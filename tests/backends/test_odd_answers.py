@@ -8,6 +8,7 @@ import pytest
 from aiohttp import web
 
 from demur.backends import OpenAI, Prompt, Settings, Wanted
+from demur.backends.protocol import read_choices
 from demur.errors import BackendError
 from loopback import choice, reply
 
@@ -34,6 +35,20 @@ def test_choices_that_come_out_of_order_have_the_seeds_of_their_places(server):
     server.behave = behave
     drawn = sample(OpenAI(server.url, "m"), n=4)
     assert [path.text for path in drawn] == [f"drawn {path.path}" for path in drawn]
+
+
+@pytest.mark.parametrize(
+    ("places", "paths"),
+    [([2], [2]), ([3, 1], [1, 3]), ([1, 2, 3, 4], [0, 1, 2, 3]), ([0, 0, 1], [0, 1, 2]), ([None, 0], [0, 1]),
+     ([9], [0]), ([5, 4, 3, 2, 1, 0], [0, 1, 2, 3])],
+)  # fmt: skip
+def test_a_choice_is_the_path_that_its_place_says_also_where_others_are_missing(places, paths):
+    """Under another path's seed it would come once more, when the path that is missing is asked for again."""
+    document = {"choices": [{"index": place, "message": {"content": f"{place}"}} for place in places]}
+    drawn = read_choices(document, [Wanted(k, 100 + k) for k in range(4)])
+    assert [(path.path, path.seed) for path in drawn] == [(k, 100 + k) for k in paths]
+    by_place = places in ([2], [3, 1], [5, 4, 3, 2, 1, 0])
+    assert [path.text for path in drawn] == [str(k) for k in (paths if by_place else places)]
 
 
 @pytest.mark.parametrize("spelt", [KEY.replace("+", "\\u002b"), "".join(f"\\u{ord(c):04x}" for c in KEY)])

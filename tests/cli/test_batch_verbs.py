@@ -142,7 +142,7 @@ def test_no_part_takes_the_place_of_something_else(demur, pools, prepared):
 def test_an_export_after_partial_results_asks_for_the_rest_alone(demur, prepared):
     """Three answers came, one of them short of a path, one request failed, two were never answered."""
     short = result(prepared[2])
-    short["response"]["body"]["choices"].pop(1)  # indices no longer say which: the first come first
+    short["response"]["body"]["choices"].pop(1)
     expired = {"code": "batch_expired", "message": "This request could not be executed before the window expired."}
     failed = result(prepared[3], response=None, error=expired)
     write("out.jsonl", [result(prepared[0]), result(prepared[1]), short])
@@ -154,9 +154,11 @@ def test_an_export_after_partial_results_asks_for_the_rest_alone(demur, prepared
     rest = read("rest.jsonl")
     assert [request["body"].get("n", 1) for request in rest] == [1, 4, 4, 4]
     assert rest[1:] == prepared[3:]
-    assert rest[0]["body"]["seed"] == prepared[2]["body"]["seed"] + 3
+    assert rest[0]["body"]["seed"] == prepared[2]["body"]["seed"] + 1
     ran = demur("import", "--batch", write("more.jsonl", map(result, rest)), "-o", "run.db")
     assert "the run lacks none" in ran.out
+    seeds = [path["seed"] for _, _, path in stored()[sorted(stored())[2]]]
+    assert seeds == list(range(seeds[0], seeds[0] + 4))
     ran = demur("export", "run.db", "--batch", "none.jsonl")
     assert ran.code == 0
     assert "lacks no path" in ran.out
@@ -261,7 +263,7 @@ def test_answers_of_another_run_are_foreign(demur, prepared):
     ("line", "told"),
     [
         ('{"response": {}, "error": null}', "must have a `custom_id`"),
-        ('{"custom_id": 7, "response": {}}', "must have a `custom_id`"),
+        ('{"custom_id": 7, "response": {}}', "got 7; those before are in the run; give it the id of"),
         ('{"custom_id": "x"}', "with `response` or `error`"),
         ('{"custom_id": "x", "method": "POST", "url": "/", "body": {}}', "not its requests"),
         ("[1]", "must have a `custom_id`"),

@@ -68,6 +68,22 @@ def test_importing_again_adds_nothing_and_another_evaluation_is_not_mixed_in(dem
     assert "more than the 3 asked for" in ran.err
 
 
+def test_verdicts_that_were_changed_since_are_refused_and_never_left_as_they_were(demur):
+    """A score edited in the log, one that is named as the label only now, and one that is no number."""
+    samples = [sample(f"q{k}", value="C", input=f"What is {k} + 3?") for k in range(3)]
+    for each in samples:
+        each["scores"]["unscored"] = {"value": float("nan")}
+    write_archive(Path("log.eval"), samples)
+    assert demur("import", "log.eval", "-o", "run.db", "--labels-by", "match").code == 0
+    assert "0 new paths" in demur("import", "log.eval", "-o", "run.db", "--labels-by", "match").out
+    samples[1]["scores"]["match"] |= {"value": "I"}
+    write_archive(Path("edited.eval"), samples)
+    for command in (("edited.eval", "--labels-by", "match"), ("edited.eval",), ("log.eval",)):
+        ran = demur("import", *command, "-o", "run.db")
+        assert (ran.code, ran.err.count("\n")) == (2, 1), command
+        assert "is in the run 'run' with other scores; choose another --run" in ran.err
+
+
 def test_samples_that_failed_leave_pools_that_lack_paths(demur):
     """What is missing is known to be missing: figures without it are refused, unless asked for."""
     good = [sample(k, e, "So \\boxed{4}.") for k in range(8) for e in (1, 2)]
@@ -127,6 +143,29 @@ def test_an_unfinished_log_says_how_much_of_its_data_set_it_holds(demur):
     write_entries(Path("log.eval"), [("samples/1_epoch_1.json", sample()), ("header.json", stopped)])
     ran = demur("import", "log.eval", "-o", "run.db")
     assert "holds 1 of the 9 samples of its data set (its status: cancelled)" in ran.out
+
+
+def test_problems_that_a_stopped_log_never_came_to_are_known_to_lack_their_paths(demur):
+    """The quick ones come first: figures for those alone are refused, of the run and of the log read in place."""
+    done = [sample(k, e, "So \\boxed{4}.") for k in range(6) for e in (1, 2)]
+    entries = [(f"samples/{one['id']}_epoch_{one['epoch']}.json", one) for one in done[:8]]
+    stopped = [*entries, ("header.json", header(2, range(6), status="cancelled"))]
+    write_entries(Path("stopped.eval"), stopped)
+    ran = demur("import", "stopped.eval", "-o", "run.db")
+    assert "4 problems, 8 new paths" in ran.out
+    assert "2 problems lack paths: import the log of a retry, or leave them out by --partial" in ran.out
+    for place in ("run.db", "stopped.eval"):
+        ran = demur("answers", place, "-o", "x.jsonl")
+        assert ran.code == 2
+        assert "2 of 6 problems" in ran.err
+        assert "the log of a retry" in ran.err
+        assert "demur sample" not in ran.err
+    assert demur("answers", "run.db", "--partial", "-o", "x.jsonl").code == 0
+    assert "0 new paths" in demur("import", "stopped.eval", "-o", "run.db").out
+    write_archive(Path("retry.eval"), done)
+    assert "4 new paths" in demur("import", "retry.eval", "-o", "run.db").out
+    assert demur("answers", "run.db", "-o", "y.jsonl").code == 0
+    assert '"question": "What is 5 + 3?"' in Path("y.jsonl").read_text()
 
 
 def test_several_files_are_imported_one_after_another(demur):

@@ -118,6 +118,37 @@ def test_reasoning_stands_before_what_was_said(tmp_path):
     assert one(tmp_path, said=parts).paths[0].text == "<think>Two and two.</think>\n4"
 
 
+def test_texts_in_parts_stand_on_lines_of_their_own_as_inspects_scorers_read_them(tmp_path):
+    """Run together, the end of one and the beginning of the next made another number."""
+    parts = [{"type": "text", "text": "The answer is 1"}, {"type": "text", "text": "2 is not it."}]
+    assert one(tmp_path, said=parts).paths[0].text == "The answer is 1\n2 is not it."
+
+
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        ({"redacted": True, "summary": "Two and two."}, "<think>Two and two.</think>\n4"),
+        ({"redacted": True}, "4"),
+        ({"redacted": False, "summary": "Sums."}, "<think>gAAAB</think>\n4"),
+    ],
+)
+def test_of_reasoning_that_is_encrypted_the_summary_is_what_was_said(tmp_path, told, text):
+    parts = [{"type": "reasoning", "reasoning": "gAAAB", **told}, {"type": "text", "text": "4"}]
+    assert one(tmp_path, said=parts).paths[0].text == text
+
+
+def test_what_inspect_does_not_write_of_a_sample_is_kept(tmp_path):
+    paths = one(tmp_path, rater="R2", turn_count=3, score_of_mine={"a": [1]}).paths
+    assert paths[0].extra["sample"] == {"rater": "R2", "score_of_mine": {"a": [1]}}
+    assert not paths[0].scores
+    assert "sample" not in one(tmp_path).paths[0].extra
+
+
+def test_a_verdict_that_reads_like_the_models_text_is_kept(tmp_path):
+    """Asked for a letter alone, the model says C, which means right where a scorer says it."""
+    assert one(tmp_path, said="C", value="C").paths[0].extra["labels"]["match"]["value"] == "C"
+
+
 def test_long_texts_that_were_put_elsewhere_are_put_back(tmp_path):
     moved = {"input": "attachment://abc12", "attachments": {"abc12": "What is 1 + 3?"}}
     assert one(tmp_path, **moved).problem.question == "What is 1 + 3?"
@@ -254,11 +285,13 @@ def test_a_log_that_was_cut_off_is_refused_and_whole_samples_of_it_are_recovered
         assert read == {name for name in before if name.startswith("samples/")}
 
 
-def test_a_log_cut_before_anything_whole_is_no_log(tmp_path):
+@pytest.mark.parametrize("recover", [True, False])
+def test_a_log_cut_before_anything_whole_is_no_log_and_nothing_of_it_is_promised(tmp_path, recover):
     log = write_archive(tmp_path / "log.eval", EPOCHS)
     log.write_bytes(log.read_bytes()[:40])
-    with pytest.raises(PoolFileError, match="no header"):
-        InspectLog(log, recover=True)
+    with pytest.raises(PoolFileError, match="cut off before anything in it is whole") as refused:
+        InspectLog(log, recover=recover)
+    assert refused.value.remedy == "use a whole copy"
 
 
 @pytest.mark.parametrize("method", [STORED, DEFLATED, ZSTANDARD])

@@ -84,6 +84,56 @@ def test_older_logs_have_arguments_as_lists(tmp_path):
     assert source.description.sampling["temperature"] == 0.5
 
 
+def test_whatever_metrics_an_older_log_has_are_labels_though_it_does_not_name_them(tmp_path):
+    old = {name: value for name, value in line().items() if name != "metrics"}
+    pool = read(tmp_path, old | {"math_verify": 1, "pass@1": 0.0, "prompt_level_strict_acc": True}).pools[0]
+    told = {"exact_match": 1.0, "math_verify": 1, "pass@1": 0.0, "prompt_level_strict_acc": True}
+    assert pool.problem.extra["labels"] == {"strict-match": told}
+    assert set(blinded(pool).problem.extra) == {"level", "prompt", "doc_hash", "prompt_hash", "target_hash"}
+
+
+@pytest.mark.parametrize("texts", [("So 18", "I say 18"), ("So 18",)])
+def test_a_filter_that_leaves_texts_as_they_are_gives_no_answers(tmp_path, texts):
+    found = texts if len(texts) > 1 else texts[0]
+    paths = read(tmp_path, line(texts=texts, filtered=found, filter="none")).pools[0].paths
+    assert [(path.answer, path.has_answer_field) for path in paths] == [(None, False)] * len(texts)
+
+
+def test_a_filter_that_reads_some_texts_has_read_those_that_are_answers_already(tmp_path):
+    source = read(tmp_path, line(0), line(1, texts=("18", "18", "19"), filtered=("18", "18", "19")))
+    assert [[path.answer for path in pool.paths] for pool in source.pools] == [["18", "18", None], ["18", "18", "19"]]
+
+
+def test_a_log_whose_later_filters_lack_questions_was_cut_off(tmp_path):
+    """Read as it is, one question would have its answers under a name, and the next as its answers."""
+    whole = [line(doc, filter=name) for name in ("strict", "flexible") for doc in (0, 1)]
+    with pytest.raises(PoolFileError, match=r"'1' has no line of the filter 'flexible', .* cut off"):
+        read(tmp_path, *whole[:3])
+
+
+def test_a_right_answer_that_is_a_list_is_no_choice_of_answers(tmp_path):
+    """The data set itself says it as a text: to take either entry for right would call wrong answers right."""
+    said = line(target="['a', 'b']") | {"doc": {"question": "Sorted?", "output": "['a', 'b']"}}
+    assert read(tmp_path, said).pools[0].problem.gold == ("['a', 'b']",)
+
+
+def test_right_answers_of_the_data_set_are_hidden_whatever_kind_of_answers_they_are_called(tmp_path):
+    doc = {"question": "Q?", "best_answer": "18", "Correct Answers": ["18"], "answer_type": "number", "labels": [1, 0]}
+    pool = read(tmp_path, line(doc=0) | {"doc": doc}).pools[0]
+    assert (pool.problem.extra["gold_best_answer"], pool.problem.extra["gold_Correct Answers"]) == ("18", ["18"])
+    assert (pool.problem.extra["gold_labels"], pool.problem.extra["labels"]) == (
+        [1, 0],
+        {"strict-match": {"exact_match": 1}},
+    )
+    assert {"level", "answer_type"} & set(blinded(pool).problem.extra) == {"answer_type"}
+
+
+def test_a_log_that_was_saved_with_a_byte_order_mark_is_known(tmp_path):
+    file = tmp_path / "samples.jsonl"
+    file.write_bytes(b"\xef\xbb\xbf" + json.dumps(line()).encode() + b"\r\n" + json.dumps(line(1)).encode())
+    assert [pool.problem.id for pool in source_of_file(file).pools] == ["0", "1"]
+
+
 @pytest.mark.parametrize(
     ("target", "gold"),
     [("18", ("18",)), ("1,234 and so\n#### 1,234", ("1234",)), ("['a', 'b']", ("a", "b")), ("[1, 2]", ("[1, 2]",)),

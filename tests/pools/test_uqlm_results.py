@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
 import pandas as pd
@@ -11,6 +12,7 @@ from demur.errors import PoolFileError
 from demur.pools.fields import FieldChoice
 from demur.pools.files import source_of_file
 from demur.pools.source import vote_pools
+from demur.records import blinded
 
 DATA = {
     "prompts": ["What is 2 + 2?", "What is 3 + 3?"],
@@ -36,6 +38,7 @@ SAVED = {
     "columns.json": lambda path: FRAME.to_json(path),
     "table.csv": lambda path: FRAME.to_csv(path),
     "bare.csv": lambda path: FRAME.to_csv(path, index=False),
+    "quoted.csv": lambda path: FRAME.to_csv(path, index=False, quoting=csv.QUOTE_ALL),
 }
 
 
@@ -73,6 +76,42 @@ def test_a_score_of_uqlm_may_break_ties(tmp_path):
     voted = vote_pools(source, FieldChoice(), recipe)
     assert voted.votes.key[:, 1].tolist() == [0.2, 0.7]
     assert source.pools[1].problem.gold == ("2", "two")
+
+
+GRADED = {
+    "response_correct": [True, False],  # as uqlm's own examples grade a result
+    "is_right": [False, True],
+    "answer_correctness": [1, 0],
+    "answer": ["004", "1e1"],
+    "best_answer": ["four", "six"],
+    "discrete_confidence_scores": [0.5, 0.25],
+    "remark": ["a", "b"],
+}
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_what_users_wrote_of_right_and_wrong_is_a_label_and_their_answers_are_hidden(tmp_path, monkeypatch, name):
+    data = DATA | GRADED
+    short = {"prompts": "prompt", "responses": "response", "discrete_confidence_scores": "discrete_confidence_score"}
+    monkeypatch.setitem(globals(), "FRAME", pd.DataFrame(data).rename(columns=short))
+    monkeypatch.setitem(RESULT, "data", data)
+    SAVED[name](tmp_path / name)
+    source = source_of_file(tmp_path / name)
+    assert [pool.problem.extra for pool in source.pools] == [
+        {"semantic_negentropy": 0.4, "noncontradiction": 0.5, "gold_answer": "004", "gold_best_answer": "four",
+         "discrete_confidence_score": 0.5, "remark": "a",
+         "labels": {"response_correct": True, "is_right": False, "answer_correctness": 1}},
+        {"semantic_negentropy": 1.0, "noncontradiction": 0.9, "gold_answer": "1e1", "gold_best_answer": "six",
+         "discrete_confidence_score": 0.25, "remark": "b",
+         "labels": {"response_correct": False, "is_right": True, "answer_correctness": 0}},
+    ]  # fmt: skip
+    seen = blinded(source.pools[0]).problem.extra
+    assert list(seen) == ["semantic_negentropy", "noncontradiction", "discrete_confidence_score", "remark"]
+
+
+def test_right_answers_of_a_whole_result_are_gold_as_those_of_its_table_are(tmp_path):
+    (tmp_path / "r.json").write_text(json.dumps({"data": DATA | {"ground_truths": ["4", "6"]}}))
+    assert [pool.problem.gold for pool in source_of_file(tmp_path / "r.json").pools] == [("4",), ("6",)]
 
 
 def test_log_probabilities_are_those_of_each_response(tmp_path):

@@ -55,7 +55,10 @@ def answer_of(record: Any, where: str) -> Answer:
     """A line of a file of results or of errors; raises where it is none."""
     named = record.get("custom_id") if isinstance(record, dict) else None
     if not isinstance(named, str) or not named:
-        raise PoolFileError(f"{where}: an answer of a batch must have a `custom_id`, got {named!r:.60}")
+        raise PoolFileError(
+            f"{where}: an answer of a batch must have a `custom_id`, got {named!r:.60}; those before are in the run",
+            "give it the id of its request, or leave the line out: the next export asks for its paths again",
+        )
     if "method" in record or not {"response", "error"} & record.keys():
         raise PoolFileError(
             f"{where}: expected an answer, with `response` or `error`; this is no result of a batch",

@@ -89,21 +89,29 @@ class Backend(Protocol):
 def read_choices(document: Any, wanted: Sequence[Wanted], latency: float | None = None) -> list[Completion]:
     """The choices of an OpenAI-style answer, chat or completion; raises ValueError where it has none.
 
-    A server that sends fewer than asked for is taken at its word; what it sends beyond that is dropped.
+    The choice of index k is the k-th path, also where others are missing: it was drawn with that path's seed, and those
+    are asked for again with theirs. Of choices without places of their own the order counts. What a server sends beyond
+    what was asked for is dropped.
     """
     if not has_choices(document):
         raise ValueError("the answer holds no choices")
     choices = document["choices"]
-    places, in_order = [choice.get("index") for choice in choices], list(range(len(choices)))
-    if places != in_order and sorted(places, key=str) == sorted(in_order, key=str):  # the k-th has the k-th seed
-        choices = sorted(choices, key=lambda choice: choice["index"])
+    places = [choice.get("index") for choice in choices]
+    if not _are_places(places, max(len(wanted), len(choices))):
+        places = list(range(len(choices)))
+    choice_at = dict(zip(places, choices, strict=True))
+    told = [(choice_at[place], want) for place, want in enumerate(wanted) if place in choice_at]
     receipt = _receipt(document)
     tokens = receipt.completion_tokens if len(choices) == 1 else None
-    told = zip(choices, wanted, strict=False)
     return [
-        _completion(choice, want, latency, tokens, receipt if place == 0 else None)
-        for place, (choice, want) in enumerate(told)
+        _completion(choice, want, latency, tokens, receipt if number == 0 else None)
+        for number, (choice, want) in enumerate(told)
     ]
+
+
+def _are_places(told: Sequence[Any], n: int) -> bool:
+    """Whether these are whole numbers from 0 and below n, each once."""
+    return all(type(place) is int and 0 <= place < n for place in told) and len(set(told)) == len(told)
 
 
 def _receipt(document: Mapping[str, Any]) -> Receipt:

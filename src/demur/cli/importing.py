@@ -183,7 +183,7 @@ def _mention_gaps(done: ImportedLog) -> None:
     for reason, times in done.failed.most_common(5):
         output.say(f"  {times} samples hold no path: {output.visible(reason, 200)}")
     if done.lacking:
-        output.say(f"  {done.lacking} problems lack paths; they are left out unless you say otherwise.")
+        output.say(f"  {done.lacking} problems lack paths: import the log of a retry, or leave them out by --partial.")
     if done.cut_off:
         output.say("  The log was cut off: whatever stood behind is missing, and may not be missing at random.")
     elif done.expected is not None and done.problems < done.expected:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
+from pathlib import Path as FilePath
 
 from demur.errors import PoolFileError, StoreError
 from demur.pools.neighbours.inspect_log import InspectLog
-from demur.records import Pool
+from demur.records import Path, Pool, Problem
 from demur.store import PlacedPath, Run, Store
 
 _AT_ONCE = 16_000
@@ -32,13 +33,14 @@ class ImportedLog:
     expected: int | None = None
     """The samples that the log's data set has."""
     lacking: int = 0
-    """Problems of the log that lack a path."""
+    """Problems of the log that lack a path, those whose turn never came among them."""
 
 
 def import_log(
-    file: Path, place: str, run_name: str, *, labels_by: str | None = None, recover: bool = False
+    file: FilePath, place: str, run_name: str, *, labels_by: str | None = None, recover: bool = False
 ) -> ImportedLog:
-    """Put a log into a run; its epochs are the paths of whole pools, so that what failed is known to be missing.
+    """Put a log into a run; its epochs are the paths of whole pools, so that what failed is known to be missing. So are
+    the problems that a stopped log never came to, by their ids alone until the log of a retry says what they ask.
 
     Importing it again adds nothing. What was stored before an error is kept.
     """
@@ -55,6 +57,7 @@ def import_log(
 def _stored(log: InspectLog, pools: Iterable[Placed], run: Run) -> ImportedLog:
     done = ImportedLog(failed=log.failed, cut_off=log.cut_off, status=log.status, expected=log.expected)
     fresh, before = run.is_empty(), run.summary()["paths"]
+    begun: list[str] = []
     for block in _blocks(pools):
         run.add_problems([pool.problem for pool, _ in block])
         numbers = run.numbers()
@@ -66,8 +69,12 @@ def _stored(log: InspectLog, pools: Iterable[Placed], run: Run) -> ImportedLog:
             for place, path in zip(places, pool.paths, strict=True)
         )
         run.save(list(placed))
-        done.problems += len(block)
+        begun += [pool.problem.id for pool, _ in block]
         done.lacking += sum(len(places) < log.epochs for _, places in block)
+    never_begun = log.never_begun(begun)
+    there = run.numbers()
+    run.add_problems([Problem(name) for name in never_begun if name not in there])
+    done.problems, done.lacking = len(begun), done.lacking + len(never_begun)
     done.new_paths = run.summary()["paths"] - before
     return done
 
@@ -95,13 +102,21 @@ def _blocks(pools: Iterable[Placed]) -> Iterator[list[Placed]]:
 
 
 def _refuse_other_paths(run: Run, block: list[Placed], numbers: dict[str, int]) -> None:
-    """Raise where the run has another text for a path of a log: two evaluations must not be mixed."""
+    """Raise where the run has another text for a path of a log, or another verdict on it: two evaluations must not be
+    mixed, and what a scorer takes back must not stay in use."""
     mine = [numbers[pool.problem.id] for pool, _ in block]
     stored = {pool.problem.id: pool for pool in run.pools(with_texts=True, complete=False, numbers=mine)}
     for pool, places in block:
         there = stored.get(pool.problem.id)
-        texts = {} if there is None else {path.extra.get("epoch", 0) - 1: path.text for path in there.paths}
-        if any(texts.get(place, path.text) != path.text for place, path in zip(places, pool.paths, strict=True)):
-            raise StoreError(
-                f"problem {pool.problem.id!r:.60} is in the run {run.name!r} with other paths", "choose another {run}"
-            )
+        known = {} if there is None else {path.extra.get("epoch", 0) - 1: path for path in there.paths}
+        for place, path in zip(places, pool.paths, strict=True):
+            before = known.get(place, path)
+            others = "paths" if before.text != path.text else "scores" if _verdicts(before) != _verdicts(path) else None
+            if others is not None:
+                told = f"problem {pool.problem.id!r:.60} is in the run {run.name!r} with other {others}"
+                raise StoreError(told, "choose another {run}")
+
+
+def _verdicts(path: Path) -> str:
+    """What was said of a path's being right, as text: a score that is no number is never equal to itself."""
+    return json.dumps([path.extra.get("labels"), path.extra.get("correct")], sort_keys=True)

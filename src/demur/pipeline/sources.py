@@ -107,7 +107,9 @@ def source_of_run(
     if lacking:
         told = f"{lacking} of {problems} problems of the run {run.name!r} lack paths"
         if not partial:
-            raise StoreError(f"{told}; {BIASED}", f"{SAMPLE_AGAIN}, {_OR_LEAVE_OUT}")
+            of_inspect = run.description.sampling.get("backend") == "inspect_ai"
+            go_on = "import the log of a retry" if of_inspect else SAMPLE_AGAIN
+            raise StoreError(f"{told}; {BIASED}", f"{go_on}, {_OR_LEAVE_OUT}")
         say(f"note: {told} and are left out; {BIASED}")
     return PoolSource(pools, run.description, run.known_scorers(), run.flags(), left_out=lacking)
 

@@ -111,6 +111,8 @@ class Archive:
             if self._stream.read(len(_LOCAL_MARK)) != _LOCAL_MARK:
                 raise PoolFileError(f"{self.path} is no ZIP archive, which a log of inspect is: {error}") from None
         entries = list(self._followed())
+        if not entries:
+            raise PoolFileError(f"{self.path} is cut off before anything in it is whole", "use a whole copy")
         if not recover:
             raise PoolFileError(
                 f"{self.path} is cut off: its directory is missing, and {len(entries)} whole entries stand before",

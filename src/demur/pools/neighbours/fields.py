@@ -10,18 +10,26 @@ from typing import Any
 from demur.files.strict_json import is_deep
 
 _OURS = frozenset({"id", "question", "gold", "cluster", "group", "paths", "messages", "choices", "task", "input"})
-_ANSWERS = re.compile(r"(?i)(final_?|correct_?|right_?|expected_?)?(answers?|results?|output)")
+_ANSWERS = re.compile(r"(?i)(.+[_ ])?answers?|(final_?|correct_?|right_?|expected_?)?(answers?|results?|output)|labels")
 _FINAL = re.compile(r"####\s*(.+?)\s*$")
 
 
 def data_set_fields(told: Any) -> dict[str, Any]:
     """What a data set says of a question. Names that mean something here are put apart, and an answer is named as
     gold, so that no scorer is shown it."""
-    fields: dict[str, Any] = {}
-    for name, value in told.items() if isinstance(told, Mapping) else ():
-        answers = _ANSWERS.fullmatch(str(name)) is not None
-        fields[f"gold_{name}" if answers else f"metadata_{name}" if name in _OURS else str(name)] = value
-    return kept(fields)
+    named = told.items() if isinstance(told, Mapping) else ()
+    return kept({_told_apart(str(name)): value for name, value in named})
+
+
+def _told_apart(name: str) -> str:
+    if holds_answers(name):
+        return f"gold_{name}"
+    return f"metadata_{name}" if name in _OURS else name
+
+
+def holds_answers(name: str) -> bool:
+    """Whether a field of a data set is named as one that holds right answers: `answer`, `best_answer`, `labels`."""
+    return _ANSWERS.fullmatch(name) is not None
 
 
 def kept(fields: Mapping[Any, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path as FilePath
@@ -77,9 +77,20 @@ class InspectLog:
     @property
     def expected(self) -> int | None:
         """The samples that its data set has, as far as the log says; a limit may have let fewer of them in."""
+        ids = self._ids_of_data_set
+        return None if ids is None else len(ids)
+
+    def never_begun(self, begun: Iterable[str]) -> list[str]:
+        """The problems whose turn never came before a log was stopped, by the ids that it says its data set has."""
+        ids = None if self.status == "success" else self._ids_of_data_set
+        known = set(begun)
+        return [name for name in dict.fromkeys(map(str, ids or ())) if name not in known]
+
+    @property
+    def _ids_of_data_set(self) -> list[Any] | None:
         dataset = self._spec.get("dataset")
         ids = dataset.get("sample_ids") if isinstance(dataset, dict) else None
-        return len(ids) if isinstance(ids, list) else None
+        return ids if isinstance(ids, list) else None
 
     @property
     def description(self) -> Description:
@@ -122,10 +133,11 @@ def read_inspect(path: FilePath) -> PoolFile:
         pools = [pool for pool, _ in log.pools()]
         if not any(pool.paths for pool in pools):
             raise PoolFileError(f"{path} holds no sample that a model answered")
-        if lacking := sum(len(pool.paths) < log.epochs for pool in pools):
+        never_begun = len(log.never_begun(pool.problem.id for pool in pools))
+        if lacking := sum(len(pool.paths) < log.epochs for pool in pools) + never_begun:
             raise PoolFileError(
-                f"{lacking} of {len(pools)} problems of {path} lack paths; what is missing may not be missing at "
-                "random, and figures without it may not hold for all questions",
+                f"{lacking} of {len(pools) + never_begun} problems of {path} lack paths; what is missing may not be "
+                "missing at random, and figures without it may not hold for all questions",
                 "put the log into a run with `demur import`: there the log of a retry fills them in, or they are left "
                 "out where you say so",
             )

@@ -3,6 +3,7 @@
 input, choices, target, metadata      the problem; its target is gold
 output                                what the model said: the text of the path
 scores                                what inspect's scorers said of it: `labels`, and nothing but labels
+whatever inspect does not write       kept in the path's field `sample`
 """
 
 from __future__ import annotations
@@ -21,6 +22,14 @@ _RIGHT, _WRONG = ("c", "yes", "true"), ("i", "n", "no", "false")
 _CUT = {"max_tokens": "length", "model_length": "length"}
 _ATTACHMENT = re.compile(r"attachment://([0-9a-f]+)")
 _LETTER = re.compile(r"[A-Z]")
+_WRITTEN = frozenset({
+    "attachments", "choices", "completed_at", "description", "epoch", "error", "error_retries", "events", "events_data",
+    "files", "id", "input", "invalidation", "limit", "message_limit", "message_refs", "messages", "metadata",
+    "model_fallbacks", "model_usage", "output", "role_usage", "sandbox", "score", "scores", "setup", "started_at",
+    "store", "target", "time_limit", "timelines", "token_limit", "token_limit_type", "token_limit_usage", "total_time",
+    "transcript", "turn_count", "uuid", "working_time",
+})  # fmt: skip
+"""What inspect itself writes of a sample."""
 
 Record = dict[str, Any]
 
@@ -79,6 +88,8 @@ def path_of(sample: Record, labels_by: str | None, where: str) -> Path:
     scores, text = scores_of(sample), _said(choice, output, sample.get("attachments"))
     if scores:
         known["labels"] = kept({name: _without(score, text) for name, score in scores.items()})
+    if others := {name: value for name, value in sample.items() if name not in _WRITTEN}:
+        known["sample"] = kept(others)
     if labels_by is not None:
         known["correct"] = _is_right(scores, labels_by, where)
     return Path(None, text, extra=known, has_answer_field=False)
@@ -96,7 +107,7 @@ def _without(score: Any, text: str) -> Any:
     """What a scorer said, without the model's own text, which many repeat, and without what is empty."""
     if not isinstance(score, dict):
         return score
-    return {name: value for name, value in score.items() if value not in (None, [], {}, text)}
+    return {name: value for name, value in score.items() if name == "value" or value not in (None, [], {}, text)}
 
 
 def _is_right(scores: Mapping[str, Any], named: str, where: str) -> bool:
@@ -126,9 +137,23 @@ def _said(choice: Record, output: Record, attached: Any) -> str:
     content = message.get("content") if isinstance(message, dict) else output.get("completion")
     reasoning = ""
     if isinstance(content, list):
-        parts = [part for part in content if isinstance(part, dict) and part.get("type") == "reasoning"]
-        reasoning = "".join(part["reasoning"] for part in parts if isinstance(part.get("reasoning"), str))
+        reasoning = "".join(map(_reasoned, content))
+        content = _joined(content)
     return str(_resolved(text_of(content, reasoning), attached))
+
+
+def _reasoned(part: Any) -> str:
+    """What a part of a message says of the model's reasoning; where that is encrypted, the summary of it."""
+    if not isinstance(part, dict) or part.get("type") != "reasoning":
+        return ""
+    told = part.get("summary" if part.get("redacted") else "reasoning")
+    return told if isinstance(told, str) else ""
+
+
+def _joined(parts: list[Any]) -> str:
+    """The texts of an answer in parts, each on lines of its own, as inspect's scorers read them."""
+    said = (part.get("text") for part in parts if isinstance(part, dict))
+    return "\n".join(text for text in said if isinstance(text, str))
 
 
 def _message(message: Any, attached: Any) -> Any:

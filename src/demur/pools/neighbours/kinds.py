@@ -18,13 +18,14 @@ _WRITTEN_BY = {
     LM_EVAL: re.compile(rb'\s*\{\s*"doc_id"\s*:'),
     UQLM: re.compile(
         rb'\s*(\[\s*)?\{\s*"(prompt|response)s?"\s*:|\s*\{\s*"data"\s*:\s*\{\s*"(prompt|response)s?"'
-        rb"|[^\n{]*\bresponse,[^\n{]*sampled_responses"
+        rb'|[^\n{]*\bresponse"?,[^\n{]*sampled_responses'
     ),
 }
 
 
 def neighbour_of(path: Path, head: bytes) -> str | None:
     """The program that wrote a file which begins so; None for all others, pools whose fields are named alike too."""
+    head = head.removeprefix(b"\xef\xbb\xbf")
     kind = next((kind for kind, begins in _WRITTEN_BY.items() if begins.match(head)), None)
     return None if kind is not None and head.lstrip().startswith(b"{") and _begins_with_pool(path) else kind
 

@@ -24,6 +24,7 @@ from demur.pools.provenance import PoolFile, Provenance
 from demur.records import Path, Pool, Problem
 
 _KNOWN = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics")
+_HASHES = ("doc_hash", "prompt_hash", "target_hash")
 _QUESTIONS = ("question", "problem", "query", "input")
 _NO_ANSWER = "[invalid]"
 _DRAWN = {"temperature": "temperature", "top_p": "top_p", "max_gen_toks": "max_tokens", "until": "stop"}
@@ -79,8 +80,27 @@ def read_lm_eval(path: FilePath) -> PoolFile:
         drawn = settings if drawn is None else {k: v for k, v in drawn.items() if settings.get(k) == v}
     if not questions:
         raise PoolFileError(f"{path} holds no samples; expected one JSON object per line")
+    _refuse_other_filters(questions, path)
+    _leave_out_whole_texts(list(questions.values()))
     description = Description({"backend": "lm-eval", **(drawn or {})})
     return PoolFile([question.pool() for question in questions.values()], Provenance(description))
+
+
+def _refuse_other_filters(questions: Mapping[str, _Question], path: FilePath) -> None:
+    """Raise where a filter says nothing of some question: a log has all questions for one filter, then for the next."""
+    named = dict.fromkeys(name for question in questions.values() for name in question.labels)
+    for name, question in questions.items():
+        if lacking := [filtered for filtered in named if filtered not in question.labels]:
+            told = f"{path}: the question {name!r:.40} has no line of the filter {lacking[0]!r:.40}, which others have"
+            raise PoolFileError(f"{told}; the log is cut off", "use a whole copy")
+
+
+def _leave_out_whole_texts(questions: list[_Question]) -> None:
+    """Take no answers from a filter that leaves every text as it is, and so reads nothing off it."""
+    for name in list(questions[0].answers):
+        if all(question.answers.get(name) == question.texts for question in questions):
+            for question in questions:
+                del question.answers[name]
 
 
 def _records(path: FilePath) -> Iterator[tuple[str, Record]]:
@@ -127,12 +147,16 @@ def _problem(record: Record) -> Problem:
     others = {name: value for name, value in record.items() if name not in (*_KNOWN, *_names_of_metrics(record))}
     extra = data_set_fields({name: value for name, value in fields.items() if name != named}) | kept(others)
     extra |= {} if prompt is None or named is None else {"prompt": prompt}
-    return Problem(str(record["doc_id"]), question, accepted(record.get("target")), extra=extra)
+    target = record.get("target")
+    as_it_is = isinstance(target, str) and target in (value for value in fields.values() if isinstance(value, str))
+    gold = accepted([target] if as_it_is else target)  # else a list that lm-eval wrote as text, of alternatives
+    return Problem(str(record["doc_id"]), question, gold, extra=extra)
 
 
 def _names_of_metrics(record: Record) -> tuple[str, ...]:
+    """The metrics of a line; older logs do not name them, and have nothing else beside what is known."""
     named = record.get("metrics")
-    told = named if isinstance(named, list) else ["exact_match", "acc", "acc_norm", "em", "f1"]
+    told = named if isinstance(named, list) else [name for name in record if name not in (*_KNOWN, *_HASHES)]
     return tuple(name for name in told if isinstance(name, str))
 
 

@@ -4,7 +4,8 @@
     result.to_df()       the same as a table, prompt, response, sampled_responses, …: JSON, JSON lines or CSV
 
 uqlm's scores are of a prompt, not of a path: they are kept as fields of the problem, which may break ties
-(`column:NAME`). Where a result has raw responses, those are the texts, and the others the answers read off them.
+(`column:NAME`). What a user's own columns say of right and wrong stays a label. Where a result has raw responses, those
+are the texts, and the others the answers read off them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import ast
 import csv
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from io import StringIO
@@ -22,15 +24,18 @@ from demur.answers.completions import deviation_of, logprobs_of, mean_of
 from demur.descriptions import Description
 from demur.errors import PoolFileError
 from demur.files.inputs import text_of
-from demur.pools.neighbours.fields import accepted, kept
+from demur.pools.neighbours.fields import accepted, data_set_fields, holds_answers, kept
 from demur.pools.provenance import PoolFile, Provenance
 from demur.prompts.conversations import known_transcript
 from demur.records import Path, Pool, Problem, is_nothing
 
 _SINGULAR = {"prompts": "prompt", "responses": "response", "raw_responses": "raw_response"}
 _SAMPLED = ("sampled_responses", "raw_sampled_responses")
+_PLURAL = (*_SAMPLED, "claims", "sentences")
+"""Names that uqlm leaves in the plural where it makes a table of a result."""
 _PATHS = ("response", "raw_response", *_SAMPLED, "logprob", "sampled_logprob")
-_PROBLEM = ("id", "prompt", "gold", "ground_truth", "ground_truths", "cluster", "group", "Unnamed: 0", "")
+_PROBLEM = ("id", "prompt", "gold", "ground_truth", "cluster", "group", "Unnamed: 0", "")
+_VERDICT = re.compile(r"(?i)(.*_)?(in)?correct(ness)?")
 
 Row = Mapping[str, Any]
 
@@ -44,12 +49,18 @@ def read_uqlm(path: FilePath) -> PoolFile:
     else:
         document = _document(text, path)
         if isinstance(document, dict) and isinstance(document.get("data"), dict):
-            metadata, document = document.get("metadata"), document["data"]
+            metadata = document.get("metadata")
+            document = {_in_table(name): column for name, column in document["data"].items()}
         rows = _rows(document, path)
     if not rows:
         raise PoolFileError(f"{path} holds no prompts")
     pools = [_pool(row, number, path) for number, row in enumerate(rows)]
     return PoolFile(pools, Provenance(Description(_drawn(metadata))))
+
+
+def _in_table(name: str) -> str:
+    """The name that uqlm gives a column where it makes a table of a result."""
+    return name[:-1] if name.endswith("s") and not name.endswith("ss") and name not in _PLURAL else name
 
 
 def _document(text: str, path: FilePath) -> Any:
@@ -105,12 +116,14 @@ def _cell(name: str, cell: Any) -> Any:
             return ast.literal_eval(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             return cell
-    if name not in (*_PATHS, *_PROBLEM):
-        try:
-            return float(text)
-        except ValueError:
-            pass
-    return cell
+    if name in (*_PATHS, *_PROBLEM) or holds_answers(name):
+        return cell
+    if text in ("True", "False"):
+        return text == "True"
+    try:
+        return float(text)
+    except ValueError:
+        return cell
 
 
 def _pool(row: Row, number: int, path: FilePath) -> Pool:
@@ -134,7 +147,10 @@ def _pool(row: Row, number: int, path: FilePath) -> Pool:
         for at in range(len(said))
     )
     prompt, gold = row.get("prompt"), row.get("gold", row.get("ground_truth"))
-    extra = kept({name: value for name, value in row.items() if name not in (*_PATHS, *_PROBLEM)})
+    others = {name: value for name, value in row.items() if name not in (*_PATHS, *_PROBLEM)}
+    labels = {name: value for name, value in others.items() if isinstance(value, bool) or _VERDICT.fullmatch(name)}
+    extra = data_set_fields({name: value for name, value in others.items() if name not in labels})
+    extra |= {"labels": kept(labels)} if labels else {}
     question = prompt if isinstance(prompt, str) else None
     extra |= {"messages": prompt} if isinstance(prompt, list) else {}
     cluster, group = (None if row.get(name) is None else str(row[name]) for name in ("cluster", "group"))
