@@ -213,6 +213,12 @@ def test_every_script_that_reports_claims_is_run_or_is_said_to_be_run_by_hand(be
     assert {file.stem for file in reporting if f"`{file.name}" not in by_hand} == set(NAMES)
 
 
+def test_every_script_that_the_readme_names_is_there():
+    named = set(re.findall(r"`(\w+\.py)", (BENCHMARKS / "README.md").read_text(encoding="utf-8")))
+    assert len(named) > 30
+    assert named <= {file.name for file in BENCHMARKS.glob("*.py")}
+
+
 def test_the_page_in_the_docs_is_what_was_measured_last(bench, monkeypatch):
     """Redraw it with `python benchmarks/run.py --redraw`."""
     from measured import Results, described_in

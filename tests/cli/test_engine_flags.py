@@ -64,6 +64,13 @@ def test_a_rule_that_stops_is_refused_where_engines_of_the_cluster_draw(demur, t
     assert "holds Parquet files that are no shards" in demur(*asked, "fixed").err
 
 
+def test_a_folder_of_shards_is_scored_by_the_cluster_or_in_a_run(demur, tmp_path):
+    (tmp_path / "shards").mkdir()
+    ran = demur("score", "shards", "--score", "self-consistency")
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert "score a folder of shards with --engine ray, or make it a run with `demur import`" in ran.err
+
+
 def test_a_folder_of_shards_is_imported_one_shard_at_a_time_and_once(demur, tmp_path):
     (tmp_path / "shards").mkdir()
     for block in range(3):

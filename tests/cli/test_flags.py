@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from typer.main import get_command
 
@@ -46,6 +49,13 @@ def test_a_flag_has_one_default_and_one_help_text_in_all_verbs():
 def test_every_flag_of_every_verb_has_help():
     bare = {(verb, flag) for verb, command in COMMANDS.items() for flag, p in flags_of(command).items() if not p.help}
     assert bare == {("evaluate", "--policy")}  # hidden: it says where it went
+
+
+def test_the_page_on_sampling_names_the_verbs_that_read_a_configuration():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "sampling.md").read_text(encoding="utf-8")
+    told = page.partition("## One configuration")[2].partition("flags override it.")[2].partition(" read it.")[0]
+    reading = {verb for verb, command in COMMANDS.items() if "--config" in flags_of(command)}
+    assert set(re.findall(r"`([a-z-]+)`", told)) == reading
 
 
 @pytest.mark.parametrize("verb", sorted(COMMANDS))

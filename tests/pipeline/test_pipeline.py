@@ -136,6 +136,7 @@ def test_perplexity_is_the_mean_log_probability_and_refuses_what_was_not_recorde
     "wrong",
     [
         {"n_paths": 0},
+        {"n_paths": 2**20 + 1},
         {"settings": Settings(temperature=-1)},
         {"settings": Settings(top_p=0)},
         {"settings": Settings(max_tokens=0)},

@@ -55,6 +55,7 @@ _SLOW_TALE = (
     "{disputed} pairs of one value stay apart, {killed} questions ran into a limit, {restarted} children ended."
 )
 _FEW_WORDS = 4
+_OUT = "Where to write the copy: a file, or an s3:// address that ends in .parquet; with --engine ray, a folder."
 
 
 def run(
@@ -62,7 +63,7 @@ def run(
         list[str] | None,
         typer.Argument(metavar="[FILE]", help="Pool file or run; with --explain, or texts.", show_default=False),
     ] = None,
-    out: Annotated[str | None, option("--out", "FILE", "Where to write the copy.", "-o")] = None,
+    out: Annotated[str | None, option("--out", "FILE", _OUT, "-o")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show the whole way from texts to keys.")] = False,
     problem: Annotated[Text, option("--problem", "ID", "With --explain: all paths of this problem.")] = None,
     from_texts: Annotated[

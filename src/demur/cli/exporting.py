@@ -11,7 +11,7 @@ import typer
 
 import demur
 from demur.cli import output, sampling_options
-from demur.cli.options import Json, RunName, Seed, StorePlace, Texts, option
+from demur.cli.options import POOLS_WRITTEN, Json, RunName, Seed, StorePlace, Texts, option
 from demur.cli.replacing import LINES, refuse_overwriting, written_as
 from demur.errors import InvalidValue, StoreError
 
@@ -45,7 +45,7 @@ _LINES = "With --batch: at most so many requests in one file.  [default: 50000]"
 
 def run(
     store: StorePlace,
-    out: Annotated[str | None, option("--out", "FILE", "A .jsonl, .jsonl.gz or .parquet file.", "-o")] = None,
+    out: Annotated[str | None, option("--out", "FILE", POOLS_WRITTEN, "-o")] = None,
     run_name: RunName = None,
     texts: Texts = True,
     unfinished: Annotated[bool, typer.Option("--unfinished", help="Pools that still lack paths, too.")] = False,

@@ -45,13 +45,15 @@ Examples:
 
 `demur import shards/ -o runs/sampled.db`
 """
-_FILES = "Pool files or folders of shards; logs of inspect, lm-eval or uqlm; of a batch, results and errors."
+_FILES = (
+    "Pool files, folders of shards, s3:// addresses; logs of inspect, lm-eval or uqlm; of a batch, results and errors."
+)
 _LABELS_BY = "Of a log of inspect: the score that says which paths are right; it becomes their field `correct`."
 _BATCH = 8000
 
 
 def run(
-    files: Annotated[list[Path], argument("FILE", _FILES)],
+    files: Annotated[list[str], argument("FILE", _FILES)],
     out: RunPlace,
     run_name: NewRun = "run",
     batch: Annotated[bool, typer.Option("--batch", help="The files are results and errors of a batch.")] = False,
@@ -62,32 +64,39 @@ def run(
 ) -> None:
     from demur.pools.files import neighbour_file
     from demur.pools.neighbours.kinds import INSPECT
+    from demur.pools.shards import is_remote
 
     if batch:
         if labels_by is not None or recover:
             raise InvalidValue("--labels-by and --recover are for logs of inspect, not for a --batch")
-        _import_batch(files, out, run_name, extract, json=json)
+        _import_batch([Path(file) for file in files], out, run_name, extract, json=json)
         return
     if extract is not None:
         raise InvalidValue("--extract goes with --batch; of other files, `demur answers` reads answers off texts")
+    imported: list[dict[str, Any]] = []
     for file in files:
-        if file.suffix == ".eval" or neighbour_file(file) == INSPECT:
-            _import_log(file, out, run_name, labels_by, recover, json=json)
+        if not is_remote(file) and (file.endswith(".eval") or neighbour_file(Path(file)) == INSPECT):
+            imported.append(_import_log(Path(file), out, run_name, labels_by, recover, json=json))
         elif labels_by is not None or recover:
             raise InvalidValue(f"--labels-by and --recover are for logs of inspect, and {file} is none")
         else:
-            _import_pools(file, out, run_name, json=json)
+            imported.append(_import_pools(file, out, run_name, json=json))
+    if json and len(files) == 1:
+        output.emit({"run": run_name, **imported[0]})
+    elif json:
+        named = [{"file": file, **facts} for file, facts in zip(files, imported, strict=True)]
+        output.emit({"run": run_name, "files": named})
 
 
-def _import_pools(file: Path, out: str, run_name: str, *, json: bool) -> None:
+def _import_pools(file: str, out: str, run_name: str, *, json: bool) -> dict[str, Any]:
     from demur.pipeline.shard_contents import refuse_shared_ids
     from demur.pipeline.shards import lacking_of, shard_files
     from demur.pipeline.sources import BIASED, lacking_in
     from demur.pools.files import source_of_file
 
-    if file.is_dir():
-        files = shard_files(file)
-        lacking = lacking_of(file, refuse_shared_ids(files))
+    if (folder := Path(file)).is_dir():
+        files = shard_files(folder)
+        lacking = lacking_of(folder, refuse_shared_ids(files))
         if lacking.told:
             raise PoolFileError(f"{lacking.told}; {BIASED}", lacking.go_on)
         problems, new, names = _bring_in(lambda: map(source_of_file, files), out, run_name)
@@ -97,10 +106,9 @@ def _import_pools(file: Path, out: str, run_name: str, *, json: bool) -> None:
         if lacking.told:
             raise PoolFileError(f"{lacking.told}; {BIASED}", lacking.go_on)
         problems, new, names = _bring_in(lambda: whole, out, run_name)
-    if json:
-        output.emit({"run": run_name, "problems": problems, "new_paths": new, "scores": names})
-    else:
+    if not json:
         output.say(f"{problems} problems, {new} new paths; scores: {', '.join(names) or 'none'}.")
+    return {"problems": problems, "new_paths": new, "scores": names}
 
 
 def _bring_in(sources: Callable[[], Iterable[demur.PoolSource]], out: str, run_name: str) -> tuple[int, int, list[str]]:
@@ -164,18 +172,18 @@ def _save(source: demur.PoolSource, chosen: Run, places: Mapping[str, int]) -> N
         chosen.save_scores(name, source.scorers.get(name, IMPORTED), scores)
 
 
-def _import_log(file: Path, out: str, run_name: str, labels_by: str | None, recover: bool, *, json: bool) -> None:
+def _import_log(
+    file: Path, out: str, run_name: str, labels_by: str | None, recover: bool, *, json: bool
+) -> dict[str, Any]:
     from demur.pipeline.log_import import import_log
 
     done = import_log(file, out, run_name, labels_by=labels_by, recover=recover)
-    if json:
-        counts = ("problems", "new_paths", "lacking", "status", "cut_off", "expected")
-        facts: dict[str, Any] = {name: getattr(done, name) for name in counts}
-        output.emit({"run": run_name, **facts, "failed": dict(done.failed), "scores": []})
-        return
-    output.say(f"{done.problems} problems, {done.new_paths} new paths; scores: none.")
-    _mention_gaps(done)
-    output.say(f"Next, read the answers off the texts: demur answers {next_place(out, run_name)} -o pools.jsonl")
+    if not json:
+        output.say(f"{done.problems} problems, {done.new_paths} new paths; scores: none.")
+        _mention_gaps(done)
+        output.say(f"Next, read the answers off the texts: demur answers {next_place(out, run_name)} -o pools.jsonl")
+    counts = ("problems", "new_paths", "lacking", "status", "cut_off", "expected")
+    return {name: getattr(done, name) for name in counts} | {"failed": dict(done.failed), "scores": []}
 
 
 def _mention_gaps(done: ImportedLog) -> None:

@@ -130,7 +130,7 @@ def _agreement(verdicts: Verdicts) -> dict[str, Any]:
 
 
 def _draw(file: Path, sheet: Path | None, count: int, seed: int) -> dict[str, Any]:
-    from demur.files.atomic import atomic_file
+    from demur.files.atomic import written_whole
     from demur.pipeline.check_sheet import draw, sheet_of
 
     verdicts = demur.read_verdicts(file)
@@ -138,11 +138,8 @@ def _draw(file: Path, sheet: Path | None, count: int, seed: int) -> dict[str, An
     if sheet is not None and drawn:
         if sheet.exists():
             raise InvalidValue(f"{sheet} is there already, and may be filled in; choose another name")
-        try:
-            with atomic_file(sheet) as unfinished:
-                unfinished.write_text(sheet_of(drawn), encoding="utf-8")
-        except OSError as error:
-            raise InvalidValue(f"cannot write {sheet}: {error.strerror or error}") from None
+        with written_whole(sheet, InvalidValue) as unfinished:
+            unfinished.write_text(sheet_of(drawn), encoding="utf-8")
     shown = sheet_of(drawn) if sheet is None and drawn else None
     named = {"verdicts": str(file), "sheet": None if sheet is None else str(sheet), "drawn": len(drawn)}
     return {**named, "text": shown, **_agreement(verdicts)}

@@ -87,6 +87,7 @@ ServicePlace = Annotated[
     str, option("--store", "FILE|URL", "Store of the service: a .db file, or a postgresql:// address.")
 ]
 RunPlace = Annotated[str, option("--out", "RUN", "A .db file, or a postgresql:// address.", "-o")]
+POOLS_WRITTEN = "A .jsonl, .jsonl.gz or .parquet file; or an s3:// address that ends in .parquet."
 RunName = Annotated[Text, option("--run", "NAME", "Which run of the store.  [default: the only one]")]
 NewRun = Annotated[str, option("--run", "NAME", "Name of the run.")]
 Texts = Annotated[bool, typer.Option("--texts/--no-texts", help="With the texts of the paths.")]

@@ -11,7 +11,7 @@ import typer
 import demur
 from demur.cli import options, output, policy_files, promise_flags, replacing, vote_flags
 from demur.errors import InvalidValue
-from demur.files.atomic import atomic_file
+from demur.files.atomic import written_whole
 
 NAME = "report"
 HELP = """Write one self-contained HTML page: what the score is worth, what to expect at each alpha, and every question.
@@ -82,11 +82,8 @@ def run(
         loaded = demur.calibrate(voted, guarantee=guarantees, hold_out=hold_out, seed=seed or 0)
     facts = report_facts(source, voted, loaded, title=title or Path(file).name, texts=texts)
     page = page_of(facts)
-    try:
-        with atomic_file(out) as unfinished:
-            unfinished.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise InvalidValue(f"cannot write {out}: {error.strerror or error}") from None
+    with written_whole(out, InvalidValue) as unfinished:
+        unfinished.write_text(page, encoding="utf-8")
     told = {"report": str(out), "questions": len(voted), "n": loaded.n, "n_test": facts["n_test"]}
     told |= {"bytes": len(page.encode()), "warnings": facts["warnings"]}
     told["tie_notes"] = [note for rule in loaded.points if (note := loaded.tie_note(rule))]

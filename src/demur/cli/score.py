@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -119,6 +120,11 @@ def run(
         done = on_ray.score(store, wanted, place.options(), json=json)
         _tell([_facts(name, state) for name, state in done.items()], {"folder": store}, json=json)
         return
+    if Path(store).is_dir():
+        raise InvalidValue(
+            f"{store} is a folder, and scores are kept in a run",
+            "score a folder of shards with {engine=ray}, or make it a run with `demur import`",
+        )
     with demur.Store(store) as opened:
         scored_run = opened.run(run_name)
         if not scored_run.has_whole_pools():

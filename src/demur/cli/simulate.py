@@ -8,7 +8,7 @@ import typer
 
 import demur
 from demur.cli import output
-from demur.cli.options import USUAL_SEPARATION, Json, Seed, Separation, option
+from demur.cli.options import POOLS_WRITTEN, USUAL_SEPARATION, Json, Seed, Separation, option
 from demur.cli.replacing import refuse_overwriting, written_as
 from demur.cli.sampling_options import Paths
 
@@ -21,7 +21,7 @@ _PATHS = 16
 
 
 def run(
-    out: Annotated[str, option("--out", "FILE", "A .jsonl, .jsonl.gz or .parquet file.", "-o")],
+    out: Annotated[str, option("--out", "FILE", POOLS_WRITTEN, "-o")],
     problems: Annotated[int, typer.Option("--problems", "-n", help="How many problems.")] = 4000,
     paths: Paths = None,
     separation: Separation = None,

@@ -8,6 +8,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from demur.files.inputs import Refusal
+
 
 @contextlib.contextmanager
 def atomic_file(target: str | os.PathLike[str]) -> Iterator[Path]:
@@ -32,6 +34,16 @@ def atomic_file(target: str | os.PathLike[str]) -> Iterator[Path]:
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def written_whole(target: str | os.PathLike[str], refusal: Refusal) -> Iterator[Path]:
+    """As `atomic_file`; what the disk refuses is told in one line, as the caller's own kind of error."""
+    try:
+        with atomic_file(target) as unfinished:
+            yield unfinished
+    except OSError as error:
+        raise refusal(f"cannot write {target}: {error.strerror or error}") from None
 
 
 def _umask() -> int:

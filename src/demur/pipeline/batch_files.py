@@ -18,7 +18,7 @@ from demur.backends.batch import Answer, Batch, answer_of
 from demur.backends.protocol import consecutive, read_choices
 from demur.engine.sample import wanted_paths
 from demur.errors import InvalidValue, PoolFileError, StoreError
-from demur.files.atomic import atomic_file
+from demur.files.atomic import written_whole
 from demur.files.inputs import lines_of
 from demur.files.strict_json import NotJson, parse
 from demur.pipeline.batch_ids import Asked, BatchIds
@@ -119,11 +119,8 @@ def _written(lines: Iterable[bytes], target: Path, most_lines: int, check: Calla
 
     def put(path: Path) -> None:
         check(path)
-        try:
-            with atomic_file(path) as unfinished, unfinished.open("wb") as stream:
-                stream.writelines(part)
-        except OSError as error:
-            raise PoolFileError(f"cannot write {path}: {error.strerror or error}") from None
+        with written_whole(path, PoolFileError) as unfinished, unfinished.open("wb") as stream:
+            stream.writelines(part)
         files.append(path)
 
     for line in lines:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from demur.errors import InvalidValue
-from demur.files.atomic import atomic_file
+from demur.files.atomic import written_whole
 from demur.files.cells import harmless, looks_like_formula
 from demur.files.inputs import lines_of, text_of
 from demur.files.strict_json import NotJson, parse
@@ -41,11 +41,8 @@ def write_sheet(path: Path, cards: Iterable[LabelCard], header: LabelHeader) -> 
         text.writelines(json.dumps(row, ensure_ascii=True) + "\n" for row in rows)
     if path.exists():
         raise InvalidValue(f"{path} is there already, and may be filled in; choose another name")
-    try:
-        with atomic_file(path) as unfinished:
-            unfinished.write_text(text.getvalue(), encoding="utf-8", errors="backslashreplace", newline="")
-    except OSError as error:
-        raise InvalidValue(f"cannot write {path}: {error.strerror or error}") from None
+    with written_whole(path, InvalidValue) as unfinished:
+        unfinished.write_text(text.getvalue(), encoding="utf-8", errors="backslashreplace", newline="")
     return len(rows)
 
 

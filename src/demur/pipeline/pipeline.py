@@ -49,6 +49,7 @@ from demur.scoring.perplexity.recorded import KINDS, Perplexity
 from demur.scoring.protocol import Scorer
 from demur.stopping import Stopping, as_stopping
 from demur.store import Budget, Run, Store
+from demur.store.rows import MOST_PATHS
 from demur.tasks import common_task, task_named
 from demur.version import __version__
 from demur.voting.recipe import Unscored
@@ -80,6 +81,8 @@ class Pipeline:
     def __post_init__(self) -> None:
         if self.n_paths < 1:
             raise InvalidValue(f"a pool has at least one path, got {self.n_paths}")
+        if self.n_paths > MOST_PATHS:
+            raise InvalidValue(f"a pool has at most {MOST_PATHS} paths, got {self.n_paths}")
         if self.stop is not None:
             object.__setattr__(self, "stop", as_stopping(self.stop, self.n_paths))
         if not 0 <= self.settings.temperature < math.inf:

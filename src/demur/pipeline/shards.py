@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Self
 
 from demur.descriptions import Description, digest
 from demur.errors import InvalidValue, PoolFileError
-from demur.files.atomic import atomic_file
+from demur.files.atomic import written_whole
 from demur.files.inputs import text_of
 from demur.files.strict_json import NotJson, parse
 from demur.pools.parquet import read_parquet, write_parquet
@@ -336,8 +336,5 @@ def _document(path: Path) -> Any:
 
 
 def _write(path: Path, document: Mapping[str, Any]) -> None:
-    try:
-        with atomic_file(path) as unfinished:
-            unfinished.write_text(json.dumps(document) + "\n")
-    except OSError as error:
-        raise PoolFileError(f"cannot write {path}: {error.strerror or error}") from None
+    with written_whole(path, PoolFileError) as unfinished:
+        unfinished.write_text(json.dumps(document) + "\n")

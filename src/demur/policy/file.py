@@ -18,7 +18,7 @@ from typing import Any
 from demur.descriptions import digest
 from demur.errors import PolicyFileError
 from demur.files import strict_json
-from demur.files.atomic import atomic_file
+from demur.files.atomic import written_whole
 from demur.files.inputs import text_of
 from demur.policy.sidecar import MARK, is_packed, pack, unpacked
 from demur.policy.signature import Key, check_signature, checked_key, signature_of
@@ -146,8 +146,5 @@ def _parse(path: Path, text: str) -> Any:
 
 
 def _write_whole(path: Path, content: bytes) -> None:
-    try:
-        with atomic_file(path) as unfinished:
-            unfinished.write_bytes(content)
-    except OSError as error:
-        raise PolicyFileError(f"cannot write {path}: {error.strerror or error}") from None
+    with written_whole(path, PolicyFileError) as unfinished:
+        unfinished.write_bytes(content)

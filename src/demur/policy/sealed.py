@@ -12,7 +12,7 @@ from typing import Any
 from demur.descriptions import digest
 from demur.errors import DemurError
 from demur.files import strict_json
-from demur.files.atomic import atomic_file
+from demur.files.atomic import written_whole
 from demur.files.inputs import text_of
 
 Document = dict[str, Any]
@@ -37,11 +37,8 @@ class Kind:
         """Seal and write; an interrupted write leaves the old file as it was."""
         sealed: Document = {"format": self.format, "schema": self.schema, **document}
         sealed["digest"] = digest(sealed)
-        try:
-            with atomic_file(path) as unfinished:
-                unfinished.write_text(json.dumps(sealed, allow_nan=False) + "\n", encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise self.error(f"cannot write {path}: {error.strerror or error}") from None
+        with written_whole(path, self.error) as unfinished:
+            unfinished.write_text(json.dumps(sealed, allow_nan=False) + "\n", encoding="utf-8", newline="\n")
 
     def read(self, path: FilePath) -> Document:
         """Read and verify the seal; nothing in the file is ever executed."""

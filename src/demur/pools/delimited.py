@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from demur.errors import PoolFileError
-from demur.files.atomic import atomic_file
+from demur.files.atomic import written_whole
 from demur.files.inputs import text_of
 from demur.files.strict_json import NotJson, parse
 from demur.pools.columns import ListColumns, refuse_repeated
@@ -63,13 +63,13 @@ def write_csv(pools: Sequence[Pool], target: str | os.PathLike[str]) -> None:
     """One row per path; the file appears only when it is whole."""
     columns, path = table_of(pools), Path(target)
     opened: Any = gzip.open if path.suffix == ".gz" else open
-    try:
-        with atomic_file(path) as unfinished, opened(unfinished, "wt", encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream, delimiter="\t" if ".tsv" in path.suffixes else ",")
-            writer.writerow(columns)
-            writer.writerows(zip(*columns.values(), strict=True))
-    except OSError as error:
-        raise PoolFileError(f"cannot write {path}: {error.strerror or error}") from None
+    with (
+        written_whole(path, PoolFileError) as unfinished,
+        opened(unfinished, "wt", encoding="utf-8", newline="") as stream,
+    ):
+        writer = csv.writer(stream, delimiter="\t" if ".tsv" in path.suffixes else ",")
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
 
 
 def _typed(name: str, cells: Sequence[str], path: Path) -> list[Any]:

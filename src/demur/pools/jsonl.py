@@ -20,7 +20,7 @@ from pathlib import Path as FilePath
 from typing import Any, NoReturn, TextIO, cast
 
 from demur.errors import InvalidValue, PoolFileError
-from demur.files.atomic import atomic_file
+from demur.files.atomic import written_whole
 from demur.files.headers import is_header
 from demur.files.inputs import lines_of
 from demur.files.strict_json import NotJson, RepeatedKey, is_deep, parse
@@ -69,12 +69,9 @@ def write_pools(pools: Iterable[Pool], target: str | os.PathLike[str], provenanc
 def write_lines(records: Iterable[dict[str, Any]], target: str | os.PathLike[str]) -> None:
     """Write JSON objects one per line; the file appears only when it is whole."""
     path = FilePath(target)
-    try:
-        with atomic_file(path) as unfinished, _opened(unfinished, gzipped=path.suffix == ".gz") as stream:
-            for record in records:
-                stream.write(line_of(record) + "\n")
-    except OSError as error:
-        raise PoolFileError(f"cannot write {path}: {error.strerror or error}") from None
+    with written_whole(path, PoolFileError) as unfinished, _opened(unfinished, gzipped=path.suffix == ".gz") as stream:
+        for record in records:
+            stream.write(line_of(record) + "\n")
 
 
 def line_of(record: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from demur.descriptions import digest
 from demur.errors import InvalidValue, ShiftFileError
 from demur.files import strict_json
-from demur.files.atomic import atomic_file
+from demur.files.atomic import written_whole
 from demur.files.inputs import text_of
 from demur.questions.density_ratio import DensityRatio
 from demur.version import __version__
@@ -23,11 +23,8 @@ def write_shift(ratio: DensityRatio, path: str | os.PathLike[str]) -> None:
     """Write a fitted ratio; an interrupted write leaves the old file as it was."""
     sealed = {"format": FORMAT, "schema": SCHEMA, "demur": __version__, "ratio": ratio.document()}
     sealed["digest"] = digest(sealed)
-    try:
-        with atomic_file(path) as unfinished:
-            unfinished.write_text(json.dumps(sealed, allow_nan=False) + "\n", encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise ShiftFileError(f"cannot write {path}: {error.strerror or error}") from None
+    with written_whole(path, ShiftFileError) as unfinished:
+        unfinished.write_text(json.dumps(sealed, allow_nan=False) + "\n", encoding="utf-8", newline="\n")
 
 
 def read_shift(path: str | os.PathLike[str]) -> DensityRatio:
