@@ -351,3 +351,15 @@ def test_a_budget_of_seconds_is_summed_over_processes(run, workers):
 def test_a_budget_that_is_none_is_refused(bad):
     with pytest.raises(InvalidValue, match="a budget of"):
         Budget(**bad)
+
+
+def test_what_came_to_one_that_is_taken_over_is_spent_once(run, workers):
+    """Whoever takes over asks for room in the budget in the same breath."""
+    run.set_budget(Budget(paths=12 * M))
+    silent, other = workers(lease=0.3), workers()
+    for number in silent.claim(SIZES, 7, N).numbers:
+        run.save([path(number, index) for index in range(M)], silent)
+    forget_process(run)
+    time.sleep(0.5)
+    block = other.claim(dict.fromkeys(range(7, N), M), 5, N - 7)
+    assert (block.numbers, block.refusal, block.by_others) == ((7, 8, 9, 10, 11), "", 7 * M)

@@ -103,8 +103,9 @@ class Worker:
             return Claimed((), (), 0, "", None)
         with self._claiming() as connection:
             everybody = self._everybody(connection)
-            mates = self._mates(connection, everybody)
+            # Before any is taken over: what came to those is then in the account too, and would be counted twice.
             spending = spending_of(connection, self.run.key, self.task, everybody)
+            mates = self._mates(connection, everybody)
             with self._counting:
                 held = dict(self._held)
             mine, reserved_by_others = sum(held.values()), sum(one.open_paths for one in mates)
