@@ -363,3 +363,14 @@ def test_what_came_to_one_that_is_taken_over_is_spent_once(run, workers):
     time.sleep(0.5)
     block = other.claim(dict.fromkeys(range(7, N), M), 5, N - 7)
     assert (block.numbers, block.refusal, block.by_others) == ((7, 8, 9, 10, 11), "", 7 * M)
+
+
+def test_paths_that_came_by_no_worker_are_spent_too(run, workers):
+    """Out of a batch, say: whether they came before the first sampler or after it."""
+    run.save([path(0, index) for index in range(M)])
+    run.set_budget(Budget(paths=4 * M))
+    run.save([path(1, index) for index in range(M)])
+    run.save([path(1, index) for index in range(M)])  # they are there
+    spent = run.summary()["budget"]["spent"]
+    assert (spent["paths"], spent["tokens"]) == (2 * M, 2 * M * 3)
+    assert workers().claim(dict.fromkeys(range(2, N), M), 5, N).numbers == (2, 3)

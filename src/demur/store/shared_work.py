@@ -172,6 +172,17 @@ def open_account(connection: Connection, run: int, task: str) -> None:
         insert_new(connection, work, [row])
 
 
+def count_as_sampled(connection: Connection, run: int, came: int, tokens: int) -> None:
+    """Have paths that came by no worker, out of a batch say, in the account of sampling, if there is one already.
+
+    Samplers see by it that paths came that are no longer to be drawn.
+    """
+    if is_shared(connection):
+        account = (work.c.run == run) & (work.c.task == SAMPLING)
+        more = {"paths": work.c.paths + came, "tokens": work.c.tokens + tokens}
+        connection.execute(work.update().where(account).values(more))
+
+
 def close_account(connection: Connection, run: int, one: AtWork) -> bool:
     """Have what came to a worker in the account of its task, and its row gone; False where it was gone already."""
     this = workers.delete().where(workers.c.worker == one.worker, workers.c.seen == one.seen)

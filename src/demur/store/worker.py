@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from demur.errors import StoreError
+from demur.errors import StoreError, StoreUnreachable
 from demur.store._tables import workers
 from demur.store.connection import insertion
 from demur.store.patience import patient
@@ -166,10 +166,16 @@ class Worker:
         """Hand back everything. Where that fails, its time will be up."""
         with self._writing, contextlib.suppress(StoreError):
             self.has_ended = True
-            with self._claiming() as connection:
-                for one in self._everybody(connection):
-                    if one.worker == self._key:
-                        close_account(connection, self.run.key, one)
+            try:
+                self._leave()
+            except StoreUnreachable:  # a connection that was cut is opened anew at once
+                self._leave()
+
+    def _leave(self) -> None:
+        with self._claiming() as connection:
+            for one in self._everybody(connection):
+                if one.worker == self._key:
+                    close_account(connection, self.run.key, one)
 
     @property
     def _milliseconds(self) -> int:
