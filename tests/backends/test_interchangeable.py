@@ -15,7 +15,7 @@ from demur.errors import BackendError, EndpointRefused, EndpointSilent, InvalidV
 from demur.foreign_code import FromFile
 from demur.pipeline.config import Config, read_config
 from demur.prompts import Prompt
-from loopback import Loopback, error, hang, obliging
+from loopback import Loopback, choice, error, hang, obliging, reply
 
 PROMPT = Prompt("q", ({"role": "user", "content": "What is 1 + 1?"},))
 DEAD = "http://127.0.0.1:9/v1"
@@ -253,15 +253,23 @@ def test_an_endpoint_named_twice_is_refused():
         Config(base_url=["http://a/v1", "http://a/v1/"], model="m").backend()
 
 
-def test_logprobs_that_one_server_lacks_are_asked_of_the_other(servers):
+@pytest.mark.parametrize("refuses", [True, False])
+def test_one_that_lacks_the_logprobs_that_others_give_is_refused_where_they_are_wanted(servers, refuses):
+    """Half of the paths would lack their score, and be drawn again by each further command."""
     first, second = servers()
 
     def mute(number, body, request):
-        return error(400, "logprobs are not supported") if body.get("logprobs") else obliging(number, body, request)
+        if refuses and body.get("logprobs"):
+            return error(400, "logprobs are not supported")
+        return reply(*(choice("The answer is 3.", None) for _ in range(body.get("n", 1))))
 
     second.behave = mute
-    drawn = asyncio.run(draw(spread([first.url, second.url]), problems=20))
-    assert whole(drawn)
+    (refusal,) = asyncio.run(draw(spread([first.url, second.url]), problems=1))
+    assert isinstance(refusal, EndpointRefused)
+    assert "log-probabilities" in str(refusal)
+    assert second.url in str(refusal)
+    assert asked_for_paths(first) == []
+    assert whole(asyncio.run(draw(spread([first.url, second.url]), settings=Settings(logprobs=False))))
 
 
 def test_servers_that_are_started_late_are_waited_for_as_long_as_patience_lasts(servers):

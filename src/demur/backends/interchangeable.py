@@ -29,6 +29,7 @@ _WEIGHTED = re.compile(r"([^:/]*):(?=https?://)")
 _MOST_EVENTS = 50
 _Facts = dict[str, str]
 _MODEL, _FINGERPRINT, _TOKENS = "model", "system fingerprint", "tokens of the same prompt"
+_LOGPROBS = "token log-probabilities"
 MEMBER_PATIENCE = 5.0
 """How long nothing may come from one of several servers before the others do its work, in seconds."""
 _PATIENCE, _FIRST_CONTACT = 300.0, 5.0
@@ -159,7 +160,7 @@ class Interchangeable:
 
     async def sample(self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]) -> Portions:
         """Paths as they arrive. What one server does not bring is asked of the others; what none does is waited for."""
-        await self._check_all(prompt)
+        await self._check_all(prompt, settings.logprobs)
         remaining, failures = list(wanted), dict[str, BackendError]()
         while remaining:
             member = await self._next(failures)
@@ -167,7 +168,7 @@ class Interchangeable:
             member.given += 1
             try:
                 if not member.checked:
-                    await self._check(member, prompt)
+                    await self._check(member, prompt, settings.logprobs)
                 async with aclosing(member.backend.sample(prompt, settings, remaining)) as portions:
                     async for portion in portions:
                         self._see(member, portion)
@@ -256,14 +257,14 @@ class Interchangeable:
         if len(self.events) < _MOST_EVENTS:
             self.events.append(event)
 
-    async def _check_all(self, prompt: Prompt) -> None:
+    async def _check_all(self, prompt: Prompt, logprobs: bool) -> None:
         """At first use: what all servers say of themselves, compared. Those that are away are compared when back."""
         if self._compared:
             return
         async with self._checking:
             if self._compared:
                 return
-            while not (answered := await self._answers(prompt)):
+            while not (answered := await self._answers(prompt, logprobs)):
                 self._refuse_silence(time.monotonic())
                 await asyncio.sleep(min(self.pause, self._longest))
             if differences := _differences(answered):
@@ -276,11 +277,13 @@ class Interchangeable:
                 member.checked = member.was_the_same = member.shown in answered
             self._compared, self._silent_since = True, None
 
-    async def _answers(self, prompt: Prompt) -> dict[str, _Facts]:
+    async def _answers(self, prompt: Prompt, logprobs: bool) -> dict[str, _Facts]:
         """What each server says of itself that is there; the others are set aside."""
         now = time.monotonic()
         asked = [member for member in self._members if now >= (member.aside_until or 0.0) or not member.retry_after]
-        told = await asyncio.gather(*(self._about(member, prompt) for member in asked), return_exceptions=True)
+        told = await asyncio.gather(
+            *(self._about(member, prompt, logprobs) for member in asked), return_exceptions=True
+        )
         answered: dict[str, _Facts] = {}
         for member, about in zip(asked, told, strict=True):
             if isinstance(about, EndpointSilent):
@@ -296,10 +299,10 @@ class Interchangeable:
                 self._fares_well(member)
         return answered
 
-    async def _check(self, member: _Member, prompt: Prompt) -> None:
+    async def _check(self, member: _Member, prompt: Prompt, logprobs: bool) -> None:
         """What a server says of itself that was away, when the others were compared or since."""
         try:
-            about = await self._about(member, prompt)
+            about = await self._about(member, prompt, logprobs)
         except EndpointRefused:
             raise
         except BackendError as error:  # it refuses what the others answered, whatever the problem
@@ -310,8 +313,11 @@ class Interchangeable:
             self._leave(member, "; ".join(differences))
         member.checked = True
 
-    async def _about(self, member: _Member, prompt: Prompt) -> _Facts:
-        """What a server says of itself: whether it lists the model, what it calls itself, how it counts a prompt."""
+    async def _about(self, member: _Member, prompt: Prompt, logprobs: bool) -> _Facts:
+        """What a server says of itself: whether it lists the model, what it calls itself, how it counts a prompt.
+
+        And whether it gives the log-probabilities that are wanted: half of the paths without them serve nobody.
+        """
         facts: _Facts = {}
         try:
             status, document = await member.backend.endpoint.get("/models", seconds=_LIST_SECONDS)
@@ -330,10 +336,12 @@ class Interchangeable:
         words = "Say: one two three"
         chat = ({"role": "user", "content": words},)
         probe = Prompt("probe", chat) if prompt.text is None else Prompt("probe", text=words)
-        first = Settings(temperature=0.0, max_tokens=1, logprobs=False)
+        first = Settings(temperature=0.0, max_tokens=1, logprobs=logprobs)
         async with aclosing(member.backend.sample(probe, first, [Wanted(0, 0)])) as portions:
             async for portion in portions:
                 facts |= _said(portion)
+                if logprobs and portion[0].text:  # a blank one has none to give
+                    facts[_LOGPROBS] = "no" if portion[0].logprobs is None else "yes"
         return facts
 
     def _see(self, member: _Member, portion: Sequence[Completion]) -> None:
