@@ -222,6 +222,24 @@ def test_the_clock_of_a_worker_decides_nothing(run, workers, monkeypatch, shift)
     assert takeovers(run) == []
 
 
+def test_a_database_whose_clock_is_set_back_gives_no_time_back(run, workers):
+    """It would be taken off what the run has spent, and the pace of who is at work be less than none."""
+    run.set_budget(Budget(seconds=100))
+    one = workers()
+    one.claim(SIZES, 2, N)
+    run.save([path(0, 0)], one)
+    with run.engine.begin() as connection:
+        connection.execute(text("UPDATE demur_workers SET begun = seen + 3600000"))
+    shared = run.shared()
+    assert (shared["workers"][0]["seconds"], shared["workers"][0]["rate"], shared["seconds_left"]) == (
+        0,
+        0,
+        {"sample": None},
+    )
+    one.end()
+    assert run.shared()["budget"]["spent"]["seconds"] == 0
+
+
 def test_claims_from_before_the_machine_was_started_anew_are_over(run, workers):
     """Its clock began at 0 again, so that they seem to last for days."""
     one, other = workers(), workers()

@@ -137,7 +137,7 @@ def _at_work(row: Any, now: int) -> AtWork:
     # What is claimed for far longer than any claim lasts was claimed before the machine was started anew.
     over = not now < row.until <= now + 2 * LEASE_SECONDS * 1000
     gone = is_gone(row.pid, row.process)
-    seconds, unseen = (row.seen - row.begun) / 1000, (now - row.seen) / 1000
+    seconds, unseen = max(0.0, (row.seen - row.begun) / 1000), (now - row.seen) / 1000  # a server's clock may be set
     name = Process(row.host, row.pid, None).name
     numbers = frozenset(json.loads(row.numbers))
     counts = (row.promised, row.paths, row.tokens)
