@@ -101,6 +101,9 @@ class NoSuchRoute(EndpointRefused):
 class EndpointSilent(EndpointRefused):
     """An endpoint answered nobody for longer than it is waited for, or says that it will not."""
 
+    retry_after: float = 0.0
+    """The wait that it asks for, in seconds; 0 where it asks for none."""
+
 
 class ClusterError(DemurError):
     """A Ray cluster cannot be reached or used, or its workers end before their work does."""

@@ -8,14 +8,14 @@ import json
 import pytest
 from aiohttp import web
 
-from demur.backends import Interchangeable, OpenAI, Settings
+from demur.backends import Interchangeable, OpenAI, Settings, interchangeable
 from demur.backends.interchangeable import weighted_address
 from demur.backends.protocol import Wanted
 from demur.errors import BackendError, EndpointRefused, EndpointSilent, InvalidValue
 from demur.foreign_code import FromFile
 from demur.pipeline.config import Config, read_config
 from demur.prompts import Prompt
-from loopback import Loopback, error, obliging
+from loopback import Loopback, choice, error, hang, obliging, reply
 
 PROMPT = Prompt("q", ({"role": "user", "content": "What is 1 + 1?"},))
 DEAD = "http://127.0.0.1:9/v1"
@@ -253,12 +253,177 @@ def test_an_endpoint_named_twice_is_refused():
         Config(base_url=["http://a/v1", "http://a/v1/"], model="m").backend()
 
 
-def test_logprobs_that_one_server_lacks_are_asked_of_the_other(servers):
+@pytest.mark.parametrize("refuses", [True, False])
+def test_one_that_lacks_the_logprobs_that_others_give_is_refused_where_they_are_wanted(servers, refuses):
+    """Half of the paths would lack their score, and be drawn again by each further command."""
     first, second = servers()
 
     def mute(number, body, request):
-        return error(400, "logprobs are not supported") if body.get("logprobs") else obliging(number, body, request)
+        if refuses and body.get("logprobs"):
+            return error(400, "logprobs are not supported")
+        return reply(*(choice("The answer is 3.", None) for _ in range(body.get("n", 1))))
 
     second.behave = mute
-    drawn = asyncio.run(draw(spread([first.url, second.url]), problems=20))
+    (refusal,) = asyncio.run(draw(spread([first.url, second.url]), problems=1))
+    assert isinstance(refusal, EndpointRefused)
+    assert "log-probabilities" in str(refusal)
+    assert second.url in str(refusal)
+    assert asked_for_paths(first) == []
+    assert whole(asyncio.run(draw(spread([first.url, second.url]), settings=Settings(logprobs=False))))
+
+
+def test_servers_that_are_started_late_are_waited_for_as_long_as_patience_lasts(servers):
+    one, other = servers()
+    one.stop()
+    other.stop()
+    backend = spread([one.url, other.url], patience=60)
+
+    async def work():
+        task = asyncio.create_task(draw(backend, problems=5))
+        await asyncio.sleep(0.5)
+        await asyncio.to_thread(other.start)
+        drawn = await task
+        await asyncio.to_thread(one.start)
+        return drawn
+
+    assert whole(asyncio.run(work()))
+    assert f"{other.url} is back" in backend.events
+
+
+def test_one_that_hangs_does_not_keep_the_others_waiting(servers, monkeypatch):
+    monkeypatch.setattr(interchangeable, "_LIST_SECONDS", 0.3)
+    one, other = servers()
+    other.behave = lambda n, body, request: hang(60) if request.path.endswith("/models") else obliging(n, body, request)
+    backend = spread([one.url, other.url])
+    assert whole(asyncio.run(asyncio.wait_for(draw(backend), 30)))
+    assert "is set aside: the endpoint" in backend.events[0]
+
+
+@pytest.mark.parametrize("status", [400, 401, 403])
+def test_one_that_refuses_from_the_beginning_is_named(servers, status):
+    one, other = servers()
+    other.behave = lambda n, body, request: error(status, "not you")
+    (refusal,) = asyncio.run(draw(spread([one.url, other.url]), problems=1))
+    assert isinstance(refusal, BackendError)
+    assert f"{other.url}: the endpoint answered {status}: not you" in str(refusal)
+    assert asked_for_paths(one) == []
+
+
+async def nothing_is_under_way(backend, member):
+    """A server was set aside, and whatever it was asked for before has failed."""
+    while backend._members[member].busy or not any("is set aside" in event for event in backend.events):
+        await asyncio.sleep(0.01)
+
+
+def test_all_that_was_under_way_at_one_that_dies_is_one_failure(servers):
+    """Else a moment's absence would keep it away for a minute, though it is to be tried again soon."""
+    one, other = servers()
+    one.delay = other.delay = 0.3
+    backend = spread([one.url, other.url])
+
+    async def work():
+        task = asyncio.create_task(draw(backend, problems=4000, at_once=40))
+        while one.busy < 16:
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(one.stop)
+        await nothing_is_under_way(backend, 0)
+        await asyncio.to_thread(one.start)
+        while not any("is back" in event for event in backend.events):
+            await asyncio.sleep(0.1)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(asyncio.wait_for(work(), 40))
+    assert f"{one.url} is back" in backend.events
+
+
+def test_one_that_comes_back_as_another_model_under_the_same_name_is_not_asked_again(servers):
+    """It is compared anew: what it says of itself is all that can tell."""
+    one, other = servers()
+    one.behave, other.behave = calls_itself("m", "f1", prompt_tokens=7), calls_itself("m", "f1", prompt_tokens=7)
+    one.delay = other.delay = 0.02
+    backend = spread([one.url, other.url])
+
+    async def work(comes_back_as):
+        task = asyncio.create_task(draw(backend, problems=4000, at_once=4))
+        while len(asked_for_paths(other)) < 4:
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(other.stop)
+        await nothing_is_under_way(backend, 1)
+        other.behave = comes_back_as
+        other.requests.clear()
+        await asyncio.to_thread(other.start)
+        while not any("is not asked any more" in event or "is back" in event for event in backend.events):
+            await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(asyncio.wait_for(work(calls_itself("m", "f1", prompt_tokens=9)), 60))
+    assert asked_for_paths(other) == []
+    assert [event for event in backend.events if "is set aside" in event][1:] == []
+    told = [event for event in backend.events if "is not asked any more" in event]
+    assert told == [f"{other.url} is not asked any more: {_tokens_differ(other.url)}"]
+    backend = spread([one.url, other.url])
+    other.behave = one.behave
+    asyncio.run(asyncio.wait_for(work(calls_itself("m", "f2", prompt_tokens=7)), 60))
+    assert f"{other.url} is back" in backend.events, "a newer program serves the same model"
+
+
+def _tokens_differ(place):
+    return f"tokens of the same prompt: '7' at the others, '9' at {place}"
+
+
+def test_one_that_answers_as_another_model_to_many_at_once_is_told_once(servers):
+    one, other = servers()
+    one.behave, other.behave = calls_itself("m"), calls_itself("m")
+    one.delay = other.delay = 0.05
+    backend = spread([one.url, other.url])
+
+    async def work():
+        task = asyncio.create_task(draw(backend, problems=200, at_once=20))
+        while len(asked_for_paths(other)) < 5:
+            await asyncio.sleep(0.01)
+        other.behave = calls_itself("n")
+        return await task
+
+    assert whole(asyncio.run(work()))
+    assert backend.events == [f"{other.url} is not asked any more: it answers as 'n', not as 'm'"]
+
+
+def test_one_that_asks_for_a_long_wait_is_left_alone_for_so_long(servers):
+    one, other = servers()
+    one.delay = 0.01
+    busy = lambda n, body, request: error(429, "slow", Retry_After="50")  # noqa: E731
+    other.behave = lambda n, body, request: (busy if n > 3 else obliging)(n, body, request)
+    backend = spread([one.url, other.url])
+
+    async def work():
+        await draw(backend, problems=40, at_once=2)
+        before = len(other.requests)
+        drawn = await draw(backend, problems=200, at_once=2)
+        return drawn, before
+
+    drawn, before = asyncio.run(work())
     assert whole(drawn)
+    assert len(other.requests) == before, "none in some seconds, though others were tried again after 0.2"
+    assert len(backend.events) == 1
+
+
+def test_a_wait_that_all_ask_for_and_patience_does_not_cover_is_told_at_once(servers):
+    one, other = servers()
+    one.behave = other.behave = lambda n, body, request: error(429, "slow", Retry_After="100")
+    (silent,) = asyncio.run(draw(spread([one.url, other.url], patience=50), problems=1))
+    assert isinstance(silent, EndpointSilent)
+    assert "have them waited for with patience=160" in str(silent)
+
+
+def test_questions_that_the_living_refuse_fail_without_waiting_for_the_dead(servers):
+    """One after the other they would wait for it, for longer each time, until patience ended all."""
+    (alive,) = servers(1)
+    alive.behave = lambda n, body, request: (
+        error(400, "too long") if body.get("seed", 0) >= 500 else obliging(n, body, request)
+    )
+    backend = Interchangeable([OpenAI(url, "m", patience=0.3) for url in (alive.url, DEAD)], pause=20.0)
+    drawn = asyncio.run(asyncio.wait_for(draw(backend, problems=25), 15))
+    assert whole(drawn[:5])
+    assert all(type(failed) is BackendError and "too long" in str(failed) for failed in drawn[5:])

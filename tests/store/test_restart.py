@@ -11,17 +11,18 @@ import time
 import warnings
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, text
 from sqlalchemy.engine import make_url
 
 from demur.backends import Completion, Scripted, Settings
 from demur.descriptions import Description
 from demur.engine import sample, score_run
-from demur.errors import StoreUnreachable
+from demur.errors import StoreError, StoreUnreachable
 from demur.pipeline.pipeline import Pipeline
 from demur.records import Path, Problem
 from demur.scoring.own import OwnScore
 from demur.store import PathScore, PlacedPath, Store
+from demur.store.connection import writing
 
 PROBLEMS = [Problem(f"q{k}", f"What is {k} + 1?", (str(k + 1),), extra={"task": "math"}) for k in range(30)]
 PATHS = 4
@@ -155,6 +156,36 @@ def test_a_commit_whose_outcome_nobody_learns_is_not_doubled(run):
     facts = run.summary()
     assert (facts["paths"], facts["pools"], facts["problems"], len(facts["commands"])) == (4, 1, 31, 1)
     assert len(run.pools()[0].paths[0].scores) == 1
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_who_ends_when_its_connection_is_cut_leaves_nothing_behind(run, committed):
+    """Else it would be taken over as if it had died, and paths be told as paid for in vain."""
+    worker, broken = run.at_work("sample", 4), []
+    worker.claim({0: PATHS}, 1, 1)
+
+    @event.listens_for(run.engine, "commit")
+    def cut(connection):
+        if not broken:
+            broken.append(True)
+            raw = connection.connection.driver_connection
+            if committed:
+                raw.commit()
+            raw.close()
+
+    worker.end()
+    assert broken
+    assert run.everybody_at_work() == []
+
+
+def test_a_full_disk_of_the_server_is_said_with_the_way_out(place, run):
+    full = "could not extend file: No space left on device"
+    raising = text(f"DO $$ BEGIN RAISE EXCEPTION '{full}' USING ERRCODE = '53100'; END $$")
+    with (
+        pytest.raises(StoreError, match="its disk is full; what was saved is safe: make room"),
+        writing(run.engine, place) as connection,
+    ):
+        connection.execute(raising)
 
 
 def test_a_server_that_stays_away_ends_the_work_when_patience_is_over(place, run, postgres_of_its_own):

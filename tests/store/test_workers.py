@@ -222,6 +222,24 @@ def test_the_clock_of_a_worker_decides_nothing(run, workers, monkeypatch, shift)
     assert takeovers(run) == []
 
 
+def test_a_database_whose_clock_is_set_back_gives_no_time_back(run, workers):
+    """It would be taken off what the run has spent, and the pace of who is at work be less than none."""
+    run.set_budget(Budget(seconds=100))
+    one = workers()
+    one.claim(SIZES, 2, N)
+    run.save([path(0, 0)], one)
+    with run.engine.begin() as connection:
+        connection.execute(text("UPDATE demur_workers SET begun = seen + 3600000"))
+    shared = run.shared()
+    assert (shared["workers"][0]["seconds"], shared["workers"][0]["rate"], shared["seconds_left"]) == (
+        0,
+        0,
+        {"sample": None},
+    )
+    one.end()
+    assert run.shared()["budget"]["spent"]["seconds"] == 0
+
+
 def test_claims_from_before_the_machine_was_started_anew_are_over(run, workers):
     """Its clock began at 0 again, so that they seem to last for days."""
     one, other = workers(), workers()
@@ -351,3 +369,26 @@ def test_a_budget_of_seconds_is_summed_over_processes(run, workers):
 def test_a_budget_that_is_none_is_refused(bad):
     with pytest.raises(InvalidValue, match="a budget of"):
         Budget(**bad)
+
+
+def test_what_came_to_one_that_is_taken_over_is_spent_once(run, workers):
+    """Whoever takes over asks for room in the budget in the same breath."""
+    run.set_budget(Budget(paths=12 * M))
+    silent, other = workers(lease=0.3), workers()
+    for number in silent.claim(SIZES, 7, N).numbers:
+        run.save([path(number, index) for index in range(M)], silent)
+    forget_process(run)
+    time.sleep(0.5)
+    block = other.claim(dict.fromkeys(range(7, N), M), 5, N - 7)
+    assert (block.numbers, block.refusal, block.by_others) == ((7, 8, 9, 10, 11), "", 7 * M)
+
+
+def test_paths_that_came_by_no_worker_are_spent_too(run, workers):
+    """Out of a batch, say: whether they came before the first sampler or after it."""
+    run.save([path(0, index) for index in range(M)])
+    run.set_budget(Budget(paths=4 * M))
+    run.save([path(1, index) for index in range(M)])
+    run.save([path(1, index) for index in range(M)])  # they are there
+    spent = run.summary()["budget"]["spent"]
+    assert (spent["paths"], spent["tokens"]) == (2 * M, 2 * M * 3)
+    assert workers().claim(dict.fromkeys(range(2, N), M), 5, N).numbers == (2, 3)

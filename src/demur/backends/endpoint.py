@@ -86,7 +86,7 @@ class Endpoint:
         self._last_success: float | None = None
         self._silent_since: float | None = None
         """When it was first away or too busy, if nothing came since."""
-        self._ever_answered = self._gave_up = False
+        self.ever_answered = self._gave_up = False
         self._in_trouble = 0
         """Requests that failed and are tried again."""
         self._patience_option = "patience" if name == "OPENAI" else f"{name.lower()}.patience"
@@ -140,7 +140,7 @@ class Endpoint:
     def _patience(self) -> float:
         if self.patience is not None:
             return self.patience
-        return _PATIENCE if self._ever_answered else _FIRST_CONTACT
+        return _PATIENCE if self.ever_answered else _FIRST_CONTACT
 
     def _refuse_silence(self, problem: _Later, now: float, tries: int) -> None:
         """Raise where nobody was answered for longer than the patience, or will be: that no request can change.
@@ -149,10 +149,12 @@ class Endpoint:
         """
         if problem.retry_after > self._patience:
             wait = math.ceil(problem.retry_after)
-            raise EndpointSilent(
+            silent = EndpointSilent(
                 f"{problem}; it asks for a wait of {wait} s, longer than the patience of {self._patience:g} s",
                 f"come back then, or have it waited for with {{{self._patience_option}={wait + 60}}}",
-            ) from None
+            )
+            silent.retry_after = problem.retry_after
+            raise silent from None
         self._silent_since = now if self._silent_since is None else self._silent_since
         if now - self._silent_since >= self._patience:
             alone = self._last_success is not None and self._in_trouble == 1 and not self._gave_up
@@ -160,18 +162,18 @@ class Endpoint:
                 self._gave_up = True
                 raise BackendError(f"gave up after {tries} tries: {problem}") from None
             self._gave_up = True
-            ever = "" if self._ever_answered else ", and nothing ever has from there"
+            ever = "" if self.ever_answered else ", and nothing ever has from there"
             raise EndpointSilent(
                 f"{problem} (for {now - self._silent_since:.0f} s nothing came{ever})",
                 f"check that it runs, or wait longer for it with {{{self._patience_option}=3600}}",
             ) from None
 
-    async def get(self, route: str) -> tuple[int, Any]:
-        """Status and parsed body of a route, tried once: for probing."""
+    async def get(self, route: str, *, seconds: float = _ANSWER_SECONDS) -> tuple[int, Any]:
+        """Status and parsed body of a route, tried once: for probing. `seconds` is how long that may take."""
         session = self._open()
         try:
             asking = session.get(self._address(route), allow_redirects=False)
-            async with self._trouble_told(self.answer_seconds or _ANSWER_SECONDS), asking as response:
+            async with self._trouble_told(min(seconds, self.answer_seconds or seconds)), asking as response:
                 raw = self._secrets.out_of_body(await _body(response))
                 return response.status, self._secrets.out_of_value(_parsed(raw), raw)
         except _Later as problem:
@@ -185,7 +187,7 @@ class Endpoint:
             raw = self._secrets.out_of_body(await _body(response))
             status, retry_after = response.status, _seconds(response.headers.get("Retry-After"))
             elsewhere = response.headers.get("Location", "")
-        self._ever_answered = True
+        self.ever_answered = True
         if status != 200 and status not in _LATER:  # a refusal is an answer too
             self._silent_since = None
         document = self._secrets.out_of_value(_parsed(raw), raw)

@@ -3,13 +3,14 @@
     Interchangeable([OpenAI(one, "m", patience=5), OpenAI(other, "m", patience=5)], weights=[1, 2])
 
 Which server brought a path is no part of what the paths are: all must serve the same model. They are asked at first use
-what they list and what they say of themselves, and are refused where that differs. What differs later is kept as an
-event; a server that answers as another model is not asked again.
+what they list and what they say of themselves, and are refused where that differs; one that was away is compared when
+it is back. What differs later is kept as an event; a server that answers as another model is not asked again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -28,9 +29,12 @@ _WEIGHTED = re.compile(r"([^:/]*):(?=https?://)")
 _MOST_EVENTS = 50
 _Facts = dict[str, str]
 _MODEL, _FINGERPRINT, _TOKENS = "model", "system fingerprint", "tokens of the same prompt"
+_LOGPROBS = "token log-probabilities"
 MEMBER_PATIENCE = 5.0
 """How long nothing may come from one of several servers before the others do its work, in seconds."""
 _PATIENCE, _FIRST_CONTACT = 300.0, 5.0
+_LIST_SECONDS = 30.0
+"""How long a server may take to list its models: a busy one answers that too, and one that hangs does not."""
 
 
 def weighted_address(text: str) -> tuple[float, str]:
@@ -61,8 +65,12 @@ class _Member:
     given: int = 0
     """Problems that it was ever asked for."""
     checked: bool = False
-    """Whether it is known to serve the same model."""
+    """Whether it is known to serve the same model, and was not away since."""
+    was_the_same: bool = False
+    """Whether it ever did."""
     pause: float = 0.0
+    retry_after: float = 0.0
+    """The wait that it asked for itself, when it was set aside."""
     aside_until: float | None = None
     """When it is tried again; None: it is not set aside."""
     for_good: bool = False
@@ -111,7 +119,7 @@ class Interchangeable:
         """What they say of themselves, as they were compared."""
         self._checking = asyncio.Lock()
         self._silent_since: float | None = None
-        self._compared = self._ever_answered = False
+        self._compared = False
 
     @property
     def told(self) -> str:
@@ -152,7 +160,7 @@ class Interchangeable:
 
     async def sample(self, prompt: Prompt, settings: Settings, wanted: Sequence[Wanted]) -> Portions:
         """Paths as they arrive. What one server does not bring is asked of the others; what none does is waited for."""
-        await self._check_all(prompt)
+        await self._check_all(prompt, settings.logprobs)
         remaining, failures = list(wanted), dict[str, BackendError]()
         while remaining:
             member = await self._next(failures)
@@ -160,7 +168,7 @@ class Interchangeable:
             member.given += 1
             try:
                 if not member.checked:
-                    await self._check(member, prompt)
+                    await self._check(member, prompt, settings.logprobs)
                 async with aclosing(member.backend.sample(prompt, settings, remaining)) as portions:
                     async for portion in portions:
                         self._see(member, portion)
@@ -173,7 +181,7 @@ class Interchangeable:
                     return
             except BackendError as error:
                 failures[member.shown] = error
-                if isinstance(error, EndpointRefused):
+                if isinstance(error, EndpointRefused) and not member.for_good:
                     self._set_aside(member, error)
             finally:
                 member.busy -= 1
@@ -189,88 +197,130 @@ class Interchangeable:
             if able:
                 return min(able, key=lambda one: (one.busy / one.weight, one.given / one.weight))
             refusals = [error for error in failures.values() if not isinstance(error, EndpointSilent)]
+            if of_the_problem := [error for error in refusals if not isinstance(error, EndpointRefused)]:
+                raise of_the_problem[-1]  # those that are set aside would not fare better: it is the same model
             others = [one for one in self._members if not one.for_good and one.shown not in failures]
             if refusals and not others:  # each that could be asked was: it is not the servers' fault
                 raise refusals[-1]
             if all(one.for_good for one in self._members):
                 raise EndpointRefused(f"none of the endpoints can be asked: {self._whys()}")
-            self._silent_since = now if self._silent_since is None else self._silent_since
-            if now - self._silent_since >= self._longest:
-                raise EndpointSilent(
-                    f"none of the endpoints answers: {self._whys()}",
-                    "check that they run, or wait longer for them with {patience=3600}",
-                )
+            self._refuse_silence(now)
             for name in [name for name, error in failures.items() if isinstance(error, EndpointSilent)]:
                 del failures[name]  # it may be back
             await asyncio.sleep(0.1)
+
+    def _refuse_silence(self, now: float) -> None:
+        """Raise where none of them answered for longer than the patience, or each asks for a longer wait."""
+        self._silent_since = now if self._silent_since is None else self._silent_since
+        wait = math.ceil(min(one.retry_after for one in self._members if not one.for_good))
+        if wait > self._longest:
+            raise EndpointSilent(
+                f"none of the endpoints answers: {self._whys()}",
+                f"come back then, or have them waited for with {{patience={wait + 60}}}",
+            )
+        if now - self._silent_since >= self._longest:
+            raise EndpointSilent(
+                f"none of the endpoints answers: {self._whys()}",
+                "check that they run, or wait longer for them with {patience=3600}",
+            )
 
     @property
     def _longest(self) -> float:
         if self.patience is not None:
             return self.patience
-        return _PATIENCE if self._ever_answered else _FIRST_CONTACT
+        return _PATIENCE if any(one.backend.endpoint.ever_answered for one in self._members) else _FIRST_CONTACT
 
     def _whys(self) -> str:
         return "; ".join(f"{one.shown}: {one.why}" for one in self._members if one.why)
 
     def _fares_well(self, member: _Member) -> None:
+        self._silent_since = None
         if member.aside_until is not None:
+            if time.monotonic() < member.aside_until:
+                return  # what was under way when it was set aside says nothing of now
             self._note(f"{member.shown} is back")
-        member.aside_until, member.pause, member.why = None, 0.0, ""
-        self._ever_answered, self._silent_since = True, None
+        member.aside_until, member.pause, member.retry_after, member.why = None, 0.0, 0.0, ""
+        member.checked = member.was_the_same = True
 
     def _set_aside(self, member: _Member, error: BackendError) -> None:
+        now = time.monotonic()
         if member.aside_until is None:
             self._note(f"{member.shown} is set aside: {error.message}")
-        member.pause = min(2 * member.pause, _LONGEST_PAUSE) or self.pause
-        member.why, member.aside_until = error.message, time.monotonic() + member.pause
+        elif now < member.aside_until:
+            return  # of all that was under way there, each fails: that is one failure
+        member.pause = (min(2 * member.pause, _LONGEST_PAUSE) if self._compared else 0.0) or self.pause
+        member.retry_after = error.retry_after if isinstance(error, EndpointSilent) else 0.0
+        member.why, member.aside_until = error.message, now + max(member.pause, member.retry_after)
+        member.checked = False  # who knows as what it comes back
 
     def _note(self, event: str) -> None:
         if len(self.events) < _MOST_EVENTS:
             self.events.append(event)
 
-    async def _check_all(self, prompt: Prompt) -> None:
+    async def _check_all(self, prompt: Prompt, logprobs: bool) -> None:
         """At first use: what all servers say of themselves, compared. Those that are away are compared when back."""
         if self._compared:
             return
         async with self._checking:
             if self._compared:
                 return
-            asked = (self._about(member, prompt) for member in self._members)
-            told = await asyncio.gather(*asked, return_exceptions=True)
-            answered: dict[str, _Facts] = {}
-            for member, about in zip(self._members, told, strict=True):
-                if isinstance(about, EndpointSilent):
-                    self._set_aside(member, about)
-                elif isinstance(about, BaseException):
-                    raise about
-                else:
-                    answered[member.shown], member.checked = about, True
-            if not answered:
-                raise EndpointSilent(
-                    f"none of the endpoints answers: {self._whys()}",
-                    "check that they run, or wait longer for them with {patience=3600}",
-                )
+            while not (answered := await self._answers(prompt, logprobs)):
+                self._refuse_silence(time.monotonic())
+                await asyncio.sleep(min(self.pause, self._longest))
             if differences := _differences(answered):
                 raise EndpointRefused(
                     f"the endpoints do not serve the same model: {'; '.join(differences)}",
                     "name those that do as {base_url}",
                 )
             self._same = {name: value for facts in answered.values() for name, value in facts.items()}
-            self._compared = self._ever_answered = True
+            for member in self._members:
+                member.checked = member.was_the_same = member.shown in answered
+            self._compared, self._silent_since = True, None
 
-    async def _check(self, member: _Member, prompt: Prompt) -> None:
-        """What a server says of itself that was away when the others were compared."""
-        about = await self._about(member, prompt)
+    async def _answers(self, prompt: Prompt, logprobs: bool) -> dict[str, _Facts]:
+        """What each server says of itself that is there; the others are set aside."""
+        now = time.monotonic()
+        asked = [member for member in self._members if now >= (member.aside_until or 0.0) or not member.retry_after]
+        told = await asyncio.gather(
+            *(self._about(member, prompt, logprobs) for member in asked), return_exceptions=True
+        )
+        answered: dict[str, _Facts] = {}
+        for member, about in zip(asked, told, strict=True):
+            if isinstance(about, EndpointSilent):
+                self._set_aside(member, about)
+            elif isinstance(about, BackendError) and member.shown not in str(about):
+                raise type(about)(f"{member.shown}: {about.message}", about.remedy)
+            elif isinstance(about, BaseException):
+                raise about
+            else:
+                answered[member.shown] = about
+        for member in asked:
+            if member.shown in answered and member.aside_until is not None:
+                self._fares_well(member)
+        return answered
+
+    async def _check(self, member: _Member, prompt: Prompt, logprobs: bool) -> None:
+        """What a server says of itself that was away, when the others were compared or since."""
+        try:
+            about = await self._about(member, prompt, logprobs)
+        except EndpointRefused:
+            raise
+        except BackendError as error:  # it refuses what the others answered, whatever the problem
+            raise EndpointRefused(error.message, error.remedy) from None
+        if member.was_the_same:
+            about.pop(_FINGERPRINT, None)  # a newer program may serve the same model; it is noted with the first paths
         if differences := _differences({"the others": self._same, member.shown: about}):
             self._leave(member, "; ".join(differences))
         member.checked = True
 
-    async def _about(self, member: _Member, prompt: Prompt) -> _Facts:
-        """What a server says of itself: whether it lists the model, what it calls itself, how it counts a prompt."""
+    async def _about(self, member: _Member, prompt: Prompt, logprobs: bool) -> _Facts:
+        """What a server says of itself: whether it lists the model, what it calls itself, how it counts a prompt.
+
+        And whether it gives the log-probabilities that are wanted: half of the paths without them serve nobody.
+        """
         facts: _Facts = {}
         try:
-            status, document = await member.backend.endpoint.get("/models")
+            status, document = await member.backend.endpoint.get("/models", seconds=_LIST_SECONDS)
         except EndpointSilent:
             raise
         except BackendError:  # not everybody has a list
@@ -286,10 +336,12 @@ class Interchangeable:
         words = "Say: one two three"
         chat = ({"role": "user", "content": words},)
         probe = Prompt("probe", chat) if prompt.text is None else Prompt("probe", text=words)
-        first = Settings(temperature=0.0, max_tokens=1, logprobs=False)
+        first = Settings(temperature=0.0, max_tokens=1, logprobs=logprobs)
         async with aclosing(member.backend.sample(probe, first, [Wanted(0, 0)])) as portions:
             async for portion in portions:
                 facts |= _said(portion)
+                if logprobs and portion[0].text:  # a blank one has none to give
+                    facts[_LOGPROBS] = "no" if portion[0].logprobs is None else "yes"
         return facts
 
     def _see(self, member: _Member, portion: Sequence[Completion]) -> None:
@@ -305,8 +357,9 @@ class Interchangeable:
 
     def _leave(self, member: _Member, why: str) -> NoReturn:
         """Ask a server no more: it serves another model."""
+        if not member.for_good:
+            self._note(f"{member.shown} is not asked any more: {why}")
         member.for_good, member.why = True, why
-        self._note(f"{member.shown} is not asked any more: {why}")
         raise EndpointRefused(f"{member.shown} serves another model: {why}")
 
 

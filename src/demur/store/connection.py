@@ -142,6 +142,7 @@ _HINTS = {
     "readonly": "the store cannot be written; check its permissions and those of its folder",
     "unable to open": "the store cannot be opened; check its permissions and those of its folder",
     "disk is full": "the disk is full; what was saved is safe: make room and run the same command again",
+    "No space left": "its disk is full; what was saved is safe: make room and run the same command again",
     "disk I/O": "the disk refused to read or write; what was saved is safe: check it and run the same command again",
     "locked": "another process holds the store; try again when it has finished",
 }

@@ -17,6 +17,7 @@ from demur.store.connection import damaged, insert_new, reading, writing
 from demur.store.ended_pools import ends_of, keys_of_paths
 from demur.store.patience import Patience, patient
 from demur.store.rows import PlacedPath, pack, path_row, plain, problem_row, text, tokens_of, what_is_asked
+from demur.store.shared_work import count_as_sampled
 from demur.store.sharing import RunSharing
 from demur.store.worker import Worker
 
@@ -96,6 +97,8 @@ class Run(RunSharing):
         with writing(self.engine, self.place) as connection:
             self._refuse_if_gone(connection)
             in_vain = len(rows) - insert_new(connection, paths, rows)
+            if worker is None and in_vain < len(rows):
+                count_as_sampled(connection, self.key, len(rows) - in_vain, tokens_of(batch))
             if in_vain:  # those that another attempt of ours has brought are no other's
                 in_vain = self._not_ours(connection, rows)
             insert_new(connection, texts, written)

@@ -137,7 +137,7 @@ def _at_work(row: Any, now: int) -> AtWork:
     # What is claimed for far longer than any claim lasts was claimed before the machine was started anew.
     over = not now < row.until <= now + 2 * LEASE_SECONDS * 1000
     gone = is_gone(row.pid, row.process)
-    seconds, unseen = (row.seen - row.begun) / 1000, (now - row.seen) / 1000
+    seconds, unseen = max(0.0, (row.seen - row.begun) / 1000), (now - row.seen) / 1000  # a server's clock may be set
     name = Process(row.host, row.pid, None).name
     numbers = frozenset(json.loads(row.numbers))
     counts = (row.promised, row.paths, row.tokens)
@@ -170,6 +170,17 @@ def open_account(connection: Connection, run: int, task: str) -> None:
             sampled, tokens = connection.execute(counted).one()
         row = {"run": run, "task": task, "paths": sampled, "tokens": int(tokens), "milliseconds": 0}
         insert_new(connection, work, [row])
+
+
+def count_as_sampled(connection: Connection, run: int, came: int, tokens: int) -> None:
+    """Have paths that came by no worker, out of a batch say, in the account of sampling, if there is one already.
+
+    Samplers see by it that paths came that are no longer to be drawn.
+    """
+    if is_shared(connection):
+        account = (work.c.run == run) & (work.c.task == SAMPLING)
+        more = {"paths": work.c.paths + came, "tokens": work.c.tokens + tokens}
+        connection.execute(work.update().where(account).values(more))
 
 
 def close_account(connection: Connection, run: int, one: AtWork) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from demur.errors import StoreError
+from demur.errors import StoreError, StoreUnreachable
 from demur.store._tables import workers
 from demur.store.connection import insertion
 from demur.store.patience import patient
@@ -103,8 +103,9 @@ class Worker:
             return Claimed((), (), 0, "", None)
         with self._claiming() as connection:
             everybody = self._everybody(connection)
-            mates = self._mates(connection, everybody)
+            # Before any is taken over: what came to those is then in the account too, and would be counted twice.
             spending = spending_of(connection, self.run.key, self.task, everybody)
+            mates = self._mates(connection, everybody)
             with self._counting:
                 held = dict(self._held)
             mine, reserved_by_others = sum(held.values()), sum(one.open_paths for one in mates)
@@ -165,10 +166,16 @@ class Worker:
         """Hand back everything. Where that fails, its time will be up."""
         with self._writing, contextlib.suppress(StoreError):
             self.has_ended = True
-            with self._claiming() as connection:
-                for one in self._everybody(connection):
-                    if one.worker == self._key:
-                        close_account(connection, self.run.key, one)
+            try:
+                self._leave()
+            except StoreUnreachable:  # a connection that was cut is opened anew at once
+                self._leave()
+
+    def _leave(self) -> None:
+        with self._claiming() as connection:
+            for one in self._everybody(connection):
+                if one.worker == self._key:
+                    close_account(connection, self.run.key, one)
 
     @property
     def _milliseconds(self) -> int:
