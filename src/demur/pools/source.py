@@ -122,7 +122,7 @@ class PoolSource:
             return self
         table = self._columns(self.as_read(fields))
         how: dict[str, Any] = {"partial": partial, "drawn": drawn is not None, "say": say}
-        ended = stop_pools(self.pools, table, rule, self.scorers, **how)
+        ended = stop_pools(self.pools, table, rule, self.scorers, self.flags, **how)
         left_out, description = len(self.pools) - len(ended.pools), described(self.description, ended.stopping)
         return replace(
             self,
