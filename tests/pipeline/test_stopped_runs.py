@@ -187,6 +187,8 @@ def test_scores_of_whole_pools_are_not_replayed(tmp_path):
     source = dm.read_pools(tmp_path / "run.db", texts=True)
     with pytest.raises(InvalidValue, match="cannot be replayed with it"):
         source.stopped_by(RULE, dm.FieldChoice(score="self-consistency"))
+    with pytest.raises(InvalidValue, match="cannot be replayed with it"):
+        dm.vote_pools(source.stopped_by(RULE), dm.FieldChoice(score="self-consistency"))
 
 
 @pytest.mark.parametrize("name", ["run.db", "run.jsonl", "run.parquet"])
@@ -212,6 +214,8 @@ def test_the_lowest_score_of_a_pool_that_blank_paths_have_is_not_replayed_where_
                 dm.write_pools(dm.PoolSource(kept_pools(run), run.description, run.known_scorers()), tmp_path / name)
         source = dm.read_pools(tmp_path / name)
         assert dm.vote_pools(source.stopped_by(rule)).votes.n_paths.tolist() == [2]
+        with pytest.raises(InvalidValue, match="at which the replayed rule did not look"):
+            dm.vote_pools(source.stopped_by(rule), fields)
         if (at, lowest) == (7, -0.9):
             with pytest.raises(InvalidValue, match=r"in 1 of 1 pools is that of a path behind the end, as in 'q0'"):
                 source.stopped_by(stopping.beta("0.85", wave=4), fields)

@@ -69,7 +69,7 @@ def stop_pools(
     replayed = bool((ended.sizes < coded.n_paths).any())
     if replayed and table.fields.score is not None:
         refuse_scores_of_pools([table.fields.score], scorers)
-        if any(_EMPTY in flag.split("+") for flag in flags.get(table.fields.score, {})):
+        if has_lowest_of_others(table.fields.score, flags):
             _refuse_lowest_of_others(table, coded, ended)
     fields, kept, answers = table.fields, first_paths(pools, ended.sizes), ended.rows(table.answers)
     written: Sequence[dict[str, str]]
@@ -113,6 +113,11 @@ def refuse_scores_of_pools(names: Sequence[str], scorers: Mapping[str, Mapping[s
                 "cannot be replayed with it",
                 "choose another {score}, or sample with the rule and score what it drew",
             )
+
+
+def has_lowest_of_others(name: str, flags: Mapping[str, Mapping[str, int]]) -> bool:
+    """Whether paths without text have the lowest score of their pool."""
+    return any(_EMPTY in flag.split("+") for flag in flags.get(name, {}))
 
 
 def _refuse_lowest_of_others(table: PoolTable, coded: CodedAnswers, ended: Stopped) -> None:
