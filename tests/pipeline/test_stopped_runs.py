@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 
@@ -86,8 +87,9 @@ def test_a_model_that_fails_now_and_then_ends_no_pool_elsewhere(tmp_path):
         return script(prompt, want)
 
     for _ in range(60):
-        if not pipeline_of(backend=Scripted(flaky)).run(PROBLEMS, tmp_path / "flaky.db").progress.failed:
-            break
+        with contextlib.suppress(BackendError):  # where all that is left fails
+            if not pipeline_of(backend=Scripted(flaky)).run(PROBLEMS, tmp_path / "flaky.db").progress.failed:
+                break
     pipeline_of().run(PROBLEMS, tmp_path / "well.db")
     flaked, well = pools_of(tmp_path / "flaky.db"), pools_of(tmp_path / "well.db")
     assert {name: said(pool) for name, pool in flaked.items()} == {name: said(pool) for name, pool in well.items()}
