@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from demur.store import Store
-from loopback import choice, reply
+from loopback import choice, error, reply
 
 
 @pytest.fixture(autouse=True)
@@ -140,6 +140,32 @@ def test_sample_draws_by_the_rule_and_calibrate_and_ask_go_on_with_it(demur, ser
     asked = demur("ask", "What is 3 + 4?", "--policy", "p.json", *where[:2], "--json")
     assert asked.code == 0, asked.err
     assert (asked.json["answer"], asked.json["n_paths"], len(asked.json["paths"])) == ("7", 4, 4)
+
+
+@pytest.mark.parametrize("name", ["pools.jsonl", "pools.parquet"])
+def test_what_is_exported_of_a_run_that_was_cut_off_says_that_contested_questions_are_missing(demur, server, name):
+    """Pools that a rule has ended are the easy ones: nothing may be calibrated on those alone, unless it is said."""
+    asked = set()
+
+    def fails_later(number, body, request):
+        question = body["messages"][-1]["content"]
+        if question in asked:
+            return error(400, "no more of this")
+        asked.add(question)
+        return sums(number, body, request)
+
+    server.behave = fails_later
+    where = ("--base-url", server.url, "--model", "adder")
+    assert demur("sample", "builtin:addition", "--limit", 60, "-m", 12, *where, "-o", "run.db", *RULE).code == 1
+    told = demur("export", "run.db", "-o", name, "--json").json
+    assert told["left_out"] == 60 - told["problems"] > 0
+    assert f"{told['left_out']} problems that lack paths are left out" in demur("export", "run.db", "-o", name).out
+    for place in ("run.db", name):
+        refused = demur("calibrate", place, "--alpha", 0.2)
+        assert (refused.code, "lack" in refused.err, "--partial" in refused.err) == (2, True, True)
+        assert demur("calibrate", place, "--alpha", 0.2, "--partial").code == 0
+    assert demur("export", "run.db", "-o", name, "--unfinished", "--json").json["left_out"] == 0
+    assert "fewer paths than the rule" in demur("calibrate", name, "--alpha", 0.2).err
 
 
 def test_a_text_that_ends_paths_is_another_flag(demur, server):

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+import demur as dm
 from demur.descriptions import Description
 from demur.errors import PoolFileError
 from demur.pools.files import source_of_file, write_pools
@@ -196,3 +197,21 @@ def test_a_neighbours_file_that_speaks_of_paths_is_still_the_neighbours(tmp_path
     (tmp_path / "r.json").write_text(json.dumps([{**row, "answer": {"paths": 2}} for row in rows]))
     for name in ("r.jsonl", "r.json"):
         assert source_of_file(tmp_path / name).description.sampling["backend"] == "uqlm"
+
+
+@pytest.mark.parametrize("lacking", [(33, 0), (0, 33), (20, 13)])
+def test_parts_of_a_sampling_lack_together_what_each_of_them_lacks(tmp_path, lacking):
+    """Files one behind the other, and a folder of tables: an unfinished one among them is no other run."""
+    parts = [dm.simulate_pools(20, seed=seed).pools() for seed in (1, 2)]
+    (tmp_path / "folder").mkdir()
+    lines = ""
+    for name, pools, left_out in zip("ab", parts, lacking, strict=True):
+        source = PoolSource(pools, Description(sampling={"model": "m"}), left_out=left_out)
+        write_pools(source, tmp_path / "folder" / f"{name}.parquet")
+        write_pools(source, tmp_path / f"{name}.jsonl")
+        lines += (tmp_path / f"{name}.jsonl").read_text()
+    (tmp_path / "both.jsonl").write_text(lines)
+    for place in ("folder", "both.jsonl"):
+        with pytest.raises(PoolFileError, match="33 problems lacked paths"):
+            dm.read_pools(tmp_path / place)
+        assert len(dm.read_pools(tmp_path / place, partial=True).pools) == 40

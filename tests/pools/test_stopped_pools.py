@@ -32,6 +32,19 @@ def test_a_policy_is_the_same_from_files_of_every_kind(tmp_path, pools, name, sc
     assert documents[0] == documents[1]
 
 
+@pytest.mark.parametrize("name", ["paths.parquet", "paths.csv"])
+def test_rows_in_any_order_are_replayed_by_the_numbers_of_their_paths(tmp_path, pools, name):
+    """Also where the first row of a problem is that of a path which is left out, and pools become objects."""
+    source = dm.PoolSource(pools)
+    shuffled = source.to_frame().sample(frac=1, random_state=1)
+    shuffled.to_parquet(tmp_path / name) if name.endswith("parquet") else shuffled.to_csv(tmp_path / name, index=False)
+
+    def said(stopped):
+        return {pool.problem.id: (pool.problem.gold, [path.answer for path in pool.paths]) for pool in stopped.pools}
+
+    assert said(dm.read_pools(tmp_path / name).stopped_by(RULE)) == said(source.stopped_by(RULE))
+
+
 def test_replay_on_a_file_is_replay_on_arrays(pools):
     drawn = dm.simulate_pools(200, seed=12)
     on_arrays = dm.vote(drawn.answers, ids=[pool.problem.id for pool in pools], stop=RULE)

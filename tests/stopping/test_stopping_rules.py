@@ -13,7 +13,7 @@ from pages import blocks
 from scipy.special import betainc
 
 from demur.errors import InvalidValue
-from demur.stopping import Stopping, agreement, beta, fixed, parse_rule, parse_stopping, stopping_of
+from demur.stopping import Beta, Stopping, agreement, beta, fixed, parse_rule, parse_stopping, stopping_of
 
 ANSWERS = st.lists(st.sampled_from(["a", "b", "c", None]), min_size=1, max_size=20)
 RULES = [fixed(), agreement(2, wave=1), agreement(3), agreement(4), beta(0.95), beta(0.8, wave=3), beta("2/3", wave=1)]
@@ -166,6 +166,12 @@ def test_which_rules_are_greedy():
     assert [stopping.rule.greedy for stopping in (beta(0.95), beta(0.89), agreement(3), agreement(2), fixed())] == [
         False, True, False, True, False,
     ]  # fmt: skip
+
+
+def test_a_level_in_floats_is_refused_by_the_rule_itself():
+    """It is exact, or equality would not count as it is written."""
+    with pytest.raises(InvalidValue, match=r"is a Fraction, got 0\.95"):
+        Beta(0.95)
 
 
 def test_what_the_page_shows_in_python_runs():

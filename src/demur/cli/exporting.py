@@ -22,7 +22,8 @@ NAME = "export"
 HELP = """Write the pools of a run as JSON lines (plain or .gz), or as Parquet with one row per path.
 
 The file says what the run knows of itself: how paths were sampled and read, and what each score is. Whatever takes
-pools takes it in the run's place.
+pools takes it in the run's place. Of a run that is not finished it holds the pools that are whole, and says how many
+are left out, so that `--partial` is asked for there as it is of the run.
 
 With `--batch` it writes what the run still lacks, as requests in OpenAI's batch format, which `vllm run-batch` takes
 too: one line for the missing paths of a problem, asked for as `n`. Have them answered by a client of your own, put the
@@ -73,19 +74,19 @@ def run(
         raise InvalidValue(f"name a .jsonl, .jsonl.gz or .parquet file to write, not {out}")
     with demur.Store(store) as opened:
         chosen = opened.run(run_name)
-        source = demur.PoolSource(
-            _named(kept_pools(chosen, texts=texts, unfinished=unfinished), chosen),
-            chosen.description,
-            chosen.known_scorers(),
-        )
+        pools = _named(kept_pools(chosen, texts=texts, unfinished=unfinished), chosen)
+        left_out = len(chosen.numbers()) - len(pools)
+        source = demur.PoolSource(pools, chosen.description, chosen.known_scorers(), left_out=left_out)
     if not source.pools:
         raise StoreError(f"the run {chosen.name!r} holds no whole pool yet")
     write_pools(source, out)
-    facts = {"run": chosen.name, "problems": len(source.pools), "scores": source.score_names, "file": str(out)}
+    facts = {"run": chosen.name, "problems": len(pools), "left_out": left_out, "scores": source.score_names}
     if json:
-        output.emit(facts)
+        output.emit({**facts, "file": str(out)})
     else:
-        output.say(f"Wrote {len(source.pools)} problems to {out}; scores: {', '.join(source.score_names) or 'none'}.")
+        output.say(f"Wrote {len(pools)} problems to {out}; scores: {', '.join(source.score_names) or 'none'}.")
+        if left_out:
+            output.warn([f"{left_out} problems that lack paths are left out, and the file says so"])
 
 
 def _given(**flags: object) -> str | None:

@@ -39,6 +39,7 @@ def compare(
         n_cal=n[0] if n else None,
         seed=seed or 0,
         correct=correct,
+        say=options.mention,
         **how,
     )
 
@@ -52,13 +53,14 @@ def show_compared(compared: demur.StoppingComparison, *, json: bool) -> None:
     output.say(
         f"{compared.n} questions, {compared.splits} random splits: {compared.n_cal} calibrate, the rest test. Rules "
         "are replayed on the same pools, and keep the same promise."
-        + (f" {compared.left_out} pools with fewer paths than most are left out." if compared.left_out else "")
+        + (f" {compared.left_out} pools that lack paths or a score are left out." if compared.left_out else "")
     )
     output.table_of("Stopping rules at equal alpha (± standard error)", compared.rows, _COLUMNS, keys=2)
     output.say(
-        "Paths are per question; against all paths, yields are compared split by split. Calibrate with the rule that "
-        "you choose, as `demur calibrate … --stop RULE`, and on other questions than you chose it by: a choice by the "
-        "labels that calibrate is paid for with --chosen-from."
+        "Paths are per question; against all paths, yields are compared split by split. ± is by the chance of the "
+        "questions, which more splits do not make smaller. Calibrate with the rule that you choose, as `demur "
+        "calibrate … --stop RULE`, and on other questions than you chose it by: a choice by the labels that calibrate "
+        "is paid for with --chosen-from."
     )
     output.warn(facts["warnings"])
 
@@ -72,10 +74,10 @@ _COLUMNS: output.Columns = {
     "rule": lambda row: row.stopping.rule.spec,
     "paths": lambda row: f"{row.paths.mean:.2f} ± {row.paths.se:.2f}",
     "of all": lambda row: output.percent(row.share),
-    "answered": lambda row: output.percent(row.result.answered.mean, row.result.answered.se),
+    "answered": lambda row: output.percent(row.answered.mean, row.answered.se),
     "against all paths": _points,
     "vote accuracy": lambda row: output.percent(row.vote_accuracy.mean, row.vote_accuracy.se),
-    "answered wrongly": lambda row: output.percent(row.result.confident_error.mean, row.result.confident_error.se),
+    "answered wrongly": lambda row: output.percent(row.result.confident_error.mean),
     "exact mean": lambda row: output.percent(row.result.expected_confident_error),
     "paths per answer": lambda row: f"{row.paths_per_answer:.2f}",
 }

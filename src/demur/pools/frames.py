@@ -217,7 +217,8 @@ class FramePools(Sequence[Pool]):
         """Some pools as objects, read from the table."""
         low = int(self.sizes[:start].sum())
         high = low + int(self.sizes[start:end].sum())
-        rows = np.arange(low, high) if self.order is None else np.sort(self.order[low:high])
+        # The first row of a problem tells of it, be it that of a path which is left out.
+        rows = np.arange(low, high) if self.order is None else np.union1d(self.order[low:high], self.first[start:end])
         cells = list(zip(*(self.columns.cells_at(name, rows) for name in self._read), strict=True))
         return self._pools(start, end, dict(zip(rows.tolist(), cells, strict=True)), low)
 

@@ -14,6 +14,7 @@ import gzip
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
 from math import isfinite
 from pathlib import Path as FilePath
@@ -41,10 +42,12 @@ def read_pools(source: str | os.PathLike[str]) -> list[Pool]:
 def read_jsonl(source: str | os.PathLike[str]) -> PoolFile:
     """Every pool of a file, and what it says of how they came to be."""
     first_line: dict[str, int] = {}
-    pools, header = [], None
+    pools, header, left_out = [], None, 0
     for number, record in _records(FilePath(source)):
         where = f"{source}, line {number}"
         if is_header(record):  # files that were put one behind the other have several
+            left_out += Provenance.of(record, str(source)).left_out
+            record.pop("left_out", None)
             if header not in (None, record):
                 raise PoolFileError(f"{where}: these are pools of another run than those before", "keep them apart")
             header = record
@@ -57,7 +60,8 @@ def read_jsonl(source: str | os.PathLike[str]) -> PoolFile:
         pools.append(pool)
     if not pools:
         raise PoolFileError(f"{source} holds no problems; expected one JSON object per line")
-    return PoolFile(pools, Provenance() if header is None else Provenance.of(header, str(source)))
+    known = Provenance() if header is None else Provenance.of(header, str(source))
+    return PoolFile(pools, replace(known, left_out=left_out))
 
 
 def write_pools(pools: Iterable[Pool], target: str | os.PathLike[str], provenance: Provenance | None = None) -> None:

@@ -93,10 +93,11 @@ def _provenance(table: ParquetColumns) -> tuple[Provenance, list[FileKeys]]:
     for name, other in others:
         if other not in told:
             told[other] = _read_metadata(other, name)
-        if replace(told[other], keys={}) != replace(told[text], keys={}):
+        if replace(told[other], keys={}, left_out=0) != replace(told[text], keys={}, left_out=0):
             raise PoolFileError(f"{name} tells of other pools than {first}: of another run", "keep them apart")
         keys_by_file.append((name, told[other].keys))
-    return replace(told[text], keys=common_keys(keys_by_file)), keys_by_file
+    left_out = told[text].left_out + sum(told[other].left_out for _, other in others)
+    return replace(told[text], keys=common_keys(keys_by_file), left_out=left_out), keys_by_file
 
 
 def _read_metadata(text: bytes | None, file: str) -> Provenance:

@@ -21,7 +21,12 @@ from demur.pools.labels import read_labels, refuse_labels_as_score
 from demur.pools.parts import ids_of
 from demur.pools.path_fields import beside_of, refuse_absent
 from demur.pools.scores import count_gaps, read_column
-from demur.pools.stopped import refuse_ended_elsewhere, refuse_scores_of_pools, stop_pools
+from demur.pools.stopped import (
+    has_lowest_of_others,
+    refuse_ended_elsewhere,
+    refuse_scores_of_pools,
+    stop_pools,
+)
 from demur.pools.voted_pools import VotedPools
 from demur.pools.weights import read_weights
 from demur.records import Pool
@@ -122,7 +127,7 @@ class PoolSource:
             return self
         table = self._columns(self.as_read(fields))
         how: dict[str, Any] = {"partial": partial, "drawn": drawn is not None, "say": say}
-        ended = stop_pools(self.pools, table, rule, self.scorers, **how)
+        ended = stop_pools(self.pools, table, rule, self.scorers, self.flags, **how)
         left_out, description = len(self.pools) - len(ended.pools), described(self.description, ended.stopping)
         return replace(
             self,
@@ -213,7 +218,7 @@ def vote_pools(
     pools, fields = source.pools, source.as_read(fields)
     recipe = recipe or source.recipe(fields.score)
     if source.replayed:
-        refuse_scores_of_pools(recipe.other_scores, source.scorers)
+        _refuse_unlike_drawn(source, fields.score, recipe.other_scores)
     table = source.table(fields)
     _mention_spellings(table, say)
     upstream = assumed.updated(source.description_with(fields, recipe.other_scores))
@@ -239,6 +244,17 @@ def vote_pools(
     flags = source.flags.get(fields.score or "", {})
     known = None if labels is None or labels.known is None else np.asarray(labels.known, dtype=np.bool_)
     return VotedPools(votes, right, table.digests, table.clusters, table, labels, flags, known)
+
+
+def _refuse_unlike_drawn(source: PoolSource, score: str | None, others: Sequence[str]) -> None:
+    """Raise where pools that a rule was replayed on have scores that those it draws would not have."""
+    refuse_scores_of_pools([*([] if score is None else [score]), *others], source.scorers)
+    looked_at = None if source.read is None else source.read[1].fields.score
+    if score not in (None, looked_at) and has_lowest_of_others(str(score), source.flags):
+        raise InvalidValue(
+            f"paths without text have the lowest {score!r} of their pools, at which the replayed rule did not look",
+            "name the score where the rule is replayed, or sample with the rule and score what it drew",
+        )
 
 
 def vote_table(

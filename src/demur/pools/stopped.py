@@ -15,11 +15,14 @@ from demur.pools.parts import first_paths, some_of
 from demur.pools.scores import scores_or_dropped
 from demur.records import Pool
 from demur.stopping import Stopping
-from demur.voting.codes import code_answers
+from demur.voting.codes import CodedAnswers, code_answers
+from demur.voting.path_scores import as_scores
 from demur.voting.stopped import Stopped
 
 _OF_PATHS = ("perplexity", "perplexity-std", "judge", "reward", "imported")
 """Scorers that look at one path at a time; any other may see the whole pool, and give fewer paths other numbers."""
+_EMPTY = "empty"
+"""The flag of a score that a path without text has from others: the lowest of its pool."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,7 @@ def stop_pools(
     table: PoolTable,
     stopping: Stopping,
     scorers: Mapping[str, Mapping[str, Any]],
+    flags: Mapping[str, Mapping[str, int]],
     *,
     partial: bool,
     drawn: bool,
@@ -65,6 +69,8 @@ def stop_pools(
     replayed = bool((ended.sizes < coded.n_paths).any())
     if replayed and table.fields.score is not None:
         refuse_scores_of_pools([table.fields.score], scorers)
+        if has_lowest_of_others(table.fields.score, flags):
+            _refuse_lowest_of_others(table, coded, ended)
     fields, kept, answers = table.fields, first_paths(pools, ended.sizes), ended.rows(table.answers)
     written: Sequence[dict[str, str]]
     if isinstance(table.written, Spellings):
@@ -107,3 +113,30 @@ def refuse_scores_of_pools(names: Sequence[str], scorers: Mapping[str, Mapping[s
                 "cannot be replayed with it",
                 "choose another {score}, or sample with the rule and score what it drew",
             )
+
+
+def has_lowest_of_others(name: str, flags: Mapping[str, Mapping[str, int]]) -> bool:
+    """Whether paths without text have the lowest score of their pool."""
+    return any(_EMPTY in flag.split("+") for flag in flags.get(name, {}))
+
+
+def _refuse_lowest_of_others(table: PoolTable, coded: CodedAnswers, ended: Stopped) -> None:
+    """Raise where a path without text may have the score of one that the rule would not have drawn.
+
+    Which paths have no text is not read here. One that has none has no answer, and the lowest score of its pool; it
+    keeps that where another path that is left has it too.
+    """
+    scores = as_scores(table.scores, coded)
+    places = np.arange(scores.shape[1])
+    there, kept = (places < sizes[:, None] for sizes in (coded.n_paths, ended.sizes))
+    lowest = there & (scores == np.where(there, scores, np.inf).min(axis=1, keepdims=True))
+    blank, borne = (lowest & kept & mute for mute in (coded.codes < 0, coded.codes >= 0))
+    odd = blank.any(axis=1) & ~borne.any(axis=1) & (lowest & ~kept).any(axis=1)
+    odd[list(table.unscored)] = False
+    if odd.any():
+        name, row = table.fields.score, int(np.argmax(odd))
+        raise InvalidValue(
+            f"a path without text has the lowest {name!r} of its pool, which in {int(odd.sum())} of {len(odd)} pools "
+            f"is that of a path behind the end, as in {table.ids[row]!r}: a stopping rule cannot be replayed with it",
+            "choose another {score}, or sample with the rule and score what it drew",
+        )

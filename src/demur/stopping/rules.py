@@ -112,6 +112,8 @@ class Beta(Rule):
     level: Fraction
 
     def __post_init__(self) -> None:
+        if not isinstance(self.level, Fraction):
+            raise InvalidValue(f"the level of a Beta rule is a Fraction, got {self.level!r:.60}", "use beta(0.95)")
         if not Fraction(1, 2) < self.level < 1:
             raise InvalidValue(f"the P of beta:P must lie strictly between 0.5 and 1, got {float(self.level):g}")
 
