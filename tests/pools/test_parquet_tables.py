@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import demur as dm
 from demur.descriptions import Description
 from demur.errors import InvalidValue, PolicyFileError, PoolFileError
+from demur.pools import frames, parquet_columns
 from demur.pools import parquet as parquet_files
-from demur.pools import parquet_columns
 from demur.pools.checked_field import read_checks
 from demur.pools.jsonl import write_pools as write_jsonl
 from demur.pools.parquet import read_parquet, write_parquet
@@ -259,6 +259,26 @@ def test_fields_of_paths_are_read_without_their_texts(tmp_path, read):
     assert "text" not in read
     with pytest.raises(PoolFileError, match="must be a finite number, got 'a text'"):
         dm.vote_pools(source, dm.FieldChoice(score=".text"))
+
+
+def test_a_score_that_is_a_field_is_read_in_one_look_at_the_paths(tmp_path, monkeypatch):
+    """Of a large table no path is kept, so that each look at all of them reads the file once more."""
+    pools = [
+        Pool(
+            Problem(f"q{at}", None, ("6",)), tuple(Path("6", None, {}, {"lp": 0.1 * at + place}) for place in range(2))
+        )
+        for at in range(30)
+    ]
+    write_parquet(pools, tmp_path / "pools.parquet")
+    write_jsonl(pools, tmp_path / "pools.jsonl")
+    monkeypatch.setattr(frames, "_KEPT_ROWS", 0)
+    looks: list[int] = []
+    passing = frames.FramePools.in_passing
+    monkeypatch.setattr(frames.FramePools, "in_passing", lambda self: (looks.append(1), passing(self))[1])
+    fields = dm.FieldChoice(score=".lp")
+    table = outcome(dm.read_pools(tmp_path / "pools.parquet"), fields)
+    assert len(looks) == 1
+    assert table == outcome(dm.read_pools(tmp_path / "pools.jsonl"), fields)
 
 
 def test_large_sets_of_problems_are_digests_in_a_sidecar_that_is_checked(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ from demur.descriptions import Description
 from demur.errors import InvalidValue, PipelineMismatch, PoolFileError
 from demur.pools.answer_keys import keys_serve, refuse_other_keys
 from demur.pools.field_names import answer_fields, there_is
-from demur.pools.frame_table import Spellings, Texts, digests_of, keys_of, scores_of, stored_keys, surfaces_of
+from demur.pools.frame_table import Spellings, Texts, digests_of, keys_of, stored_keys, surfaces_of
 from demur.pools.frames import FramePools
 from demur.pools.groups import GROUP, read_groups
 from demur.pools.parts import with_field, without_texts
@@ -29,7 +29,7 @@ from demur.tasks import asked_by, by_task, chosen, is_known_relation, known_rela
 from demur.voting.cases import GroupColumn
 from demur.voting.codes import taken
 from demur.voting.recipe import Unscored
-from demur.voting.rows import KeyRows
+from demur.voting.rows import KeyRows, ScoreRows
 
 _SUSPECT = re.compile(r"(?i)none|null|nan|n/?a|no[ _-]?answer[.!]?|unknown|\?+|_+|-+|\[?invalid\]?")
 
@@ -296,9 +296,12 @@ def _read_columns(pools: FramePools, fields: FieldChoice) -> PoolTable | None:
     if any(fields.relation_of(problem).structure is not None for problem in problems):
         return None
     surfaces = surfaces_of(pools, fields.answer_field)
-    scored = None if fields.score is None else scores_of(pools, fields.score, fields.unscored)
-    if surfaces is None or (fields.score is not None and scored is None):
+    if surfaces is None:
         return None
+    scored = None
+    if fields.score is not None:
+        rows, left_out = scores_or_dropped(pools, fields.score, fields.unscored, in_use=fields.in_use)
+        scored = ScoreRows.of(rows), left_out
     named = {spelling.strip() for spelling in fields.missing}
     answers = stored_keys(pools, surfaces, named) if keys_serve(pools, fields.describe(problems)) else None
     answers = answers or keys_of(pools, surfaces, named, fields.key_of)

@@ -98,7 +98,10 @@ def field_of(path: Path, steps: Sequence[str]) -> Any:
 def with_gaps(pools: Sequence[Pool], name: str) -> list[list[float | None]]:
     """The score of every path; None where it has none."""
     pools = with_field(pools, name)
-    in_scores = any(name in path.scores for pool in pools for path in pool.paths)
+    if isinstance(pools, FramePools):
+        in_scores = name in pools.score_names
+    else:
+        in_scores = any(name in path.scores for pool in pools for path in pool.paths)
     steps = [] if in_scores or "." not in name else name.removeprefix(".").split(".")
     refuse_label_name(name)
     table: list[list[float | None]] = []
