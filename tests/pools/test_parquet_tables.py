@@ -306,6 +306,7 @@ def test_large_sets_of_problems_are_digests_in_a_sidecar_that_is_checked(tmp_pat
         dm.Policy.load(tmp_path / "policy.json")
     assert "\n" not in str(caught.value)
     assert sidecar.name in str(caught.value)
+    assert "copy it there with the policy" in str(caught.value)
     text = json.loads((tmp_path / "policy.json").read_text())
     text["calibration"]["sha256"] = "0" * 64
     text["digest"] = ""
