@@ -254,8 +254,10 @@ def test_half_a_surrogate_pair_and_numbers_beyond_floats_are_survived(demur, fil
 
     source = file(broken)
     assert demur("calibrate", source, "--score", "s", "--alpha", 0.2, "--hold-out", 0.3, "-o", "policy.json").code == 0
-    ran = demur("decide", source, "--policy", "policy.json", "-o", "decisions.jsonl", "--json")
-    assert ran.code == 0
+    for out in ("decisions.jsonl", "decisions.parquet"):
+        assert demur("decide", source, "--policy", "policy.json", "-o", out, "--json").code == 0
+    assert demur("answers", source, "-o", "keyed.parquet").code == 0
+    assert demur("calibrate", "keyed.parquet", "--score", "s", "--alpha", 0.2).code == 0
     refused(
         demur("calibrate", file(lambda r: score_of(r[3], 0, 10**400)), "--score", "s"), "'s' must be a finite number"
     )

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 import demur as dm
 from demur.descriptions import Description
 from demur.errors import InvalidValue, PolicyFileError, PoolFileError
+from demur.pools import frames, parquet_columns
 from demur.pools import parquet as parquet_files
-from demur.pools import parquet_columns
+from demur.pools.checked_field import read_checks
 from demur.pools.jsonl import write_pools as write_jsonl
 from demur.pools.parquet import read_parquet, write_parquet
 from demur.pools.provenance import Provenance
@@ -190,7 +191,23 @@ def test_the_comparison_would_notice_another_answer(tmp_path):
     assert outcome(table, dm.FieldChoice()) != outcome(lines, dm.FieldChoice())
 
 
-def test_texts_and_unasked_columns_are_never_read_unless_shown(tmp_path, monkeypatch):
+@pytest.fixture
+def read(monkeypatch):
+    """The names of the columns that are read."""
+    names: set[str] = set()
+    batches, groups = parquet_columns.ParquetColumns._batches, parquet_columns.ParquetColumns._group
+    monkeypatch.setattr(
+        parquet_columns.ParquetColumns, "_batches", lambda self, name: (names.add(name), batches(self, name))[1]
+    )
+    monkeypatch.setattr(
+        parquet_columns.ParquetColumns,
+        "_group",
+        lambda self, name, place: (names.add(name), groups(self, name, place))[1],
+    )
+    return names
+
+
+def test_texts_and_unasked_columns_are_never_read_unless_shown(tmp_path, read):
     """Neither the texts of paths nor those of questions, nor their further fields."""
     pools = [
         Pool(
@@ -200,16 +217,6 @@ def test_texts_and_unasked_columns_are_never_read_unless_shown(tmp_path, monkeyp
         for at in range(30)
     ]
     write_parquet(pools, tmp_path / "pools.parquet")
-    read: set[str] = set()
-    batches, groups = parquet_columns.ParquetColumns._batches, parquet_columns.ParquetColumns._group
-    monkeypatch.setattr(
-        parquet_columns.ParquetColumns, "_batches", lambda self, name: (read.add(name), batches(self, name))[1]
-    )
-    monkeypatch.setattr(
-        parquet_columns.ParquetColumns,
-        "_group",
-        lambda self, name, place: (read.add(name), groups(self, name, place))[1],
-    )
     source = dm.read_pools(tmp_path / "pools.parquet")
     fields = dm.FieldChoice(score="rm")
     voted = dm.vote_pools(source, fields)
@@ -223,6 +230,55 @@ def test_texts_and_unasked_columns_are_never_read_unless_shown(tmp_path, monkeyp
     assert "text" not in read
     assert source.pools[3].paths[0].text == "a text"
     assert "text" in read
+
+
+def test_fields_of_paths_are_read_without_their_texts(tmp_path, read):
+    """Labels, scores, answers, weights, groups and tie-breakers that have no column of their own."""
+    pools = [
+        Pool(
+            Problem(f"q{at}", None, ("6",), extra={"margin": at, "kind": "easy", "weight": 1.0, "checked": "6"}),
+            tuple(Path("6", "a text", {}, {"lp": 0.1 * at, "own": "6", "ok": bool(at % 3)}) for _ in range(2)),
+        )
+        for at in range(30)
+    ]
+    write_parquet(pools, tmp_path / "pools.parquet")
+    source = dm.read_pools(tmp_path / "pools.parquet")
+    for choice, correct in (
+        ({"score": ".lp"}, None),
+        ({"answer_field": "own"}, None),
+        ({"group_field": "kind"}, None),
+        ({"weights": "weight"}, None),
+        ({}, "ok"),
+        ({}, dm.LabelRule(tolerance=0.1)),
+        ({"relation": "text"}, dm.LabelRule(containment=True)),
+    ):
+        voted = dm.vote_pools(source, dm.FieldChoice(**choice), correct=correct)
+        read_checks(source.pools, voted, "checked")
+    dm.vote_pools(source, recipe=source.recipe(tie_break="column:margin"))
+    assert {"path_extra", "problem_extra"} <= read
+    assert "text" not in read
+    with pytest.raises(PoolFileError, match="must be a finite number, got 'a text'"):
+        dm.vote_pools(source, dm.FieldChoice(score=".text"))
+
+
+def test_a_score_that_is_a_field_is_read_in_one_look_at_the_paths(tmp_path, monkeypatch):
+    """Of a large table no path is kept, so that each look at all of them reads the file once more."""
+    pools = [
+        Pool(
+            Problem(f"q{at}", None, ("6",)), tuple(Path("6", None, {}, {"lp": 0.1 * at + place}) for place in range(2))
+        )
+        for at in range(30)
+    ]
+    write_parquet(pools, tmp_path / "pools.parquet")
+    write_jsonl(pools, tmp_path / "pools.jsonl")
+    monkeypatch.setattr(frames, "_KEPT_ROWS", 0)
+    looks: list[int] = []
+    passing = frames.FramePools.in_passing
+    monkeypatch.setattr(frames.FramePools, "in_passing", lambda self: (looks.append(1), passing(self))[1])
+    fields = dm.FieldChoice(score=".lp")
+    table = outcome(dm.read_pools(tmp_path / "pools.parquet"), fields)
+    assert len(looks) == 1
+    assert table == outcome(dm.read_pools(tmp_path / "pools.jsonl"), fields)
 
 
 def test_large_sets_of_problems_are_digests_in_a_sidecar_that_is_checked(tmp_path, monkeypatch):
@@ -250,6 +306,7 @@ def test_large_sets_of_problems_are_digests_in_a_sidecar_that_is_checked(tmp_pat
         dm.Policy.load(tmp_path / "policy.json")
     assert "\n" not in str(caught.value)
     assert sidecar.name in str(caught.value)
+    assert "copy it there with the policy" in str(caught.value)
     text = json.loads((tmp_path / "policy.json").read_text())
     text["calibration"]["sha256"] = "0" * 64
     text["digest"] = ""

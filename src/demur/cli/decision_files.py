@@ -84,11 +84,13 @@ def _type(name: str, arrow: Any) -> Any:
 
 
 def _cell(line: dict[str, Any], name: str) -> Any:
+    from demur.pools.frame_rows import writable
+
     if name.startswith(_KEY):
         return line["key"][name.removeprefix(_KEY)]
     value = line.get(name)
     if name in _NUMBERS or name in _COUNTS or name == "or_other" or value is None:
         return value
     if name in _LISTS:
-        return [str(one) for one in value] if _LISTS[name] == "string" else list(value)
-    return str(value) if name in _TEXTS else json.dumps(value, ensure_ascii=False)
+        return [writable(str(one)) for one in value] if _LISTS[name] == "string" else list(value)
+    return writable(str(value) if name in _TEXTS else json.dumps(value, ensure_ascii=False))

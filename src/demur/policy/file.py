@@ -115,6 +115,8 @@ def _read_sidecar(policy: Path, reference: Document) -> Any:
     if not name or "\0" in name or Path(name).name != name:
         raise PolicyFileError(f"{policy} names a sidecar outside its folder: {name!r}")
     sidecar = policy.with_name(name)
+    if not sidecar.exists():
+        raise PolicyFileError(f"there is no file {sidecar}, which {policy} needs", "copy it there with the policy")
     content = _read_bytes(sidecar)
     found = hashlib.sha256(content).hexdigest()
     if not hmac.compare_digest(found.encode(), str(reference.get("sha256")).encode()):

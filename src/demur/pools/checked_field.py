@@ -11,6 +11,7 @@ from demur.pools.checks import Checks
 from demur.pools.field_names import label_fields, there_is
 from demur.pools.label_rule import LabelRule
 from demur.pools.labels import read_labels, with_gold_from
+from demur.pools.parts import every_problem, without_texts
 from demur.pools.voted_pools import VotedPools
 from demur.records import Pool, is_nothing
 
@@ -20,7 +21,7 @@ def read_checks(pools: Sequence[Pool], voted: VotedPools, name: str) -> Checks:
 
     A field of the paths says true or false of their answers. One of the problems holds what people accept as right.
     """
-    if any(not is_nothing(pool.problem.extra.get(name)) for pool in pools):
+    if any(not is_nothing(problem.extra.get(name)) for problem in every_problem(pools)):
         return _from_problems(pools, voted, name)
     if voted.table is None:
         raise InvalidValue("checks are read from pools, and these votes come from none", "give them as {checked}")
@@ -37,6 +38,6 @@ def read_checks(pools: Sequence[Pool], voted: VotedPools, name: str) -> Checks:
 
 def _from_problems(pools: Sequence[Pool], voted: VotedPools, name: str) -> Checks:
     assert voted.table is not None
-    labels = read_labels(with_gold_from(pools, name), voted.table, partly=True)
+    labels = read_labels(with_gold_from(without_texts(pools), name), voted.table, partly=True)
     known = np.ones(len(voted), dtype=np.bool_) if labels.known is None else np.array(labels.known, dtype=np.bool_)
     return Checks(known, labels.of_votes(voted.votes) & known, known, LabelRule())

@@ -192,10 +192,23 @@ def plain_form(column: Any, *, keep_dictionaries: bool = True) -> Any:
         taken = [chunk.dictionary.cast(values).take(chunk.indices) for chunk in chunks]
         column = pyarrow.chunked_array(taken, values) if isinstance(column, pyarrow.ChunkedArray) else taken[0]
     if types.is_decimal(column.type):
-        column = column.cast(pyarrow.float64())
+        column = _of_decimals(column)
     if str(column.type) == "string_view":
         column = column.cast(pyarrow.large_string())
     return column
+
+
+def _of_decimals(column: Any) -> Any:
+    """Whole numbers, or the floats that are nearest: a cast of Arrow's makes 0.30000000000000004 of 0.3."""
+    import pyarrow
+
+    texts = column.cast(pyarrow.string())
+    if column.type.scale > 0:
+        return texts.cast(pyarrow.float64())
+    try:
+        return column.cast(pyarrow.int64())
+    except pyarrow.ArrowInvalid:  # beyond 64 bits: no float tells two such ids apart
+        return texts
 
 
 def cells_of(column: Any) -> list[Any]:

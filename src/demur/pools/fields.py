@@ -18,9 +18,10 @@ from demur.descriptions import Description
 from demur.errors import InvalidValue, PipelineMismatch, PoolFileError
 from demur.pools.answer_keys import keys_serve, refuse_other_keys
 from demur.pools.field_names import answer_fields, there_is
-from demur.pools.frame_table import Spellings, Texts, digests_of, keys_of, scores_of, stored_keys, surfaces_of
+from demur.pools.frame_table import Spellings, Texts, digests_of, keys_of, stored_keys, surfaces_of
 from demur.pools.frames import FramePools
 from demur.pools.groups import GROUP, read_groups
+from demur.pools.parts import with_field, without_texts
 from demur.pools.scores import ABSENT, as_unscored, field_of, refuse_label_name, scores_or_dropped
 from demur.pools.weights import Weighing, describe_weights, weight_field
 from demur.records import Pool, Problem
@@ -28,7 +29,7 @@ from demur.tasks import asked_by, by_task, chosen, is_known_relation, known_rela
 from demur.voting.cases import GroupColumn
 from demur.voting.codes import taken
 from demur.voting.recipe import Unscored
-from demur.voting.rows import KeyRows
+from demur.voting.rows import KeyRows, ScoreRows
 
 _SUSPECT = re.compile(r"(?i)none|null|nan|n/?a|no[ _-]?answer[.!]?|unknown|\?+|_+|-+|\[?invalid\]?")
 
@@ -194,7 +195,8 @@ class PoolTable:
         for key, many in zip(keys, paths, strict=True):
             kinds.update(dict.fromkeys(counted([key]), many))
         lacking = sum(many for key, many in zip(keys, paths, strict=True) if key is None)
-        told = ", ".join(f"{many:,} {kind}" for kind, many in kinds.most_common() if many)
+        listed = sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0]))
+        told = ", ".join(f"{many:,} {kind}" for kind, many in listed if many)
         none = f"; {lacking:,} of {sum(paths):,} paths have none" if lacking else ""
         return f"Answers are compared by {' and '.join(sorted(self.relations))}: {told or 'none'}{none}."
 
@@ -243,22 +245,22 @@ def read_table(pools: Sequence[Pool], fields: FieldChoice) -> PoolTable:
         table = _read_columns(pools, fields)
         if table is not None:
             return table
-    surfaces = _read_surfaces(pools, fields)
+    surfaces, problems = _read_surfaces(pools, fields), [pool.problem for pool in without_texts(pools)]
     counts = Counter(surface for pool in surfaces for surface in pool if surface is not None)
     named = {spelling.strip() for spelling in fields.missing}
     _refuse_unmet_pointers(fields, counts)
     keys, written, relations = [], [], Counter[str]()
-    for pool, row in zip(pools, surfaces, strict=True):
-        relations[fields.relation_of(pool.problem).spec] += 1
-        key, spelt = _keys_in(pool.problem, row, fields, named)
+    for problem, row in zip(problems, surfaces, strict=True):
+        relations[fields.relation_of(problem).spec] += 1
+        key, spelt = _keys_in(problem, row, fields, named)
         keys.append(key)
         written.append(spelt)
     scores, unscored = None, list[int]()
     if fields.score is not None:
         scores, unscored = scores_or_dropped(pools, fields.score, fields.unscored, in_use=fields.in_use)
-    suspects = {text: n for text, n in counts.items() if _SUSPECT.fullmatch(text) and text not in named}
+    suspects = _suspects(counts, named)
     unused = tuple(spelling for spelling in fields.missing if spelling.strip() not in counts)
-    columns = ([getattr(pool.problem, name) for pool in pools] for name in ("id", "question", "digest", "cluster"))
+    columns = ([getattr(problem, name) for problem in problems] for name in ("id", "question", "digest", "cluster"))
     ids, questions, digests, clusters = columns
     groups = read_groups(pools, fields.group_field, in_use=fields.in_use)
     known = (ids, questions, digests, clusters, groups, keys, written, scores, fields)
@@ -294,16 +296,19 @@ def _read_columns(pools: FramePools, fields: FieldChoice) -> PoolTable | None:
     if any(fields.relation_of(problem).structure is not None for problem in problems):
         return None
     surfaces = surfaces_of(pools, fields.answer_field)
-    scored = None if fields.score is None else scores_of(pools, fields.score, fields.unscored)
-    if surfaces is None or (fields.score is not None and scored is None):
+    if surfaces is None:
         return None
+    scored = None
+    if fields.score is not None:
+        rows, left_out = scores_or_dropped(pools, fields.score, fields.unscored, in_use=fields.in_use)
+        scored = ScoreRows.of(rows), left_out
     named = {spelling.strip() for spelling in fields.missing}
     answers = stored_keys(pools, surfaces, named) if keys_serve(pools, fields.describe(problems)) else None
     answers = answers or keys_of(pools, surfaces, named, fields.key_of)
     relations = Counter[str]()
     for problem, many in zip(problems, np.bincount(kind_of, minlength=len(problems)).tolist(), strict=True):
         relations[fields.relation_of(problem).spec] += many
-    suspects = {text: n for text, n in surfaces.counts.items() if _SUSPECT.fullmatch(text) and text not in named}
+    suspects = _suspects(surfaces.counts, named)
     unused = tuple(spelling for spelling in fields.missing if spelling.strip() not in surfaces.counts)
     groups = read_groups(pools, fields.group_field, in_use=fields.in_use)
     scores, unscored = (None, []) if scored is None else scored
@@ -317,6 +322,12 @@ def problems_of(pools: Sequence[Pool]) -> list[Problem]:
     if isinstance(pools, FramePools):
         return pools.kinds[1]
     return [pool.problem for pool in pools]
+
+
+def _suspects(counts: Mapping[str, int], named: Collection[str]) -> dict[str, int]:
+    """The spellings that look like "no answer" and were not named, the most frequent first."""
+    suspects = ((text, paths) for text, paths in counts.items() if _SUSPECT.fullmatch(text) and text not in named)
+    return dict(sorted(suspects, key=lambda suspect: (-suspect[1], suspect[0])))
 
 
 def _refuse_unmet_pointers(fields: FieldChoice, answers: Iterable[str]) -> None:
@@ -348,11 +359,11 @@ def _read_surfaces(pools: Sequence[Pool], choice: FieldChoice) -> list[list[str 
     """Every answer as it is written, stripped; None where there is none."""
     name = choice.answer_field
     refuse_label_name(name)
-    own = name == "answer"
-    paths = [path for pool in pools for path in pool.paths]
+    own, looked_at = name == "answer", with_field(pools, name)
+    paths = (path for pool in looked_at for path in pool.paths)
     if not any(path.has_answer_field if own else field_of(path, [name]) not in (ABSENT, None) for path in paths):
         raise PoolFileError(f"no path in the file has an answer in the field {name!r}", _other_fields(pools, name))
-    return [_surfaces_of(pool, choice) for pool in pools]
+    return [_surfaces_of(pool, choice) for pool in looked_at]
 
 
 def _surfaces_of(pool: Pool, choice: FieldChoice) -> list[str | None]:

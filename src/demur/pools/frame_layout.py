@@ -65,7 +65,8 @@ class Layout:
         if not isinstance(runs.values, TextColumn):
             values = runs.values
             kinds = set(map(type, values))
-            if bool in kinds or (str in kinds and len(kinds) > 1):
+            named = list(map(str if kinds == {int} else name_of, values))
+            if bool in kinds or (len(kinds) > 1 and (str in kinds or len(set(named)) < len(named))):
                 odd = next((value for value in values if type(value) is not type(values[0])), values[0])
                 raise PoolFileError(
                     f"{self.where}: the column 'id' mixes types ({values[0]!r:.40} and {odd!r:.40}), so that 1 and "
@@ -74,7 +75,7 @@ class Layout:
                 )
             if not kinds <= {str, int, float}:
                 raise PoolFileError(f"{self.where}: ids must be texts or whole numbers, got {values[0]!r:.40}")
-            names = values if kinds == {str} else list(map(str if kinds == {int} else name_of, values))
+            names = values if kinds == {str} else named
         if not all(map(str.strip, names)):
             blank_id = next(at for at, name in enumerate(names) if not name.strip())
             row = int(runs.starts[int(np.argmax(runs.codes == blank_id))])

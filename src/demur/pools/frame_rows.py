@@ -34,10 +34,10 @@ def table_of(pools: Iterable[Pool], names: Sequence[str] | None = None) -> dict[
         problem, gold, extra = pool.problem, json.dumps(list(pool.problem.gold)), _as_object(pool.problem.extra)
         shared = (problem.id, problem.question, gold, problem.cluster, group_as_text(problem.group), extra)
         for column, value in zip(problem_columns, shared, strict=True):
-            column.extend([_writable(value)] * len(pool.paths))
+            column.extend([writable(value)] * len(pool.paths))
         for position, path in enumerate(pool.paths):
-            own = (position, _writable(as_written(path.answer)), path.has_answer_field, _writable(path.text))
-            row = (*own, _writable(_as_object(path.extra)), *map(path.scores.get, names))
+            own = (position, writable(as_written(path.answer)), path.has_answer_field, writable(path.text))
+            row = (*own, writable(_as_object(path.extra)), *map(path.scores.get, names))
             for column, cell in zip(path_columns, row, strict=True):
                 column.append(cell)
     return columns
@@ -52,7 +52,7 @@ def _as_object(fields: Mapping[str, Any]) -> str:
     return json.dumps(dict(fields)) if fields else "{}"
 
 
-def _writable(text: str | None) -> str | None:
+def writable(text: str | None) -> str | None:
     """A text as every table can hold it: half a surrogate pair, as models sometimes leave, has no place in one."""
     return text if text is None or text.isascii() else text.encode("utf-8", "replace").decode()
 

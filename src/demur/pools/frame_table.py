@@ -169,11 +169,13 @@ def group_column(pools: FramePools, group_of: Callable[[Any, str], Any]) -> Grou
         cells = zip(pools.of_problems("group"), pools.ids, strict=True)
         return GroupColumn.of(group_of(cell, identity) for cell, identity in cells)
     codes, values = said
-    named: list[Any] = [None] * (len(values) + 1)
-    for code, row in zip(*(part.tolist() for part in np.unique(codes, return_index=True)), strict=True):
-        named[code] = None if code < 0 else group_of(values[code], pools.ids[row])
-    every = GroupColumn.of(named)
-    return GroupColumn(every.kinds, every.codes[codes])
+    used, first, place = np.unique(codes, return_index=True, return_inverse=True)
+    order = np.argsort(first)  # as they come
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    rows = zip(used[order].tolist(), first[order].tolist(), strict=True)
+    every = GroupColumn.of(None if code < 0 else group_of(values[code], pools.ids[row]) for code, row in rows)
+    return GroupColumn(every.kinds, every.codes[rank[place]])
 
 
 class Spellings(Sequence[dict[str, str]]):

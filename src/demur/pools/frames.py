@@ -106,11 +106,7 @@ class FramePools(Sequence[Pool]):
 
     def without_texts(self) -> FramePools:
         """The same, its paths without their texts where those are in a file."""
-        if self.columns.in_memory:
-            return self
-        other = self._as_new()
-        other._read = [name for name in self._read if name != "text"]
-        return other
+        return self if self.columns.in_memory or "text" not in self._read else self._textless
 
     def of_paths(self, column: NDArray[Any]) -> NDArray[Any]:
         """A column of the table as its pools have it, path by path."""
@@ -120,7 +116,7 @@ class FramePools(Sequence[Pool]):
         """A copy that has read nothing yet."""
         other = copy(self)
         other._said, other._block = {}, (-1, [])
-        for name in ("kinds", "_built"):
+        for name in ("kinds", "_built", "_textless"):
             vars(other).pop(name, None)
         return other
 
@@ -206,6 +202,12 @@ class FramePools(Sequence[Pool]):
         """The columns that tell of problems; the text of questions is not looked at where their digests are there."""
         known = (*PROBLEM[1:], *OF_PROBLEM, DIGEST)
         return [name for name in known if name in self.columns.names]
+
+    @cached_property
+    def _textless(self) -> FramePools:
+        other = self._as_new()
+        other._read = [name for name in self._read if name != "text"]
+        return other
 
     @cached_property
     def _built(self) -> list[Pool]:

@@ -10,6 +10,7 @@ from demur.pools.field_names import there_is
 from demur.pools.frame_rows import group_of_cell
 from demur.pools.frame_table import group_column
 from demur.pools.frames import FramePools
+from demur.pools.parts import with_field
 from demur.records import Pool, names_labels
 from demur.voting.cases import GroupColumn
 
@@ -26,6 +27,7 @@ def read_groups(pools: Sequence[Pool], name: str = GROUP, *, in_use: bool = Fals
         return GroupColumn.of(pool.problem.group for pool in pools)
     if names_labels(name):
         raise InvalidValue(f"{name!r} names labels, and groups must not be made of labels", "name another field")
+    pools = with_field(pools, name)
     values = [field_of_problem(pool, name) for pool in pools]
     if not in_use and all(value is None for value in values):
         raise PoolFileError(f"no problem of the file has a field {name!r}", f"{there_is(name, _fields(pools))}")

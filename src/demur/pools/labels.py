@@ -20,7 +20,7 @@ from demur.pools.frames import FramePools
 from demur.pools.gold import accepted, accepted_texts, leniently_right, other_number, without_aliases
 from demur.pools.gold_columns import GoldColumn, gold_of_columns
 from demur.pools.label_rule import LabelRule, as_label_rule
-from demur.pools.parts import every_problem
+from demur.pools.parts import every_problem, with_field, without_texts
 from demur.pools.scores import ABSENT, field_of
 from demur.pools.verdicts import Verdict, Verdicts
 from demur.records import Pool, Problem, is_nothing
@@ -87,14 +87,14 @@ def read_labels(
     """
     rule = as_label_rule(correct)
     if rule.label_field is not None:
-        return _from_field(pools, table, rule.label_field, partly=partly)
+        return _from_field(with_field(pools, rule.label_field), table, rule.label_field, partly=partly)
     if rule.judge is not None and rule.verdicts is None:
         raise InvalidValue(f"these labels need the verdicts of {rule.judge.told}", "give {label_verdicts=FILE}")
     if isinstance(pools, FramePools) and rule.verdicts is None and rule.tolerance is None and not rule.containment:
         labels = _from_gold_column(pools, table, rule, partly=partly)
         if labels is not None:
             return labels
-    with_gold = set(labelled_rows(pools))
+    with_gold, pools = set(labelled_rows(pools)), without_texts(pools)
     if not partly or not with_gold or len(with_gold) == len(pools):
         return _from_gold(pools, table, rule)
     rows = sorted(with_gold)

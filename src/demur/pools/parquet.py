@@ -16,7 +16,7 @@ import numpy as np
 from demur.errors import PoolFileError
 from demur.files.strict_json import NotJson, parse
 from demur.pools.answer_keys import KEY
-from demur.pools.frame_rows import DIGEST, PATH, PROBLEM, SCORE, score_names, table_of
+from demur.pools.frame_rows import DIGEST, PATH, PROBLEM, SCORE, score_names, table_of, writable
 from demur.pools.frames import FileKeys, FramePools, common_keys, renamed
 from demur.pools.parquet_columns import ParquetColumns
 from demur.pools.provenance import PoolFile, Provenance
@@ -129,7 +129,7 @@ def _table(pools: Sequence[Pool], scores: Sequence[str], *, keyed: bool) -> dict
         raise PoolFileError(
             f"a later pool has the score {min(unknown)!r}, which the first ones lack", "name all scores as {scores}"
         )
-    keys = [path.extra.get(KEY) for pool in pools for path in pool.paths] if keyed else []
+    keys = [writable(path.extra.get(KEY)) for pool in pools for path in pool.paths] if keyed else []
     columns = table_of([_without_keys(pool) for pool in pools] if keyed else pools, scores)
     columns[DIGEST] = [digest for pool in pools for digest in [pool.problem.digest] * len(pool.paths)]
     return columns | ({KEY: keys} if keyed else {})

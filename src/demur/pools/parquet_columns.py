@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from demur.errors import PoolFileError
 from demur.pools.columns import Codes, cells_of, plain_form, refuse_repeated
+from demur.pools.frame_rows import OF_PROBLEM, PATH, PROBLEM
 from demur.pools.runs import Runs, is_text
 from demur.pools.shards import Shard, libraries, reading
 
@@ -35,6 +36,7 @@ class ParquetColumns:
         """The files' own name of each column that has another here."""
         schema = self._schema()
         self._types = {name: schema.field(self._own(name)).type for name in self._here(schema.names)}
+        self._refuse_binary()
         self.metadata: dict[bytes, bytes] = dict(schema.metadata or {})
         self.names = list(self._types)
         rows = [shard.metadata.num_rows for shard in self._shards]
@@ -90,12 +92,10 @@ class ParquetColumns:
                 starts.append(changes + at)
                 parts.append(firsts)
             at += len(part)
-        whole = arrow.concat_arrays([part.cast(parts[0].type) for part in parts])
-        return Runs.of_arrow(np.concatenate(starts), whole, self.n)
+        return Runs.of_parts(np.concatenate(starts), parts, self.n)
 
     def numbers(self, name: str) -> NDArray[np.float64] | None:
-        types, kind = self._arrow.types, self._types[name]
-        if not (types.is_integer(kind) or types.is_floating(kind)):
+        if _kind(self._types[name], self._arrow) != "number":
             return None
         values, at = np.empty(self.n), 0
         for part in self._batches(name):
@@ -124,9 +124,12 @@ class ParquetColumns:
         for shard in self._shards:
             for number in range(shard.metadata.num_row_groups):
                 group = shard.metadata.row_group(number)
-                found = next(group.column(at) for at in range(group.num_columns) if self._is(group.column(at), name))
-                counts = found.statistics
-                if counts is None or not counts.has_min_max or counts.min != counts.max or counts.null_count:
+                columns = (group.column(at) for at in range(group.num_columns))
+                found = next((column for column in columns if self._is(column, name)), None)  # none of a list
+                counts = None if found is None else found.statistics
+                if counts is None or not (counts.has_min_max and counts.has_null_count) or counts.null_count:
+                    return None
+                if counts.min != counts.max:
                     return None
                 said.add(counts.min)
         (text,) = said if len(said) == 1 else (None,)
@@ -183,6 +186,14 @@ class ParquetColumns:
                     )
         return schema
 
+    def _refuse_binary(self) -> None:
+        """Raise where a column that is known by name holds bytes, which would be read as `b'18'`."""
+        for name in (*PROBLEM, *OF_PROBLEM, *PATH, "key"):
+            if "binary" in str(self._types.get(name)):
+                raise PoolFileError(
+                    f"the column {name!r} holds {self._types[name]} in {self._shards[0].name}", "write it as text"
+                )
+
     def metadata_of(self, key: bytes) -> list[tuple[str, bytes | None]]:
         """What each file says of itself under a key, and its name."""
         return [(shard.name, (shard.metadata.metadata or {}).get(key)) for shard in self._shards]
@@ -206,7 +217,7 @@ class ParquetColumns:
         for shard in self._shards:
             with shard.opened(self._dictionaries(name)) as opened, reading(shard.name, self._arrow):
                 for batch in opened.iter_batches(batch_size=_ROWS, columns=[self._own(name)], use_threads=False):
-                    yield plain_form(batch.column(0))
+                    yield plain_form(batch.column(self._own(name)))
 
     def _by_group(self, rows: NDArray[np.intp]) -> Iterator[tuple[tuple[int, int], NDArray[np.intp]]]:
         """Some rows, ascending, by the file and the row group that they are in, and their places there."""
@@ -225,7 +236,7 @@ class ParquetColumns:
             shard = self._shards[place[0]]
             with shard.opened(self._dictionaries(name)) as opened, reading(shard.name, self._arrow):
                 table = opened.read_row_group(place[1], columns=[self._own(name)], use_threads=False)
-                kept = self._kept[name] = (place, table.column(0))
+                kept = self._kept[name] = (place, plain_form(table.column(self._own(name))))
         return kept[1]
 
 
@@ -248,9 +259,8 @@ def _coded(part: Any, arrow: Any) -> tuple[NDArray[Any], list[tuple[Any, Any]]]:
         floats = part.cast(arrow.float64()).to_numpy(zero_copy_only=False)
         bits, codes = np.unique(floats.view(np.int64), return_inverse=True)
         values = bits.view(np.float64).tolist()
-        return codes, [
-            (mark, None if value != value else value) for mark, value in zip(bits.tolist(), values, strict=True)
-        ]
+        marks = ((float, mark) for mark in bits.tolist())  # 1.0 and the 1 of another file are written otherwise
+        return codes, [(mark, None if value != value else value) for mark, value in zip(marks, values, strict=True)]
     coded = part if types.is_dictionary(part.type) else part.dictionary_encode()
     codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return codes, [(value, value) for value in coded.dictionary.to_pylist()]

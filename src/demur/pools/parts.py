@@ -50,6 +50,12 @@ def without_texts(pools: Sequence[Pool]) -> Sequence[Pool]:
     return pools.without_texts() if isinstance(pools, FramePools) else pools
 
 
+def with_field(pools: Sequence[Pool], name: str) -> Sequence[Pool]:
+    """The pools for a look at a field, by its dotted name: without texts that would have to be read, unless it is
+    those."""
+    return pools if name.removeprefix(".").split(".")[0] == "text" else without_texts(pools)
+
+
 def in_passing(pools: Sequence[Pool]) -> Iterator[Pool]:
     """One pool after the other, for a single look: those of a file are not kept."""
     return pools.in_passing() if isinstance(pools, FramePools) else iter(pools)

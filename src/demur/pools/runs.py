@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from demur.records import is_nothing
 from demur.voting.text_columns import TextColumn
 
 
@@ -34,15 +35,27 @@ class Runs:
         return cls(starts, codes[starts], values, len(codes))
 
     @classmethod
-    def of_arrow(cls, starts: NDArray[np.int64], said: Any, n: int) -> Runs:
-        """From the rows where something changes, and an Arrow array of what they say."""
+    def of_parts(cls, starts: NDArray[np.int64], parts: Sequence[Any], n: int) -> Runs:
+        """From the rows where something changes, and what they say, in Arrow arrays that may differ in type."""
+        import pyarrow
         from pyarrow import types
 
-        if types.is_null(said.type):
+        kinds = {part.type for part in parts if not types.is_null(part.type)}
+        if not kinds:
             return cls(starts, np.full(len(starts), -1, dtype=np.int32), [], n)
-        coded = said.dictionary_encode()
+        if all(map(is_text, kinds)):
+            kinds = {pyarrow.large_string()}  # the form that holds more than 2 GB
+        elif all(map(types.is_signed_integer, kinds)):
+            kinds = {pyarrow.int64()}
+        if len(kinds) > 1:  # whole numbers in one file and fractions in another: 1 and 1.0 are written otherwise
+            place: dict[tuple[type, Any], int] = {}
+            cells = (cell for part in parts for cell in part.to_pylist())
+            marks = [-1 if is_nothing(cell) else place.setdefault((type(cell), cell), len(place)) for cell in cells]
+            return cls(starts, np.array(marks, dtype=np.int32), [cell for _, cell in place], n)
+        (kind,) = kinds
+        coded = pyarrow.concat_arrays([part.cast(kind) for part in parts]).dictionary_encode()
         codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        if is_text(said.type):
+        if is_text(kind):
             return cls(starts, codes, text_column(coded.dictionary), n)
         values = coded.dictionary.to_pylist()
         nothing = [at for at, value in enumerate(values) if value != value]

@@ -12,6 +12,7 @@ from demur.errors import InvalidValue, PoolFileError
 from demur.pools.field_names import number_fields, score_fields, there_is
 from demur.pools.frame_table import score_column, scores_of
 from demur.pools.frames import FramePools
+from demur.pools.parts import with_field
 from demur.records import Path, Pool, names_labels
 from demur.voting.recipe import DROP, Unscored
 
@@ -22,7 +23,7 @@ def read_column(pools: Sequence[Pool], name: str) -> list[float]:
     """A number per problem, from a field of the problem."""
     refuse_label_name(name)
     column = []
-    for pool in pools:
+    for pool in with_field(pools, name):
         value = pool.problem.extra.get(name, ABSENT)
         of_paths = {repr(path.extra.get(name)): path.extra.get(name) for path in pool.paths}
         if value is ABSENT and len(of_paths) == 1:  # tables have one row per path, which all say it
@@ -96,7 +97,11 @@ def field_of(path: Path, steps: Sequence[str]) -> Any:
 
 def with_gaps(pools: Sequence[Pool], name: str) -> list[list[float | None]]:
     """The score of every path; None where it has none."""
-    in_scores = any(name in path.scores for pool in pools for path in pool.paths)
+    pools = with_field(pools, name)
+    if isinstance(pools, FramePools):
+        in_scores = name in pools.score_names
+    else:
+        in_scores = any(name in path.scores for pool in pools for path in pool.paths)
     steps = [] if in_scores or "." not in name else name.removeprefix(".").split(".")
     refuse_label_name(name)
     table: list[list[float | None]] = []

@@ -10,6 +10,7 @@ import numpy as np
 
 from demur.errors import InvalidValue, PoolFileError
 from demur.pools.groups import field_of_problem
+from demur.pools.parts import with_field
 from demur.questions.density_ratio import DensityRatio
 from demur.questions.features import Floats
 from demur.records import Pool, is_nothing, names_labels, question_digest
@@ -47,7 +48,8 @@ def read_weights(
         return np.where(known, weights.weights(texts), 0.0)
     if names_labels(weights):
         raise InvalidValue(f"{weights!r} names labels, and weights must not be made of labels", "name another field")
-    return np.array([_weight(field_of_problem(pool, weights), pool.problem.id, weights) for pool in pools])
+    every = with_field(pools, weights)
+    return np.array([_weight(field_of_problem(pool, weights), pool.problem.id, weights) for pool in every])
 
 
 def _weight(value: Any, problem: str, name: str) -> float:

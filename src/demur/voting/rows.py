@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -80,6 +80,14 @@ class _Rows(Sequence[Any]):
 
 class ScoreRows(_Rows):
     """The scores of pools."""
+
+    @classmethod
+    def of(cls, scores: Sequence[list[float]]) -> ScoreRows:
+        """From a list for each pool."""
+        if isinstance(scores, ScoreRows):
+            return scores
+        sizes = np.array(list(map(len, scores)), dtype=np.intp)
+        return cls(np.fromiter(chain.from_iterable(scores), dtype=np.float64, count=int(sizes.sum())), sizes)
 
 
 class LabelRows(_Rows):
