@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 import demur as dm
 from demur.backends.protocol import Settings
-from demur.engine.ray.cluster import cluster, ray_library
+from demur.engine.ray.cluster import _told, cluster, ray_library
 from demur.engine.sample import wanted_paths
 from demur.errors import ClusterError, InvalidValue
 from demur.pipeline.config import Config
@@ -76,6 +77,22 @@ def test_a_cluster_of_another_version_is_refused_with_both_versions(address, par
     assert "install the cluster's versions of Ray and Python here" in told
 
 
+def test_a_cluster_that_asks_for_a_token_says_which_way_in(address, tmp_path):
+    """With token mode but no token Ray ends in an error of its own; with another token, in one about no connection."""
+    told = r"the Ray cluster at \S+ asks for a token, and was given none or another; set RAY_AUTH_MODE=token, .*"
+    surroundings = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+    command = [sys.executable, "-m", "demur", "sample", "builtin:addition", "--limit", "2", "--engine", "ray"]
+    ran = subprocess.run(
+        [*command, "--ray-address", address, "-o", tmp_path / "s"],
+        env={**surroundings, "RAY_AUTH_MODE": "token", "HOME": str(tmp_path)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert ran.returncode == 2
+    assert re.fullmatch(f"error: {told}\n", ran.stderr)
+    refusal = ConnectionError("Failed to connect to Ray cluster at h:1")
+    refusal.__cause__ = RuntimeError("RPC error: InvalidAuthToken: Authentication token is missing or incorrect.")
+    assert re.fullmatch(told, str(_told("h:1", refusal)))
+
+
 def test_the_command_line_says_so_in_one_line_and_leaves_nothing(tmp_path):
     command = [sys.executable, "-m", "demur", "sample", "builtin:addition", "--limit", "2", "--engine", "ray"]
     ran = subprocess.run(
@@ -124,3 +141,51 @@ def test_rows_of_an_engine_have_the_plain_engines_seeds_and_make_whole_pools_in_
     assert [path.extra["finish_reason"] for path in pools[0].paths] == ["stop", "stop", "length"]
     assert pools[0].paths[0].extra["logprob_mean"] == -0.5
     assert len(placed) == 6
+
+
+def scripted(answer):
+    """What stands in for engines: rows go through the same two functions, and an answer between them."""
+
+    def engines(rows):
+        return rows.map(lambda row: vllm.answered_row(answer({**row, **vllm.asked_row(row)})))
+
+    return lambda config, gpus, *, chat: engines
+
+
+def test_blocks_go_through_engines_and_come_back_as_shards(address, tmp_path, monkeypatch):
+    """All but the engine is real: rows are made in the cluster, and shards are written when they are whole."""
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    problems = dm.datasets.load("builtin:addition", limit=5)
+
+    def answer(row):
+        text = f"The answer is {row['sampling_params']['seed'] % 3}."
+        return {**row, "generated_text": text, "generated_tokens": [1], "logprobs": [{1: {"logprob": -0.5}}]}
+
+    monkeypatch.setattr(vllm, "processor", scripted(answer))
+    config = Config(model="Qwen/Qwen3-1.7B", paths=3)
+    done = sample_shards(config, problems, tmp_path / "s", RayOptions(address, block=2))
+    assert (done.blocks, done.finished, done.progress.saved) == (3, 3, 15)
+    pools = dm.read_pools(tmp_path / "s", texts=True).pools
+    expected = [[want.seed % 3 for want in wanted_paths(0, problem.id, 3)] for problem in problems]
+    assert [[int(path.answer) for path in pool.paths] for pool in pools] == expected
+
+
+def test_an_engine_that_fails_ends_the_work_in_one_line(address, tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+    def answer(row):
+        raise ValueError("no room on the GPU")
+
+    monkeypatch.setattr(vllm, "processor", scripted(answer))
+    problems = dm.datasets.load("builtin:addition", limit=2)
+    with pytest.raises(ClusterError, match=r"a worker of the cluster failed: .*no room on the GPU; what was finished"):
+        sample_shards(Config(model="Qwen/Qwen3-1.7B", paths=2), problems, tmp_path / "s", RayOptions(address))
+
+
+@pytest.mark.parametrize("chat", [True, False])
+def test_texts_to_go_on_from_reach_an_engine_without_a_chat_template(chat):
+    """With one, the engine's first stage looks for messages, and there are none."""
+    from ray.data.llm import vLLMEngineProcessorConfig
+
+    settings = vllm.engine_settings(Config(model="Qwen/Qwen3-1.7B"), 1, chat=chat)
+    assert vLLMEngineProcessorConfig(**settings).chat_template_stage is chat

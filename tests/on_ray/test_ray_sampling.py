@@ -103,6 +103,25 @@ def test_going_on_asks_nobody_and_more_problems_come_behind(server, address, tmp
     refuse_doubles(folder, questions(13))
 
 
+def test_a_rule_that_stops_early_draws_the_plain_engines_paths_and_no_more_are_wanted(server, address, tmp_path):
+    def often_two(number, body, request):
+        first, n = body["seed"], body.get("n", 1)
+        said = [f"The answer is {min(2, (first + k) % 5)}." for k in range(n)]
+        return reply(*(choice(text, [-((first + k) % 11) / 10], index=k) for k, text in enumerate(said)))
+
+    server.behave, problems = often_two, questions(12)
+    rule = {"stop_rule": "agreement:2", "wave": 2}
+    plain(server, problems, tmp_path / "plain.db", **rule)
+    expected = dm.read_pools(tmp_path / "plain.db", texts=True)
+    done = sample_shards(config_of(server, **rule), problems, tmp_path / "shards", RayOptions(address, 2, 5))
+    drawn = sum(len(pool.paths) for pool in expected.pools)
+    assert drawn < 12 * PATHS
+    assert (done.finished, done.progress.saved, done.progress.wanted) == (3, drawn, drawn)
+    sampled = source_of(tmp_path / "shards")
+    assert texts(sampled) == texts(expected)
+    assert policy_of(sampled, tmp_path / "a.json") == policy_of(expected, tmp_path / "b.json")
+
+
 def meanwhile(condition, deed):
     """Do something as soon as something is so, in a thread; whether it was done."""
     done = threading.Event()
@@ -157,7 +176,8 @@ def test_a_machine_that_goes_takes_nothing_with_it(server, address, machines, tm
     refuse_doubles(tmp_path / "shards", problems)
 
 
-def test_a_driver_that_is_killed_is_gone_on_with(server, address, tmp_path):
+@pytest.mark.parametrize("ended_by", [signal.SIGKILL, signal.SIGTERM])
+def test_a_driver_that_is_ended_is_gone_on_with(server, address, tmp_path, ended_by):
     server.delay, folder = 0.1, tmp_path / "shards"
     problems = tmp_path / "questions.jsonl"
     problems.write_text(
@@ -170,8 +190,10 @@ def test_a_driver_that_is_killed_is_gone_on_with(server, address, tmp_path):
     while not folder.is_dir() or len(list(folder.glob("*.parquet"))) < 2:
         assert driver.poll() is None, driver.communicate()
         time.sleep(0.05)
-    os.kill(driver.pid, signal.SIGKILL)
-    driver.communicate()
+    os.kill(driver.pid, ended_by)
+    said, _ = driver.communicate()
+    if ended_by == signal.SIGTERM:  # Ray would end the process at once
+        assert (driver.returncode, b"Run the same command again to go on." in said) == (130, True)
     finished = {path: path.stat().st_mtime_ns for path in folder.glob("*.parquet")}
     assert len(finished) < 8
     ran = subprocess.run(command, capture_output=True, text=True)

@@ -57,6 +57,16 @@ def test_more_problems_come_behind_and_fewer_leave_the_rest_alone(tmp_path):
     assert lacking(tmp_path / "s", MADE, problems(4)) == []
 
 
+def test_part_of_a_block_that_is_not_there_is_not_taken_for_sampled(tmp_path):
+    """It was: the problems of such a part were said to have their paths already."""
+    with opened(tmp_path / "s", MADE, problems(10), 4) as folder:
+        finish(folder, folder.blocks[0])
+    assert lacking(tmp_path / "s", MADE, problems(3)) == []
+    with pytest.raises(PoolFileError, match=r"block 1 of .*s is unfinished, and only 2 of .*; ask for the first 8 "):
+        lacking(tmp_path / "s", MADE, problems(6))
+    assert lacking(tmp_path / "s", MADE, problems(8)) == [1]
+
+
 @pytest.mark.parametrize(
     ("made", "given", "told"),
     [

@@ -58,7 +58,8 @@ def _say_sampled(sampled: SampledShards, problems: int, out: str) -> None:
             f"tokens; {progress.without_answer} paths without an answer, {progress.truncated} of them cut off); the "
             f"cluster took {duration(sampled.start_seconds)} to start."
         )
-    output.say(f"{sampled.finished} of {sampled.blocks} shards in {out} are finished.")
+    if sampled.blocks:  # else they are the first of a shard that is there
+        output.say(f"{sampled.finished} of {sampled.blocks} shards in {out} are finished.")
     _say_failed(progress.failed)
     if progress.retries:
         output.say(

@@ -307,7 +307,8 @@ def _blocks(there: Manifest, problems: Sequence[Problem], size: int, folder: Pat
             break  # fewer are asked for than were before
         if block.entry.digest != which:
             if len(block.problems) < many:
-                break  # asked for in part: the block stays as it is, and is not gone on with
+                _refuse_unfinished_part(folder, block, at + many)
+                break  # asked for in part: the block stays as it is
             raise PoolFileError(
                 f"block {number} of {folder} holds other problems than these",
                 "choose another folder, or give the same questions in the same order",
@@ -318,6 +319,16 @@ def _blocks(there: Manifest, problems: Sequence[Problem], size: int, folder: Pat
         starts = range(at, len(problems), size)
         blocks += [Block(len(blocks) + k, tuple(problems[s : s + size])) for k, s in enumerate(starts)]
     return tuple(blocks)
+
+
+def _refuse_unfinished_part(folder: Path, part: Block, upto: int) -> None:
+    """Raise where some problems of a block are asked for that are not there yet: a block is sampled whole."""
+    if ShardFolder(folder, (part,)).lacking():
+        asked = f"only {len(part.problems)} of its problems are asked for"
+        raise PoolFileError(
+            f"block {part.number} of {folder} is unfinished, and {asked}",
+            f"ask for the first {upto} problems at least, or choose another folder",
+        )
 
 
 def _refuse_repeated(problems: Sequence[Problem]) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import gc
 import pickle
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -64,21 +65,33 @@ def work_through(
     work: BlockWork, pieces: Sequence[Any], crew: Crew, surroundings: Surroundings
 ) -> Generator[Any, None, None]:
     """The receipts of all pieces, in order of arrival; an error of one ends the work, what was written stays."""
-    import pyarrow
-
     ray = ray_library()
     sent = (ray.put((surroundings, pickle.dumps(work))),)  # in a tuple, so that Ray hands it on unopened
-    rows = [pyarrow.table({"piece": pyarrow.array([pickle.dumps(piece)], pyarrow.binary())}) for piece in pieces]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # how often a worker may end has no other name than the one that is to go
-        done = _mapped(ray, ray.data.from_arrow(rows), sent, crew, len(pieces))
-    try:
+        done = _mapped(ray, as_data(ray, pieces), sent, crew, len(pieces))
+    with cluster_errors_told(ray):
         for batch in done.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
             for packed in batch.column("receipt").to_pylist():
                 receipt = pickle.loads(packed)
                 if isinstance(receipt, _Trouble):
                     raise receipt.error()
                 yield receipt
+
+
+def as_data(ray: Any, pieces: Sequence[Any]) -> Any:
+    """Pieces as Ray's data, one to a block."""
+    import pyarrow
+
+    packed = (pyarrow.array([pickle.dumps(piece)], pyarrow.binary()) for piece in pieces)
+    return ray.data.from_arrow([pyarrow.table({"piece": one}) for one in packed])
+
+
+@contextmanager
+def cluster_errors_told(ray: Any) -> Iterator[None]:
+    """Errors of Ray's, and what workers raised, as one line."""
+    try:
+        yield
     except (ray.exceptions.RayError, ray.data.exceptions.UserCodeException, ray.data.exceptions.SystemException) as e:
         raise _lost(ray, e) from None
 
@@ -108,15 +121,23 @@ def _lost(ray: Any, error: BaseException) -> ClusterError:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, (ray.exceptions.ActorDiedError, ray.exceptions.WorkerCrashedError)):
-            return ClusterError(f"a worker of the cluster ended {_MOST_ENDS + 1} times", _RESUMED)
+            return ClusterError("a worker of the cluster ended again and again", _RESUMED)
         inner = getattr(cause, "cause", None) or cause.__cause__
         if not isinstance(inner, BaseException):
             break
         cause = inner
-    said = summary(cause or error)
-    if isinstance(cause, ModuleNotFoundError):
+    said = _raised_there(str(error)) or summary(cause or error)
+    if isinstance(cause, ModuleNotFoundError) or said.startswith(ModuleNotFoundError.__name__):
         return ClusterError(f"a worker of the cluster lacks a package: {said}", "install it on every machine")
     return ClusterError(f"a worker of the cluster failed: {said}", _RESUMED)
+
+
+def _raised_there(told: str) -> str:
+    """What code of ours raised in a worker: Ray brings it as the traceback before its own; none where there is none."""
+    *before, _ = told.split("\n\nThe above exception was the direct cause")
+    lines = before[-1].splitlines() if before else []
+    at = max((k for k, line in enumerate(lines) if line.startswith(" ")), default=len(lines))
+    return " ".join(line.strip() for line in lines[at + 1 :])[:300]
 
 
 class Worker:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -133,13 +135,16 @@ def _made_here(ray: Any, workers: int | None) -> Iterator[None]:
 
 
 def _begin(ray: Any, **how: Any) -> None:
-    """Ray's own beginning, without the lines that its runtime writes past Python."""
+    """Ray's own beginning, without the lines that its runtime writes past Python, or its own way to end (SIGTERM)."""
     sys.stderr.flush()
+    to_end = signal.getsignal(signal.SIGTERM)
     shown, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)
         ray.init(log_to_driver=False, logging_level=logging.CRITICAL, **how)
     finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, to_end)
         os.dup2(shown, 2)
         os.close(shown)
         os.close(nowhere)
@@ -150,7 +155,9 @@ def _reached(ray: Any, address: str, folder: Path | None) -> Iterator[None]:
     _refuse_silence(ray, address)
     try:
         _begin(ray, address=address)
-    except (OSError, RuntimeError, ValueError, TimeoutError, AssertionError) as error:
+    except (
+        OSError, RuntimeError, ValueError, TimeoutError, AssertionError, ray.exceptions.AuthenticationError
+    ) as error:  # fmt: skip
         raise _told(address, error) from None
     _refuse_nodes(ray, address, folder)
     yield
@@ -185,6 +192,11 @@ def _refuse_silence(ray: Any, address: str) -> None:
 
 def _told(address: str, error: Exception) -> ClusterError:
     said = " ".join(str(error).split())
+    if "authentication token" in f"{said} {error.__cause__}".lower():
+        return ClusterError(
+            f"the Ray cluster at {address} asks for a token, and was given none or another",
+            "set RAY_AUTH_MODE=token, and where ~/.ray/auth_token does not hold the cluster's, RAY_AUTH_TOKEN_PATH",
+        )
     if "Version mismatch" in said:
         versions = said.partition("Version mismatch: ")[2] or said
         return ClusterError(

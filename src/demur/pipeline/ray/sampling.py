@@ -78,8 +78,8 @@ class BlockReceipt:
 
     number: int
     counts: dict[str, int]
-    already: int
-    """Paths that were there from an earlier try."""
+    unwanted: int
+    """Paths that were there from an earlier try, or that a stopping rule found to be needed no more."""
     score: str | None
     failed: dict[str, str]
     unscored: dict[str, str]
@@ -181,7 +181,7 @@ class _Tally:
         progress = self.progress
         for name in _ADDED:
             setattr(progress, name, getattr(progress, name) + receipt.counts[name])
-        progress.wanted -= receipt.already
+        progress.wanted -= receipt.unwanted
         progress.failed |= receipt.failed
         self.unscored |= receipt.unscored
         self.score = receipt.score or self.score
@@ -256,11 +256,10 @@ class _Sampling:
             )
         begun, shard = self.shards.unfinished_run(block), self.shards.shard(block)
         sampled = event_loop.run(pipeline.run_async(block.problems, begun))
-        whole = 0
         with Store(begun) as store:
             run = store.run()
             pools = kept_pools(run)
-            whole, there = len(pools), run.summary()["paths"]
+            whole = len(pools)
             if pools:
                 pools, scorers = with_scores_of(shard, pools, run.known_scorers())
                 write_parquet(pools, shard, Provenance(run.description, scorers))
@@ -271,7 +270,7 @@ class _Sampling:
         return BlockReceipt(
             block.number,
             {name: getattr(progress, name) for name in _ADDED},
-            there - progress.saved,
+            len(block.problems) * pipeline.n_paths - progress.wanted,
             sampled.score,
             progress.failed,
             sampled.unscored,

@@ -7,8 +7,10 @@ comes back row by row, and a block becomes a shard when all its paths are there.
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,6 +18,7 @@ from demur import event_loop
 from demur.answers.completions import clamped
 from demur.backends import weights
 from demur.backends.protocol import Completion, Portions, Settings, Wanted
+from demur.engine.ray.blocks import as_data, cluster_errors_told
 from demur.engine.ray.cluster import Cluster, ray_library
 from demur.engine.sample import SamplingProgress, wanted_paths
 from demur.engine.score import score_pool
@@ -59,8 +62,11 @@ def is_meant(config: Config) -> bool:
     return named and config.plugin is None and not (config.base_url or os.environ.get("OPENAI_BASE_URL"))
 
 
-def processor(config: Config, gpus: int) -> Any:
-    """Ray's processor for the model: one engine per GPU; refused in one line where there can be none."""
+def processor(config: Config, gpus: int, *, chat: bool = True) -> Any:
+    """Ray's processor for the model: one engine per GPU; refused in one line where there can be none.
+
+    Without `chat`, prompts are texts to go on from, and go to the engine as they are.
+    """
     if not gpus:
         raise ClusterError(
             f"the model {config.model!r} would run in the cluster, and the cluster has no GPU",
@@ -71,16 +77,17 @@ def processor(config: Config, gpus: int) -> Any:
     try:
         from ray.data.llm import build_processor, vLLMEngineProcessorConfig
 
-        engine = vLLMEngineProcessorConfig(**engine_settings(config, gpus))
+        engine = vLLMEngineProcessorConfig(**engine_settings(config, gpus, chat=chat))
         return build_processor(engine, preprocess=asked_row, postprocess=answered_row)
     except ImportError as error:
         raise _lacking(error.name or str(error)) from None
 
 
-def engine_settings(config: Config, gpus: int) -> dict[str, Any]:
+def engine_settings(config: Config, gpus: int, *, chat: bool = True) -> dict[str, Any]:
     """How the cluster's engines are started: one per GPU, prompts that begin alike computed once."""
     kept = {"enable_prefix_caching": True}
-    return {"model_source": str(config.model), "engine_kwargs": kept, "concurrency": gpus, "batch_size": _BATCH}
+    sizes = {"concurrency": gpus, "batch_size": _BATCH}
+    return {"model_source": str(config.model), "engine_kwargs": kept, "chat_template_stage": chat, **sizes}
 
 
 def _lacking(package: str) -> ClusterError:
@@ -122,6 +129,10 @@ def rows_of(fitted: Fitted, blocks: Sequence[Block], *, seed: int, n_paths: int)
             for want in wanted_paths(seed, problem.id, n_paths):
                 whose = {"block": block.number, "problem": place, "path": want.path, "seed": want.seed}
                 yield {**whose, **asked, **drawn, "stop": list(settings.stop)}
+
+
+def _rows_of_piece(row: Mapping[str, Any], *, fitted: Fitted, seed: int, n_paths: int) -> list[dict[str, Any]]:
+    return list(rows_of(fitted, [pickle.loads(row["piece"])], seed=seed, n_paths=n_paths))
 
 
 def completion_of(row: Mapping[str, Any]) -> Completion:
@@ -171,18 +182,20 @@ def sample_blocks(
     watch: Callable[[SamplingProgress], None],
 ) -> None:
     """Sample blocks by the cluster's engines, and write each as a shard when it is whole."""
-    engines = processor(config, found.gpus)
+    engines = processor(config, found.gpus, chat=fitted.template.kind != "completion")
     arriving = Arriving(fitted, {block.number: block for block in lacking}, pipeline.n_paths)
-    rows = list(rows_of(fitted, lacking, seed=pipeline.seed, n_paths=pipeline.n_paths))
+    ray, spread = ray_library(), partial(_rows_of_piece, fitted=fitted, seed=pipeline.seed, n_paths=pipeline.n_paths)
+    rows = as_data(ray, lacking).flat_map(spread)  # in the cluster: of millions of paths, none waits here
     scorer = pipeline.scorer
     known = Provenance(fitted.description(), {} if scorer is None else {scorer.name: full_identity(scorer)})
     try:
-        for row in engines(ray_library().data.from_items(rows)).iter_rows():
-            if (whole := arriving.take(row)) is not None:
-                block, pools, placed = whole
-                write_parquet(_scored(pools, pipeline), shards.shard(block), known)
-                progress.count(placed)
-                watch(progress)
+        with cluster_errors_told(ray):
+            for row in engines(rows).iter_rows():
+                if (whole := arriving.take(row)) is not None:
+                    block, pools, placed = whole
+                    write_parquet(_scored(pools, pipeline), shards.shard(block), known)
+                    progress.count(placed)
+                    watch(progress)
     except KeyboardInterrupt:
         progress.interrupted = True
 
