@@ -130,6 +130,29 @@ def test_many_requests_go_to_several_files(demur, prepared):
     assert not Path("parts.jsonl").exists()
 
 
+def test_files_of_an_earlier_export_are_told_so_that_nobody_sends_them_again(demur, prepared):
+    demur("export", "run.db", "--batch", "parts.jsonl", "--batch-lines", 2)
+    ran = demur("export", "run.db", "--batch", "parts.jsonl", "--batch-lines", 4)
+    assert "not to be sent again: parts-3.jsonl" in ran.out
+    demur("import", "--batch", write("out.jsonl", map(result, prepared)), "-o", "run.db")
+    assert demur("export", "run.db", "--batch", "parts.jsonl", "--json").json["earlier"] == [
+        f"parts-{number}.jsonl" for number in (1, 2, 3)
+    ]
+    ran = demur("export", "run.db", "--batch", "requests.jsonl")
+    assert "lacks no path" in ran.out
+    assert "not to be sent again: requests.jsonl" in ran.out
+
+
+@pytest.mark.parametrize("verb", [("import", "-o", "other.db"), ("calibrate",), ("answers", "-o", "classed.jsonl")])
+def test_files_of_a_batch_are_no_pools_and_the_way_is_told(demur, prepared, verb):
+    write("out.jsonl", map(result, prepared))
+    for file in ("requests.jsonl", "out.jsonl"):
+        ran = demur(verb[0], file, *verb[1:])
+        assert ran.code == 2
+        assert f"{file} holds requests or answers of a batch, and no pools; put answers into the run" in ran.err
+        assert "demur import --batch" in ran.err
+
+
 def test_no_part_takes_the_place_of_something_else(demur, pools, prepared):
     pools.rename("parts-2.jsonl")
     before = Path("parts-2.jsonl").read_bytes()

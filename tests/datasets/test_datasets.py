@@ -222,7 +222,7 @@ def test_conversations_stand_in_a_table_as_json(tmp_path):
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "only text can be put"),
         ({"messages": TALK, "question": "And thrice?"}, "has a question that its messages do not end in: 'And thrice"),
         ({"messages": TALK, "question": " "}, "a question must be a text that is not blank"),
-        ({"gold": "4"}, "'question'. is wrong or missing"),
+        ({"gold": "4"}, "the field 'question' is missing"),
     ],
 )
 def test_messages_that_are_no_conversation_are_named_by_file_and_line(tmp_path, record, said):

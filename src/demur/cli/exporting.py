@@ -119,10 +119,10 @@ def _write_requests(
         fitted = batch_pipeline_of_run(chosen, logprobs=logprobs is not False, reads=False)
         lines = most_lines or MOST_LINES
         written = write_batch(chosen, fitted, file, seed=seed, largest_n=largest_n, most_lines=lines, check=check)
-    files = [str(path) for path in written.files]
+    files, earlier = ([str(path) for path in paths] for paths in (written.files, written.earlier))
     if json:
         counts = {"requests": written.requests, "paths": written.paths, "problems": written.problems}
-        output.emit({"run": chosen.name, **counts, "files": files})
+        output.emit({"run": chosen.name, **counts, "files": files, "earlier": earlier})
     elif not files:
         output.say(f"The run {chosen.name!r} lacks no path; nothing was written.")
     else:
@@ -132,6 +132,8 @@ def _write_requests(
             output.say(f"  One wave, by {chosen.stopping}: import its answers, and export again for the next.")
         named = f"{pasted(store)[0]} --run {shlex.quote(chosen.name)}"
         output.say(f"When they are answered: demur import --batch OUTPUT.jsonl ERRORS.jsonl -o {named}")
+    if earlier and not json:
+        output.warn([f"of an earlier export, and not to be sent again: {', '.join(earlier)}"])
 
 
 def _named(pools: list[demur.Pool], run: Run) -> list[demur.Pool]:

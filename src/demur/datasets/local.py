@@ -51,8 +51,10 @@ def _read(path: Path, stem: str) -> list[Problem]:
             problems.append(read_one(record, f"{stem}-{position}"))
         except DatasetError as error:
             raise DatasetError(f"{path}, {where}: {error}") from None
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise DatasetError(f"{path}, {where}: {error!r:.120} is wrong or missing") from None
+        except KeyError as error:
+            raise DatasetError(f"{path}, {where}: the field {str(error):.60} is missing") from None
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DatasetError(f"{path}, {where}: {error!r:.120}: a field is wrong") from None
     return problems
 
 

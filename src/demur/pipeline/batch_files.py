@@ -40,6 +40,8 @@ class WrittenBatch:
     requests: int
     paths: int
     problems: int
+    earlier: tuple[Path, ...] = ()
+    """Files of these names that are there from another export, whose answers may be in the run by now."""
 
 
 def write_batch(
@@ -84,7 +86,8 @@ def write_batch(
     if files:
         facts = {**counts, "logprobs": fitted.settings.logprobs, "batch": True}
         run.note("export", _now(), facts)
-    return WrittenBatch(tuple(files), counts["requests"], counts["paths"], len(pending))
+    earlier = tuple(path for path in _named_like(target) if path not in files)
+    return WrittenBatch(tuple(files), counts["requests"], counts["paths"], len(pending), earlier)
 
 
 def refuse_while_sampled(run: Run) -> None:
@@ -132,6 +135,16 @@ def _written(lines: Iterable[bytes], target: Path, most_lines: int, check: Calla
     if part:
         put(numbered(target, len(files) + 1) if files else target)
     return files
+
+
+def _named_like(target: Path) -> Iterator[Path]:
+    """What an export to this name may have written: the file, or its parts as far as they go."""
+    if target.exists():
+        yield target
+    number = 1
+    while (part := numbered(target, number)).exists():
+        yield part
+        number += 1
 
 
 def numbered(target: Path, number: int) -> Path:

@@ -13,6 +13,7 @@ from demur.files.strict_json import NotJson, parse
 from demur.pools.provenance import PoolFile
 
 INSPECT, LM_EVAL, UQLM = "a log of inspect", "a sample log of lm-eval", "a result of uqlm"
+BATCH = "a file of a batch"
 _WRITTEN_BY = {
     INSPECT: re.compile(rb'PK\x03\x04|\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:'),
     LM_EVAL: re.compile(rb'\s*\{\s*"doc_id"\s*:'),
@@ -20,6 +21,7 @@ _WRITTEN_BY = {
         rb'\s*(\[\s*)?\{\s*"(prompt|response)s?"\s*:|\s*\{\s*"data"\s*:\s*\{\s*"(prompt|response)s?"'
         rb'|[^\n{]*\bresponse"?,[^\n{]*sampled_responses'
     ),
+    BATCH: re.compile(rb'\s*\{\s*("id"\s*:\s*"[^"\n]*"\s*,\s*)?"custom_id"\s*:'),
 }
 
 
@@ -46,6 +48,19 @@ def reader_of(kind: str) -> Callable[[Path], PoolFile]:
     from demur.pools.neighbours.lm_eval import read_lm_eval
     from demur.pools.neighbours.uqlm import read_uqlm
 
-    readers: dict[str, Any] = {INSPECT: read_inspect, LM_EVAL: read_lm_eval, UQLM: read_uqlm}
+    readers: dict[str, Any] = {
+        INSPECT: read_inspect,
+        LM_EVAL: read_lm_eval,
+        UQLM: read_uqlm,
+        BATCH: _refuse_batch,
+    }
     reader: Callable[[Path], PoolFile] = readers[kind]
     return reader
+
+
+def _refuse_batch(path: Path) -> PoolFile:
+    """Its answers are paths of the run that asked for them: there it is known which."""
+    raise PoolFileError(
+        f"{path} holds requests or answers of a batch, and no pools",
+        "put answers into the run that asked for them, with `demur import --batch`",
+    )
