@@ -15,7 +15,7 @@ from demur.errors import BackendError, EndpointRefused, EndpointSilent, InvalidV
 from demur.foreign_code import FromFile
 from demur.pipeline.config import Config, read_config
 from demur.prompts import Prompt
-from loopback import Loopback, error, obliging
+from loopback import Loopback, error, obliging, until, when
 
 PROMPT = Prompt("q", ({"role": "user", "content": "What is 1 + 1?"},))
 DEAD = "http://127.0.0.1:9/v1"
@@ -93,28 +93,30 @@ def test_work_is_spread_by_weight(servers, weights, counts, at_once):
 
 def test_a_slow_server_gets_less(servers):
     quick, slow = servers()
-    quick.delay, slow.delay = 0.005, 0.2
+    held = when(lambda: len(asked_for_paths(quick)) >= 60)
+    slow.behave = lambda n, body, r: (held if body in asked_for_paths(slow) else obliging)(n, body, r)
     asyncio.run(draw(spread([quick.url, slow.url]), problems=80, at_once=8))
     assert len(asked_for_paths(quick)) > 2 * len(asked_for_paths(slow))
 
 
 def test_one_that_dies_in_the_middle_loses_no_request_and_is_asked_again_when_back(servers):
     one, other = servers()
-    one.delay = other.delay = 0.02
-    backend = spread([one.url, other.url])
+    backend, stages = spread([one.url, other.url]), []
+    other.behave = lambda number, *asked: when(lambda: number < 40 or "back" in stages)(number, *asked)
 
     async def work():
         async def fate():
-            while len(one.requests) < 12:
-                await asyncio.sleep(0.01)
+            await until(lambda: len(one.requests) >= 12)
             await asyncio.to_thread(one.stop)
-            await asyncio.sleep(0.8)
+            await until(lambda: any("is set aside" in event for event in backend.events))
             before = len(one.requests)
             await asyncio.to_thread(one.start)
+            await until(lambda: any("is back" in event for event in backend.events))
+            stages.append("back")
             return before
 
         task = asyncio.create_task(fate())
-        drawn = await draw(backend, problems=400, at_once=6)
+        drawn = await draw(backend, problems=120, at_once=6)
         return drawn, await task
 
     drawn, before = asyncio.run(work())
@@ -133,14 +135,18 @@ def test_one_that_is_dead_at_the_start_is_set_aside_and_said(servers):
 
 def test_one_that_was_away_and_comes_back_as_another_model_is_never_used(servers):
     one, late = servers()
-    one.behave, late.behave = calls_itself("m"), calls_itself("stranger")
-    one.delay = 0.02
+    late.behave = calls_itself("stranger")
     late.stop()
     backend = spread([one.url, late.url])
 
+    def found_out():
+        return any("is not asked any more" in event for event in backend.events)
+
+    one.behave = lambda number, *asked: when(lambda: number < 40 or found_out(), calls_itself("m"))(number, *asked)
+
     async def work():
-        task = asyncio.create_task(draw(backend, problems=150, at_once=4))
-        await asyncio.sleep(0.5)
+        task = asyncio.create_task(draw(backend, problems=60, at_once=4))
+        await until(lambda: len(one.requests) >= 20)
         await asyncio.to_thread(late.start)
         return await task
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 import pytest
 
 from browser.chromium import find
+from demur.server.access import key_ring
 from demur.store.service import ServiceStore
 from loopback import Loopback
 from serving import PROBLEMS, adder, adding_pipeline
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """On a busy machine keys may not be read within seconds."""
+    monkeypatch.setattr(key_ring, "_LONGEST_READ", 60.0)
 
 
 @pytest.fixture(scope="module")
