@@ -59,6 +59,17 @@ def asked_for_paths(server):
     return [body for body in server.requests if body.get("max_completion_tokens", 1) > 1]
 
 
+def held_up(server, most, ready, behave=obliging):
+    """A server that gives so many problems their paths, and the others when something is so; it answers all else."""
+    held = when(ready, behave)
+
+    def answer(number, body, request):
+        drawing = asked_for_paths(server)
+        return (held if body in drawing and len(drawing) > most else behave)(number, body, request)
+
+    return answer
+
+
 async def draw(backend, problems=40, at_once=8, m=2, settings=None):
     """The paths of some problems, so many at once; what failed as errors."""
     gate = asyncio.Semaphore(at_once)
@@ -85,7 +96,9 @@ def whole(drawn, m=2):
 def test_work_is_spread_by_weight(servers, weights, counts, at_once):
     """One after the other, and all while none has come back: what is quicker by chance must not get more here."""
     one, other = servers()
-    one.delay = other.delay = 0.0 if at_once == 1 else 1.0
+    if at_once > 1:
+        for server in (one, other):
+            server.behave = held_up(server, 0, lambda: one.busy + other.busy == 20)
     drawn = asyncio.run(draw(spread([one.url, other.url], weights), problems=20, at_once=at_once))
     assert whole(drawn)
     assert [len(asked_for_paths(server)) for server in (one, other)] == counts
@@ -93,31 +106,35 @@ def test_work_is_spread_by_weight(servers, weights, counts, at_once):
 
 def test_a_slow_server_gets_less(servers):
     quick, slow = servers()
-    held = when(lambda: len(asked_for_paths(quick)) >= 60)
-    slow.behave = lambda n, body, r: (held if body in asked_for_paths(slow) else obliging)(n, body, r)
+    slow.behave = held_up(slow, 0, lambda: len(asked_for_paths(quick)) >= 60)
     asyncio.run(draw(spread([quick.url, slow.url]), problems=80, at_once=8))
     assert len(asked_for_paths(quick)) > 2 * len(asked_for_paths(slow))
 
 
+async def draw_until(what, backend):
+    """What is drawn until something is so: who was set aside is tried again with what comes next."""
+    drawn = []
+    for _ in range(1000):
+        if what():
+            break
+        drawn += await draw(backend, problems=4)
+        await asyncio.sleep(0.02)
+    return drawn
+
+
 def test_one_that_dies_in_the_middle_loses_no_request_and_is_asked_again_when_back(servers):
     one, other = servers()
-    backend, stages = spread([one.url, other.url]), []
-    other.behave = lambda number, *asked: when(lambda: number < 40 or "back" in stages)(number, *asked)
+    backend = spread([one.url, other.url])
+    one.behave = held_up(one, 12, lambda: False)  # it dies with work in its hands
 
     async def work():
-        async def fate():
-            await until(lambda: len(one.requests) >= 12)
-            await asyncio.to_thread(one.stop)
-            await until(lambda: any("is set aside" in event for event in backend.events))
-            before = len(one.requests)
-            await asyncio.to_thread(one.start)
-            await until(lambda: any("is back" in event for event in backend.events))
-            stages.append("back")
-            return before
-
-        task = asyncio.create_task(fate())
-        drawn = await draw(backend, problems=120, at_once=6)
-        return drawn, await task
+        drawing = asyncio.create_task(draw(backend, problems=60, at_once=6))
+        await until(lambda: len(asked_for_paths(one)) > 12)
+        await asyncio.to_thread(one.stop)
+        drawn = await drawing
+        before, one.behave = len(one.requests), obliging
+        await asyncio.to_thread(one.start)
+        return drawn + await draw_until(lambda: any("is back" in event for event in backend.events), backend), before
 
     drawn, before = asyncio.run(work())
     assert whole(drawn)
@@ -135,20 +152,14 @@ def test_one_that_is_dead_at_the_start_is_set_aside_and_said(servers):
 
 def test_one_that_was_away_and_comes_back_as_another_model_is_never_used(servers):
     one, late = servers()
-    late.behave = calls_itself("stranger")
+    one.behave, late.behave = calls_itself("m"), calls_itself("stranger")
     late.stop()
     backend = spread([one.url, late.url])
 
-    def found_out():
-        return any("is not asked any more" in event for event in backend.events)
-
-    one.behave = lambda number, *asked: when(lambda: number < 40 or found_out(), calls_itself("m"))(number, *asked)
-
     async def work():
-        task = asyncio.create_task(draw(backend, problems=60, at_once=4))
-        await until(lambda: len(one.requests) >= 20)
+        drawn = await draw(backend, problems=12, at_once=4)
         await asyncio.to_thread(late.start)
-        return await task
+        return drawn + await draw_until(lambda: any("any more" in event for event in backend.events), backend)
 
     assert whole(asyncio.run(work()))
     assert asked_for_paths(late) == []

@@ -25,6 +25,14 @@ def browser():
         running = playwright.chromium.launch(
             executable_path=find(), args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
         )
+        new_context = running.new_context
+
+        def patient_context(**how):
+            context = new_context(**how)
+            context.set_default_timeout(120_000)
+            return context
+
+        running.new_context = patient_context
         yield running
         running.close()
 
