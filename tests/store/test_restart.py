@@ -127,11 +127,10 @@ def test_scoring_goes_on_and_scores_no_pool_twice(run, postgres_of_its_own):
 
     def slowly(pool):
         scored.append(pool.problem.id)
-        if len(scored) > 10:
-            wait_until(lambda: restart.stopped)
+        time.sleep(0.05)
         return [float(place) for place in range(len(pool.paths))]
 
-    restart = Interrupted(postgres_of_its_own, after=lambda: len(scored) > 5, missed=lambda: run.patience.retries)
+    restart = Interrupted(postgres_of_its_own, after=lambda: len(scored) > 5, missed=lambda: time.sleep(0.5) or True)
     progress = asyncio.run(score_run(run, OwnScore(slowly)))
     restart.join()
     assert (progress.saved, progress.failed) == (120, {})
