@@ -96,9 +96,7 @@ def whole(drawn, m=2):
 def test_work_is_spread_by_weight(servers, weights, counts, at_once):
     """One after the other, and all while none has come back: what is quicker by chance must not get more here."""
     one, other = servers()
-    if at_once > 1:
-        for server in (one, other):
-            server.behave = held_up(server, 0, lambda: one.busy + other.busy == 20)
+    one.delay = other.delay = 0.0 if at_once == 1 else 1.0
     drawn = asyncio.run(draw(spread([one.url, other.url], weights), problems=20, at_once=at_once))
     assert whole(drawn)
     assert [len(asked_for_paths(server)) for server in (one, other)] == counts
