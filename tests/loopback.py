@@ -91,15 +91,23 @@ class Loopback:
 
         self._thread = threading.Thread(target=run, daemon=True)
         self._thread.start()
-        started.wait(10)
+        assert started.wait(60)
         return self
 
     def stop(self) -> None:
         """Go away; `start` comes back on the same port."""
-        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(60)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
         self._loop.close()
+
+    async def _end(self) -> None:
+        """Let go of all, also of what waits to answer those who went away."""
+        await self._runner.cleanup()
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
 
 def drop(request: web.Request) -> None:
@@ -120,6 +128,45 @@ async def cut_off(request: web.Request) -> web.StreamResponse:
     await response.write(b'{"choices": [{"mess')
     drop(request)
     return response
+
+
+@dataclass
+class Doled:
+    """Answers so many requests; those that come beyond that wait until `answered` is raised, or for a minute.
+
+    With it a test says how far a sampler is, however quick the machine: no moment has to be met.
+    """
+
+    answered: float
+    behave: Behaviour = obliging
+
+    async def __call__(self, number: int, body: dict[str, Any], request: web.Request) -> web.StreamResponse:
+        await self.turn(number)
+        answer = self.behave(number, body, request)
+        return await answer if asyncio.iscoroutine(answer) else answer
+
+    async def turn(self, number: int) -> None:
+        await until(lambda: number < self.answered)
+
+
+def when(ready: Callable[[], Any], behave: Behaviour = obliging) -> Behaviour:
+    """Answers nobody until something is so, or a minute is over, and everybody from then on."""
+    answers = threading.Event()
+
+    async def answer(number: int, body: dict[str, Any], request: web.Request) -> web.StreamResponse:
+        await until(lambda: answers.is_set() or ready())
+        answers.set()
+        return behave(number, body, request)
+
+    return answer
+
+
+async def until(what: Callable[[], Any], seconds: float = 60.0) -> None:
+    """Wait for something to be so; what then is not so is for the test to find out."""
+    for _ in range(round(seconds / 0.01)):
+        if what():
+            return
+        await asyncio.sleep(0.01)
 
 
 def sometimes(share: float, bad: Behaviour, seed: int = 0) -> Behaviour:

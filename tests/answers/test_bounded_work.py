@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import time
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stopwatch import a_tenth
+from stopwatch import a_tenth, is_linear
 
 from demur.answers import RELATIONS, auto, choice, plain, text
 from demur.answers.asked import NOTHING_SAID, Asked
@@ -90,16 +91,15 @@ def seconds(work, *arguments, runs=3):
 def test_keys_and_extraction_grow_with_the_text(relation, hostile):
     asked = Asked(options=("Paris", "Rome"), markers=("My answer",), question="When is the date?")
     for work in (relation.key, relation.extract, lambda written: relation.extract(written, asked)):
-        small, large = seconds(work, hostile(20_000)), seconds(work, hostile(160_000))
-        assert large < 0.1 or large < 24 * small, (work, small, large)  # eight times the text; sixty-four if quadratic
+        # Eight times the text; sixty-four times the work if that were quadratic.
+        assert is_linear(partial(seconds, work), hostile(20_000), hostile(160_000), times=24), work
 
 
 @pytest.mark.parametrize("code", ["de", "fr", "hi", "de-CH"])
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
 def test_numbers_of_a_language_are_read_in_one_linear_pass(code, hostile):
     asked = Asked.of(language=code)
-    small, large = (seconds(plain.key, hostile(n), asked) for n in (20_000, 160_000))
-    assert large < 0.1 or large < 24 * small, (small, large)
+    assert is_linear(lambda text: seconds(plain.key, text, asked), hostile(20_000), hostile(160_000), times=24)
 
 
 @pytest.mark.parametrize("relation", [text, choice, auto], ids=lambda relation: relation.name)
@@ -145,5 +145,5 @@ def test_unreadable_pieces_stand_for_one_to_eight_characters(pieces, wanted):
 
 
 def test_many_unreadable_pieces_are_not_tried_in_every_combination():
-    small, large = (seconds(_might_spell, "a\ufffd" * n + "b", "aé" * n + "c") for n in (10, 40))
-    assert large < 0.1 or large < 64 * small  # each more piece would multiply it
+    # Each more piece would multiply it.
+    assert is_linear(lambda n: seconds(_might_spell, "a\ufffd" * n + "b", "aé" * n + "c"), 10, 40, times=64)

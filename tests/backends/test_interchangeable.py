@@ -15,7 +15,7 @@ from demur.errors import BackendError, EndpointRefused, EndpointSilent, InvalidV
 from demur.foreign_code import FromFile
 from demur.pipeline.config import Config, read_config
 from demur.prompts import Prompt
-from loopback import Loopback, choice, error, hang, obliging, reply
+from loopback import Loopback, choice, error, hang, obliging, reply, until, when
 
 PROMPT = Prompt("q", ({"role": "user", "content": "What is 1 + 1?"},))
 DEAD = "http://127.0.0.1:9/v1"
@@ -59,6 +59,17 @@ def asked_for_paths(server):
     return [body for body in server.requests if body.get("max_completion_tokens", 1) > 1]
 
 
+def held_up(server, most, ready, behave=obliging):
+    """A server that gives so many problems their paths, and the others when something is so; it answers all else."""
+    held = when(ready, behave)
+
+    def answer(number, body, request):
+        drawing = asked_for_paths(server)
+        return (held if body in drawing and len(drawing) > most else behave)(number, body, request)
+
+    return answer
+
+
 async def draw(backend, problems=40, at_once=8, m=2, settings=None):
     """The paths of some problems, so many at once; what failed as errors."""
     gate = asyncio.Semaphore(at_once)
@@ -93,29 +104,35 @@ def test_work_is_spread_by_weight(servers, weights, counts, at_once):
 
 def test_a_slow_server_gets_less(servers):
     quick, slow = servers()
-    quick.delay, slow.delay = 0.005, 0.2
+    slow.behave = held_up(slow, 0, lambda: len(asked_for_paths(quick)) >= 60)
     asyncio.run(draw(spread([quick.url, slow.url]), problems=80, at_once=8))
     assert len(asked_for_paths(quick)) > 2 * len(asked_for_paths(slow))
 
 
+async def draw_until(what, backend):
+    """What is drawn until something is so: who was set aside is tried again with what comes next."""
+    drawn = []
+    for _ in range(1000):
+        if what():
+            break
+        drawn += await draw(backend, problems=4)
+        await asyncio.sleep(0.02)
+    return drawn
+
+
 def test_one_that_dies_in_the_middle_loses_no_request_and_is_asked_again_when_back(servers):
     one, other = servers()
-    one.delay = other.delay = 0.02
     backend = spread([one.url, other.url])
+    one.behave = held_up(one, 12, lambda: False)  # it dies with work in its hands
 
     async def work():
-        async def fate():
-            while len(one.requests) < 12:
-                await asyncio.sleep(0.01)
-            await asyncio.to_thread(one.stop)
-            await asyncio.sleep(0.8)
-            before = len(one.requests)
-            await asyncio.to_thread(one.start)
-            return before
-
-        task = asyncio.create_task(fate())
-        drawn = await draw(backend, problems=400, at_once=6)
-        return drawn, await task
+        drawing = asyncio.create_task(draw(backend, problems=60, at_once=6))
+        await until(lambda: len(asked_for_paths(one)) > 12)
+        await asyncio.to_thread(one.stop)
+        drawn = await drawing
+        before, one.behave = len(one.requests), obliging
+        await asyncio.to_thread(one.start)
+        return drawn + await draw_until(lambda: any("is back" in event for event in backend.events), backend), before
 
     drawn, before = asyncio.run(work())
     assert whole(drawn)
@@ -134,15 +151,13 @@ def test_one_that_is_dead_at_the_start_is_set_aside_and_said(servers):
 def test_one_that_was_away_and_comes_back_as_another_model_is_never_used(servers):
     one, late = servers()
     one.behave, late.behave = calls_itself("m"), calls_itself("stranger")
-    one.delay = 0.02
     late.stop()
     backend = spread([one.url, late.url])
 
     async def work():
-        task = asyncio.create_task(draw(backend, problems=150, at_once=4))
-        await asyncio.sleep(0.5)
+        drawn = await draw(backend, problems=12, at_once=4)
         await asyncio.to_thread(late.start)
-        return await task
+        return drawn + await draw_until(lambda: any("any more" in event for event in backend.events), backend)
 
     assert whole(asyncio.run(work()))
     assert asked_for_paths(late) == []

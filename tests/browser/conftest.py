@@ -5,9 +5,16 @@ from __future__ import annotations
 import pytest
 
 from browser.chromium import find
+from demur.server.access import key_ring
 from demur.store.service import ServiceStore
 from loopback import Loopback
 from serving import PROBLEMS, adder, adding_pipeline
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """On a busy machine keys may not be read within seconds."""
+    monkeypatch.setattr(key_ring, "_LONGEST_READ", 60.0)
 
 
 @pytest.fixture(scope="module")
@@ -18,6 +25,14 @@ def browser():
         running = playwright.chromium.launch(
             executable_path=find(), args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
         )
+        new_context = running.new_context
+
+        def patient_context(**how):
+            context = new_context(**how)
+            context.set_default_timeout(120_000)
+            return context
+
+        running.new_context = patient_context
         yield running
         running.close()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from demur.answers import SlowPath
 from demur.cli import main
 
 
@@ -26,6 +27,12 @@ class Ran:
 def _no_width(monkeypatch):
     """Whatever terminal the tests run in, tables are as wide as pipes have them."""
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _slow_machine(monkeypatch):
+    """On a busy machine math-verify may think for longer than the usual two seconds."""
+    monkeypatch.setitem(SlowPath.__init__.__kwdefaults__, "seconds", 60.0)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import signal
 import subprocess
@@ -11,7 +12,8 @@ import time
 
 import pytest
 
-from loopback import choice, error, reply
+from loopback import Doled, choice, error, reply
+from patience import wait_until
 
 PROBLEMS = 60
 
@@ -221,40 +223,38 @@ def test_ready_made_labels_leave_nothing_for_gold_to_say(demur, qa, flags):
 
 
 def test_a_killed_judge_goes_on_where_it_was(qa, server, judge, tmp_path):
-    server.delay = 0.05
+    server.behave = Doled(0, server.behave)
     out = tmp_path / "verdicts.jsonl"
     command = [sys.executable, "-m", "demur", "judge-labels", str(qa), *judge, "--concurrency", "2", "-o", str(out)]
     rng, stored = random.Random(4), []
     for _ in range(4):
         running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        seen, deadline = len(server.requests), time.monotonic() + 30
-        while len(server.requests) < seen + 6 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        server.behave.answered = len(server.requests) + 6
+        wait_until(lambda: len(server.requests) > server.behave.answered)
         time.sleep(rng.uniform(0.0, 0.3))
         running.send_signal(signal.SIGKILL)
         running.wait()
         now = out.read_text().splitlines()
         assert now[: len(stored)] == stored, "a verdict that was stored is gone or another"
         stored = now
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    server.behave.answered = math.inf
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert finished.returncode == 0, finished.stderr
     rows = [json.loads(row) for row in out.read_text().splitlines()]
     assert len({(row["id"], row["answer"]) for row in rows}) == len(rows), "no verdict is there twice"
     asked = len(server.requests)
-    assert subprocess.run(command, capture_output=True, timeout=120).returncode == 0
+    assert subprocess.run(command, capture_output=True, timeout=300).returncode == 0
     assert len(server.requests) == asked
 
 
 def test_being_interrupted_ends_cleanly_after_saving(qa, server, judge, tmp_path):
-    server.delay = 0.1
+    server.behave = Doled(8, server.behave)
     out = tmp_path / "verdicts.jsonl"
     command = [sys.executable, "-m", "demur", "judge-labels", str(qa), *judge, "--concurrency", "2", "-o", str(out)]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 30
-    while len(server.requests) < 8 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: len(server.requests) > 8)
     running.send_signal(signal.SIGINT)
-    told, err = running.communicate(timeout=30)
+    told, err = running.communicate(timeout=120)
     assert running.returncode == 130, err
     assert "Run the same command again to go on." in told
     assert 0 < len(out.read_text().splitlines()) < 2 * PROBLEMS

@@ -68,7 +68,7 @@ class Terminal:
         os.close(slave)
         return process, master
 
-    def read_until(self, pattern, seconds=60):
+    def read_until(self, pattern, seconds=180):
         """The first match of a pattern behind what was read before."""
         ends = time.monotonic() + seconds
         while not (found := re.compile(pattern).search(self.screen, self.read_up_to)):
@@ -118,7 +118,7 @@ def test_labels_from_the_top_in_a_terminal_killed_in_the_middle_and_resumed(demu
             kills += 1
             terminal = Terminal(*arguments)
     terminal.read_until("the thresholds are those of full labels")
-    assert terminal.process.wait(30) == 0
+    assert terminal.process.wait(120) == 0
     assert kills == 2
     assert len(asked) == len(set(asked)) < 120, "nothing is asked twice, and not everything is asked"
 
@@ -137,7 +137,7 @@ def test_a_terminal_is_left_as_it_was_found(pools):
     terminal.asked()
     assert not termios.tcgetattr(terminal.master)[3] & termios.ICANON, "keys come one by one"
     terminal.process.send_signal(signal.SIGTERM)
-    assert terminal.process.wait(30) == 130
+    assert terminal.process.wait(120) == 130
     assert termios.tcgetattr(terminal.master)[3] & termios.ICANON
 
 
@@ -325,7 +325,7 @@ def test_sums_of_the_embedded_model_are_labelled_by_hand_without_any_gold(demur,
         if asked == 2:
             terminal.kill()
             terminal = Terminal(*arguments)
-    assert terminal.process.wait(30) == 0
+    assert terminal.process.wait(120) == 0
     flags = ["--tie-break", "jitter:0", "--alpha", 0.2, "--json"]
     part = demur("calibrate", "run.db", *flags, "--label-file", "labels.jsonl").json
     full = demur("calibrate", "run.db", *flags).json

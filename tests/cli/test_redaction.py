@@ -103,12 +103,16 @@ def test_hiding_takes_linear_work():
     """Twice the text, about twice the work: never four times."""
     hidden = Secrets(PLAIN)
     for hostile in ("?" + "key" * 8, "a.", "://", "x://y:", "Bearer ", "?auth", PLAIN[:-1], "&key"):
-        took = []
-        for times in (20_000, 80_000):
-            text, started = hostile * times, time.process_time()
-            hidden.out_of(text)
-            took.append(time.process_time() - started)
-        assert took[1] < 12 * took[0] + 0.2, hostile
+        for _ in range(5):  # what a busy machine disturbs is measured again
+            took = []
+            for times in (20_000, 80_000):
+                text, started = hostile * times, time.process_time()
+                hidden.out_of(text)
+                took.append(time.process_time() - started)
+            if took[1] < 12 * took[0] + 0.2:
+                break
+        else:
+            pytest.fail(hostile)
 
 
 ECHO = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import signal
@@ -13,6 +14,8 @@ import pytest
 
 from demur.errors import StoreError
 from demur.store import Store
+from loopback import Doled, choice, obliging, reply
+from patience import wait_until
 
 PROBLEMS, PATHS, KILLS = 30, 6, 8
 
@@ -35,23 +38,26 @@ def texts(place):
 
 @pytest.mark.parametrize("one_by_one", [True, False], ids=["n=1", "n=m"])
 def test_a_killed_run_goes_on_where_it_was(server, place, one_by_one):
-    server.delay = 0.03
-    if one_by_one:
-        from loopback import choice, reply
-
-        server.behave = lambda n, body, r: reply(choice(f"\\boxed{{{body['seed']}}}"))
-    rng = random.Random(PATHS)
+    behave = (lambda n, body, r: reply(choice(f"\\boxed{{{body['seed']}}}"))) if one_by_one else obliging
+    server.behave, rng = Doled(0, behave), random.Random(PATHS)
+    most = (PROBLEMS * PATHS if one_by_one else PROBLEMS) // KILLS
     environment = {**os.environ, "NO_COLOR": "1"}
     saved: dict = {}
-    for _ in range(KILLS):
+    for kill in range(KILLS):
         running = subprocess.Popen(command(server, place), env=environment, stdout=subprocess.DEVNULL)
-        time.sleep(rng.uniform(0.5, 1.6))
+        server.behave.answered = len(server.requests) + rng.randrange(most // 2, most) + 1
+        wait_until(lambda: len(server.requests) >= server.behave.answered)
+        if kill % 2:
+            wait_until(lambda before=saved: len(texts(place)) > len(before))
+        time.sleep(rng.uniform(0.0, 0.1))
         running.send_signal(signal.SIGKILL)
         running.wait()
         now = texts(place)
         assert saved.items() <= now.items(), "a path that was saved is gone or another"
         saved = now
-    finished = subprocess.run(command(server, place), env=environment, capture_output=True, text=True, timeout=120)
+    assert 0 < len(saved) < PROBLEMS * PATHS, "it was killed in the middle"
+    server.behave.answered = math.inf
+    finished = subprocess.run(command(server, place), env=environment, capture_output=True, text=True, timeout=300)
     assert finished.returncode == 0, finished.stderr
     whole = texts(place)
     assert saved.items() <= whole.items()
@@ -62,21 +68,19 @@ def test_a_killed_run_goes_on_where_it_was(server, place, one_by_one):
     assert facts["paths"] == PROBLEMS * PATHS == len(whole)
     assert all("perplexity" in path.scores for pool in pools for path in pool.paths)
     asked = len(server.requests)
-    again = subprocess.run(command(server, place), env=environment, capture_output=True, text=True, timeout=120)
+    again = subprocess.run(command(server, place), env=environment, capture_output=True, text=True, timeout=300)
     assert again.returncode == 0
     assert len(server.requests) == asked, "a finished run asks for nothing"
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_being_interrupted_ends_cleanly_after_saving(server, tmp_path, ending):
-    server.delay = 0.1
+    server.behave = Doled(8)
     place = str(tmp_path / "run.db")
     running = subprocess.Popen(command(server, place), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 30
-    while len(server.requests) < 6 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_until(lambda: len(server.requests) > 8)
     running.send_signal(ending)
-    out, err = running.communicate(timeout=30)
+    out, err = running.communicate(timeout=300)
     assert running.returncode == 130
     assert "Run the same command again to go on." in out
     assert "Traceback" not in err

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+import os
 import random
 import signal
 import sqlite3
@@ -25,22 +27,30 @@ from demur.pipeline.pipeline import Pipeline
 from demur.records import Path, Problem
 from demur.scoring import OwnScore
 from demur.store import Budget, PlacedPath, Store
-from loopback import choice, reply
+from loopback import Doled, choice, reply, when
+from patience import wait_until
 
 M, SAMPLERS, KILLS = 4, 4, 5
 PROBLEMS = [Problem(f"q{k}", f"What is {k} + 1?", (str(k + 1),), extra={"task": "math"}) for k in range(60)]
 
 
-def demur_sample(server, place, limit, *flags):
+def demur_sample(server, place, limit, *flags, key=""):
     command = [
         sys.executable, "-m", "demur", "sample", "builtin:addition", "--limit", str(limit), "-m", str(M),
         "--base-url", server.url, "--model", "m", "--concurrency", "4", "-o", place, "--json", *flags,
     ]  # fmt: skip
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    known = {**os.environ, "OPENAI_API_KEY": key}
+    return subprocess.Popen(command, env=known, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def together(server, number, behave):
+    """A model that answers nobody until so many samplers, each with a key of its own, have asked."""
+
+    return when(lambda: len({sent.get("Authorization") for sent in server.headers}) >= number, behave)
 
 
 def finished(process):
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     assert process.returncode in (0, 130), err
     return json.loads(out)
 
@@ -60,13 +70,12 @@ def saved(place):
 
 
 def test_four_samplers_killed_in_turn_lose_nothing_and_say_what_was_paid_for_twice(server, postgres_url):
-    server.delay, limit, rng = 0.25, 240, random.Random(1)
+    server.behave, limit, rng = Doled(0), 240, random.Random(1)
     running = [demur_sample(server, postgres_url, limit) for _ in range(SAMPLERS)]
     kept: dict = {}
-    while len(server.requests) < 20:
-        time.sleep(0.05)
     for turn in range(KILLS):
-        time.sleep(rng.uniform(0.3, 0.9))
+        server.behave.answered += rng.randrange(20, 40)  # after all kills there is work left
+        wait_until(lambda: len(server.requests) >= server.behave.answered)
         victim = running[turn % SAMPLERS]
         victim.send_signal(signal.SIGKILL)
         victim.communicate()
@@ -75,6 +84,7 @@ def test_four_samplers_killed_in_turn_lose_nothing_and_say_what_was_paid_for_twi
         kept = now
         if turn != KILLS - 1:
             running[turn % SAMPLERS] = demur_sample(server, postgres_url, limit)
+    server.behave.answered = math.inf
     told = [finished(process) for process in running if process.returncode is None]
     whole = saved(postgres_url)
     assert kept.items() <= whole.items()
@@ -109,12 +119,14 @@ def test_under_a_stopping_rule_two_samplers_draw_what_one_draws(server, tmp_path
         seeds = range(body["seed"], body["seed"] + body.get("n", 1))
         return reply(*(choice(f"So \\boxed{{{max(0, seed * 7919 % 11 - 7)}}}") for seed in seeds))
 
-    server.behave, server.delay = answers_by_seed, 0.02
+    server.behave = answers_by_seed
     rule = ("--stop", "beta:0.8", "--wave", "2")
     finished(demur_sample(server, str(tmp_path / "alone.db"), 60, *rule))
     asked_alone = paid_for(server)
     server.requests.clear()
-    two = [demur_sample(server, str(tmp_path / "shared.db"), 60, *rule) for _ in range(2)]
+    server.headers.clear()
+    server.behave = together(server, 2, answers_by_seed)
+    two = [demur_sample(server, str(tmp_path / "shared.db"), 60, *rule, key=name) for name in ("one", "other")]
     told = [finished(process) for process in two]
     assert saved(str(tmp_path / "shared.db")) == saved(str(tmp_path / "alone.db"))
     assert paid_for(server) == asked_alone
@@ -157,7 +169,7 @@ def stop_between_transactions(process, store):
     """Stop a process where it holds no lock: one that stops within a transaction has others wait for its end."""
     for _ in range(100):
         process.send_signal(signal.SIGSTOP)
-        time.sleep(0.1)
+        time.sleep(0.1)  # a statement that is under way may end meanwhile
         if not holds_a_lock(store):
             return
         process.send_signal(signal.SIGCONT)
@@ -179,21 +191,21 @@ def holds_a_lock(store):
 
 
 def test_a_sampler_that_stalls_is_taken_over_and_stores_nothing_twice(server, place):
-    server.delay = 0.1
+    server.behave = Doled(8)
     with Store(place, create=True) as store:
         run = store.open_run("run", Description(), M)
         run.add_problems(PROBLEMS)
         command = [sys.executable, "-c", textwrap.dedent(STALLED), place, server.url]
         stalled = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert stalled.stdout.readline() == "ready\n"
-        while len(server.requests) < 8:
-            time.sleep(0.02)
+        wait_until(lambda: len(server.requests) >= 8)
         stop_between_transactions(stalled, store)
-        other = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        server.behave.answered = math.inf
+        other = subprocess.run(command, capture_output=True, text=True, timeout=300)
         assert [len(pool.paths) for pool in run.pools()] == [M] * len(PROBLEMS)
         before = saved(place)
         stalled.send_signal(signal.SIGCONT)
-        _, in_vain, lost = map(int, stalled.communicate(timeout=30)[0].split())
+        _, in_vain, lost = map(int, stalled.communicate(timeout=300)[0].split())
         assert lost >= 1
         assert saved(place) == before
         took_over = [noted for noted in run.summary()["commands"] if noted["command"] == "takeover"]
@@ -205,10 +217,16 @@ def test_a_sampler_that_stalls_is_taken_over_and_stores_nothing_twice(server, pl
 class Slow(Scripted):
     """Takes its time for each problem, and counts what it gave."""
 
+    seconds = 0.01
+
     async def sample(self, prompt, settings, wanted):
         self.asked.append((prompt.problem, tuple(wanted)))
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(self.seconds)
         yield [Completion(w.path, f"\\boxed{{{w.path}}}", "stop", (-0.5,), w.seed, n_tokens=2) for w in wanted]
+
+
+class Slower(Slow):
+    seconds = 0.1
 
 
 def sampled(run, backend, **options):
@@ -256,11 +274,18 @@ def test_waiting_ends_when_it_is_asked_to_or_time_is_up(tmp_path):
 
 
 def test_two_scorers_share_the_work_and_score_no_pool_twice(place):
-    seen = []
+    seen, both_at_work = [], threading.Barrier(2)
 
-    def length(pool):
-        seen.append(pool.problem.id)
-        return [float(len(path.text)) for path in pool.paths]
+    def scorer():
+        begun = []
+
+        def length(pool):
+            if not begun:
+                begun.append(both_at_work.wait(60))
+            seen.append(pool.problem.id)
+            return [float(len(path.text)) for path in pool.paths]
+
+        return OwnScore(length)
 
     with Store(place, create=True) as store:
         run = store.open_run("run", Description(), M)
@@ -268,7 +293,7 @@ def test_two_scorers_share_the_work_and_score_no_pool_twice(place):
         run.save([PlacedPath(k, j, Path("1", "x" * (j + 1))) for k in range(500) for j in range(M)])
 
         async def both():
-            return await asyncio.gather(*(score_run(run, OwnScore(length)) for _ in range(2)))
+            return await asyncio.gather(*(score_run(run, scorer()) for _ in range(2)))
 
         one, other = asyncio.run(both())
     assert sorted(seen) == sorted(f"q{k}" for k in range(500))
@@ -324,10 +349,10 @@ def test_seconds_of_a_budget_end_a_sampler(tmp_path):
     with Store(tmp_path / "run.db", create=True) as store:
         run = store.open_run("run", Description(), M)
         run.add_problems(PROBLEMS)
-        run.set_budget(Budget(seconds=0.15))
-        progress = asyncio.run(sampled(run, Slow(None, concurrency=1)))
+        run.set_budget(Budget(seconds=1))
+        progress = asyncio.run(sampled(run, Slower(None, concurrency=1)))
         assert 0 < progress.saved < len(PROBLEMS) * M
         assert progress.stopped
         assert "raise it with {budget_seconds} to go on" in progress.budget
-        again = asyncio.run(sampled(run, Slow(None, concurrency=1)))
+        again = asyncio.run(sampled(run, Slower(None, concurrency=1)))
         assert again.saved == 0

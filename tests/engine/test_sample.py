@@ -135,7 +135,7 @@ def test_a_writer_that_fails_while_paths_pour_in_ends_the_run(tmp_path, monkeypa
         fitted = Pipeline(backend, n_paths=1).fitted(many)
 
         async def work():
-            await asyncio.wait_for(sample(run, backend, fitted.render, Settings(), fitted.path), 60)
+            await asyncio.wait_for(sample(run, backend, fitted.render, Settings(), fitted.path), 300)
 
         with pytest.raises(StoreError, match="the disk is full"):
             asyncio.run(work())

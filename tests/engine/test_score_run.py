@@ -283,16 +283,18 @@ def test_a_first_attempt_that_fails_entirely_takes_no_name(place, filled):
 def test_a_stop_is_heeded_while_a_scorer_is_still_finding_out(place, filled):
     class Waiting(Lengths):
         async def prepare(self):
-            await asyncio.sleep(60)
+            await asyncio.sleep(120)
+            found_out.append(True)
+
+    found_out = []
 
     async def interrupted():
         stop = asyncio.Event()
         asyncio.get_running_loop().call_later(0.05, stop.set)
         return await score_run(filled(place), Waiting(), stop=stop)
 
-    started = time.monotonic()
     assert asyncio.run(interrupted()).interrupted
-    assert time.monotonic() - started < 30
+    assert found_out == []
 
 
 def test_imported_answers_without_texts_are_not_scored_as_if_they_were_empty(place, opened):
@@ -323,22 +325,17 @@ def test_fields_named_like_labels_never_reach_a_scorer(place, opened):
 
 
 def test_a_stop_ends_it_soon_and_the_rest_follows_later(place, filled):
-    run = filled(place, n=40)
+    run, stop = filled(place, n=40), asyncio.Event()
 
     class Slow(Lengths):
         async def ask(self, items):
+            if len(self.asked) >= 5:
+                stop.set()
             await asyncio.sleep(0.02)
             return await super().ask(items)
 
-    async def interrupted():
-        stop = asyncio.Event()
-        asyncio.get_running_loop().call_later(0.15, stop.set)
-        return await score_run(run, Slow(), stop=stop)
-
-    started = time.monotonic()
-    progress = asyncio.run(interrupted())
+    progress = asyncio.run(score_run(run, Slow(), stop=stop))
     assert progress.interrupted
-    assert time.monotonic() - started < 5
     assert sum(bool(path.scores) for pool in run.pools() for path in pool.paths) < 120
     score(run, Lengths())
     assert all(path.scores for pool in run.pools() for path in pool.paths)
@@ -370,7 +367,7 @@ def test_a_killed_scoring_goes_on_and_what_was_stored_is_not_asked_for_again(tmp
     stored_before: set[str] = set()
     for _ in range(3):
         process = subprocess.Popen([sys.executable, "-c", code])
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         before = len(log.read_text().splitlines()) if log.exists() else 0
         while time.monotonic() < deadline and process.poll() is None:
             if log.exists() and len(log.read_text().splitlines()) > before + 15:

@@ -54,7 +54,7 @@ def bucket():
         for name, value in told.items():
             patch.setenv(name, value)
         try:
-            for _ in range(300):
+            for _ in range(1200):
                 with socket.socket() as tried:
                     if tried.connect_ex(("127.0.0.1", port)) == 0:
                         break
@@ -69,7 +69,7 @@ def bucket():
             yield "s3://pools"
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            process.wait(timeout=120)
 
 
 def test_a_folder_of_objects_says_what_a_file_here_says(bucket, tmp_path):

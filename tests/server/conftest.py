@@ -2,7 +2,16 @@ from __future__ import annotations
 
 import pytest
 
+from demur.server.access import key_ring
+from demur.server.api import health
 from serving import PROBLEMS, adder, adding_pipeline, listening, made_app, service_of
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """On a busy machine keys may not be read within seconds, nor a store be looked at."""
+    monkeypatch.setattr(key_ring, "_LONGEST_READ", 60.0)
+    monkeypatch.setattr(health, "_PATIENCE", 20.0)
 
 
 @pytest.fixture(scope="package")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import random
-import time
 
 import pytest
 import requests
 
 from demur.monitoring import DriftMonitor
 from demur.store.service import ServiceStore
+from patience import wait_until
 from serving import listening
-from watching import ask, ask_all, judge, look, monitors, watched_app
+from watching import ask, ask_all, judge, later, look, monitors, watched_app
 
 
 def numbers(seed, n, odd=0.5):
@@ -186,14 +186,12 @@ def test_a_restarted_service_knows_what_is_in_doubt_and_goes_on(upstream, sums_p
         assert "in_doubt" in ask(address, 10)
 
 
-def test_alarms_are_looked_for_without_anybody_asking(upstream, sums_policy, store):
-    app = watched_app(upstream.url, sums_policy, store, watch_seconds=0.05, seconds=2.0, late_seconds=0.1)
+def test_alarms_are_looked_for_without_anybody_asking(upstream, sums_policy, store, monkeypatch):
+    monkeypatch.setattr("demur.server.alarms.alarms.milliseconds", later)
+    app = watched_app(upstream.url, sums_policy, store, watch_seconds=0.05)
     with listening(app) as address:
         ask_all(address, numbers(8, 60, odd=1.0))
-        until = time.monotonic() + 20
-        while "in_doubt" not in ask(address, 10) and time.monotonic() < until:
-            time.sleep(0.2)
-        assert "in_doubt" in ask(address, 10)
+        wait_until(lambda: "in_doubt" in ask(address, 10))
 
 
 def test_the_status_says_all_of_it(app, store):

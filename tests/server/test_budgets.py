@@ -13,6 +13,7 @@ import pytest
 import requests
 import uvicorn
 
+from asked_over_http import Caller
 from demur.event_loop import run
 from demur.server import running
 from demur.server.access import connections
@@ -21,7 +22,8 @@ from demur.server.access.limits import Limits
 from demur.server.errors import ApiError
 from demur.store.service import ServiceStore
 from guarded import CHAT, bearer, guarded_app, question
-from loopback import error
+from loopback import error, hang, when
+from patience import wait_until
 from serving import adder, listening, made_app
 
 PATHS = 5
@@ -91,14 +93,13 @@ def test_tokens_are_counted_when_they_are_known(upstream, sums_policy, store):
 def test_who_hangs_up_pays_the_most_tokens_that_the_paths_may_have(upstream, sums_policy, store):
     secret = key_of(store, tokens_per_day=10_000)
     most = PATHS * sums_policy.upstream.sampling["max_tokens"]
-    upstream.delay = 5.0
+    upstream.behave = lambda *_: hang(60)
     with listening(guarded_app(upstream.url, sums_policy, store)) as address:
-        with pytest.raises(requests.Timeout):
-            requests.post(address + CHAT, json=question("What is 4 + 1?"), headers=bearer(secret), timeout=0.5)
-        until = time.monotonic() + 10
-        while (spent := spent_today(store, secret)) is None or spent.tokens < most:
-            assert time.monotonic() < until, spent
-            time.sleep(0.05)
+        caller = Caller(address, question("What is 4 + 1?"), **bearer(secret))
+        wait_until(lambda: upstream.requests)
+        caller.leave()
+        wait_until(lambda: (spent := spent_today(store, secret)) is not None and spent.tokens >= most)
+        spent = spent_today(store, secret)
     assert (spent.paths, spent.tokens) == (PATHS, most)
 
 
@@ -196,9 +197,17 @@ def test_a_clock_set_back_finds_what_was_spent(store):
 
 def test_requests_at_once_are_limited_for_each_key(upstream, sums_policy, store):
     secret, free = key_of(store, at_once=2), store.keys.create("free", ["ask"], 1)[1]
-    upstream.delay = 0.5
+    refused = []
+    upstream.behave = when(lambda: len(refused) == 3, adder)
+
+    def ask_for_one(k):
+        reply = ask(address, secret, 2 * k)
+        if reply.status_code == 429:
+            refused.append(k)
+        return reply
+
     with listening(guarded_app(upstream.url, sums_policy, store)) as address, ThreadPoolExecutor(10) as pool:
-        limited = pool.map(lambda k: ask(address, secret, 2 * k), range(5))
+        limited = pool.map(ask_for_one, range(5))
         unlimited = pool.map(lambda k: ask(address, free, 100 + 2 * k), range(5))
         statuses = sorted(reply.status_code for reply in limited)
         assert {reply.status_code for reply in unlimited} == {200}
@@ -218,7 +227,7 @@ def test_a_limit_of_another_version_is_not_passed_over(upstream, sums_policy, st
 
 @pytest.fixture
 def address(upstream, sums_policy, store):
-    app = guarded_app(upstream.url, sums_policy, store, most_bytes=20_000, most_characters=1_000, body_seconds=0.5)
+    app = guarded_app(upstream.url, sums_policy, store, most_bytes=20_000, most_characters=1_000)
     with listening(app) as url:
         yield url
 
@@ -250,21 +259,20 @@ def test_a_question_that_is_too_long_is_refused(address, upstream, body):
 
 def connected(address):
     parts = urlsplit(address)
-    return socket.create_connection((parts.hostname, parts.port), timeout=10)
+    return socket.create_connection((parts.hostname, parts.port), timeout=20)
 
 
-def test_a_body_that_dawdles_is_given_up(address):
-    with connected(address) as slow:
+def test_a_body_that_dawdles_is_given_up(upstream, sums_policy, store):
+    app = guarded_app(upstream.url, sums_policy, store, body_seconds=0.5)
+    with listening(app) as address, connected(address) as slow:
         slow.sendall(
             f"POST {CHAT} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
             "Content-Length: 1000\r\n\r\n{".encode()
         )
-        started = time.monotonic()
         said = slow.recv(65536)
         assert b" 408 " in said.splitlines()[0]
         while slow.recv(65536):
             pass  # until it is closed
-        assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize(
@@ -276,16 +284,18 @@ def test_a_head_that_dawdles_is_given_up(service, sent, monkeypatch):
     config = running.configured(made_app(service), host="127.0.0.1", port=0, grace=1)
     assert config.http is connections.PunctualConnection
     with running_server(config) as address, connected(address) as slow:
-        started = time.monotonic()
         slow.sendall(sent)
         for _ in range(100):
             try:
                 if slow.recv(65536) == b"":
                     break
                 slow.sendall(b"x")
+            except TimeoutError:
+                pytest.fail("nothing came of it")
             except OSError:
                 break
-        assert time.monotonic() - started < 5
+        else:
+            pytest.fail("it was never closed")
         assert requests.get(f"{address}/healthz").status_code == 200
 
 
@@ -348,8 +358,8 @@ def running_server(config):
 
 
 def test_a_slow_model_does_not_count_as_a_slow_connection(service, upstream, monkeypatch):
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
-    upstream.behave, upstream.delay = adder, 1.0
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 1.0)
+    upstream.behave, upstream.delay = adder, 1.6
     config = running.configured(made_app(service), host="127.0.0.1", port=0, grace=1)
     with running_server(config) as address:
         assert requests.post(address + CHAT, json=question()).status_code == 200

@@ -7,7 +7,6 @@ import http.client
 import io
 import json
 import logging
-import time
 
 import pytest
 import requests
@@ -18,6 +17,7 @@ from demur.server import logs
 from demur.server.app import make_app
 from demur.store.service import ServiceStore
 from loopback import choice, reply
+from patience import wait_until
 from serving import listening, service_of
 
 EVIL = 'x\n{"event": "forged"}\r\n\x1b[31m<script>alert(1)</script>\u2028\u202e\'; DROP TABLE demur_decisions; --'
@@ -200,9 +200,7 @@ def test_half_a_character_of_a_model_reaches_caller_reviewer_and_status(upstream
             winner = store.decisions.get(item["request"]).winner
             judged = post(address, {**verdict, "answer": winner}, "/review/api/verdict")
             assert (judged.status_code, judged.json()["verdict"]) == (200, "right")
-            until = time.monotonic() + 10
-            while not store.events.latest(kind="reported") and time.monotonic() < until:
-                time.sleep(0.05)
+            wait_until(lambda: store.events.latest(kind="reported"))
             told_of = requests.get(f"{address}/status/api", timeout=10)
             assert (told_of.status_code, "reports another" in told_of.text) == (200, True)
 

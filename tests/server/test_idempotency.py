@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 import time
@@ -13,10 +12,13 @@ import pytest
 import requests
 from sqlalchemy import text
 
+from asked_over_http import Caller, who_wait
 from demur.server.access.admission import Once
 from demur.server.api.forms import ChatRequest
 from demur.store.service import ServiceStore
 from guarded import CHAT, bearer, guarded_app, question
+from loopback import until, when
+from patience import wait_until
 from serving import adder, listening, made_app
 
 PATHS = 5
@@ -141,12 +143,11 @@ def test_work_begun_by_a_replica_that_died_is_taken_over(app, address, store, up
     """The lease of the dead one runs out; until then whoever asks again waits."""
     app.state.admission.lease = 1.0
     once = Once.of("a", ChatRequest.model_validate(question()).model_dump())
-    now = time.time_ns() // 1_000_000
+    now, begun = time.time_ns() // 1_000_000, time.monotonic()
     assert store.repeats.begin("", once.key, once.body, "req_dead", now, 0.8).whose == "mine"
-    started = time.monotonic()
     reply = ask(address, "a")
     assert reply.status_code == 200
-    assert 0.5 < time.monotonic() - started < 5
+    assert time.monotonic() - begun > 0.8
     assert reply.json()["demur"]["request_id"] != "req_dead"
     assert ask(address, "a").json() == reply.json()
 
@@ -161,20 +162,23 @@ def test_a_decision_that_was_kept_before_its_replica_died_is_the_reply(app, addr
 
 
 def test_the_lease_is_renewed_while_the_work_goes_on(app, address, upstream):
-    app.state.admission.lease = 0.6
-    upstream.delay = 2.0
+    app.state.admission.lease = 3.0
+    upstream.delay = 4.0
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(ask, address, "a")
-        time.sleep(0.2)
+        wait_until(lambda: upstream.requests)
         again = pool.submit(ask, address, "a")
         assert first.result().json() == again.result().json()
     assert paths_drawn(upstream) == PATHS
 
 
 def test_a_caller_who_goes_away_finds_the_reply_when_they_come_back(app, address, upstream):
-    upstream.delay = 0.6
-    with pytest.raises(requests.Timeout):
-        requests.post(address + CHAT, json=question(), headers={"Idempotency-Key": "a"}, timeout=0.3)
+    gone = threading.Event()
+    upstream.behave = when(gone.is_set, adder)
+    caller = Caller(address, question(), **{"Idempotency-Key": "a"})
+    wait_until(lambda: upstream.requests)
+    caller.leave()
+    gone.set()
     assert ask(address, "a").status_code == 200
     assert paths_drawn(upstream) == PATHS
 
@@ -200,8 +204,8 @@ def test_without_texts_a_reply_cannot_be_given_again(upstream, sums_policy, stor
 
 def test_identical_requests_draw_one_pool_also_where_some_are_marked_for_audit(upstream, sums_policy, store):
     """Without waves a marked request needs no more paths than any other; the pool is audited at most once."""
-    upstream.delay = 0.4
     app = guarded_app(upstream.url, sums_policy, store, audit_share=0.5)
+    upstream.behave = when(lambda: who_wait(app.state.service) == 12, adder)
     with listening(app) as address, ThreadPoolExecutor(12) as pool:
         replies = list(pool.map(lambda _: ask(address), range(12)))
     assert {reply.status_code for reply in replies} == {200}
@@ -209,8 +213,8 @@ def test_identical_requests_draw_one_pool_also_where_some_are_marked_for_audit(u
     assert sum(decision.audit for decision in store.decisions.search()) <= 1
 
 
-def test_identical_requests_at_once_draw_one_pool_and_are_each_kept(address, upstream, store):
-    upstream.delay = 0.4
+def test_identical_requests_at_once_draw_one_pool_and_are_each_kept(app, address, upstream, store):
+    upstream.behave = when(lambda: who_wait(app.state.service) == 10, adder)
     with ThreadPoolExecutor(10) as pool:
         replies = [reply.json() for reply in pool.map(lambda _: ask(address), range(10))]
     assert paths_drawn(upstream) == PATHS
@@ -223,58 +227,40 @@ def test_identical_requests_at_once_draw_one_pool_and_are_each_kept(address, ups
 class Watched:
     """A model that takes its time, and notices when nobody waits any more."""
 
-    def __init__(self, seconds):
-        self.seconds, self.begun, self.left = seconds, threading.Event(), 0
+    left = 0
 
     async def __call__(self, number, body, request):
-        self.begun.set()
-        until = asyncio.get_running_loop().time() + self.seconds
-        while asyncio.get_running_loop().time() < until:
-            if request.transport is None or request.transport.is_closing():
-                self.left += 1
-                break
-            await asyncio.sleep(0.02)
+        await until(lambda: request.transport is None or request.transport.is_closing())
+        self.left += 1
         return adder(number, body, request)
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_last_to_go_away_ends_the_drawing_and_no_one_before(address, app, upstream, store, stream):
-    upstream.behave = watched = Watched(8.0)
-
-    def ask_and_leave(seconds):
-        try:
-            with requests.post(
-                address + CHAT, json=question(stream=stream), timeout=(5, seconds), stream=True
-            ) as reply:
-                time.sleep(seconds) if stream else reply.content
-        except requests.RequestException:
-            pass
-
-    threads = [threading.Thread(target=ask_and_leave, args=(seconds,)) for seconds in (0.5, 0.5, 2.0)]
-    for thread in threads:
-        thread.start()
-    assert watched.begun.wait(5)
-    time.sleep(1.2)
-    assert watched.left == 0
-    assert app.state.service.underway == 1
-    for thread in threads:
-        thread.join()
-    deadline = time.monotonic() + 3
-    while (app.state.service.underway or not watched.left) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert app.state.service.underway == 0
-    assert watched.left >= 1
-    assert app.state.service.fan_out.underway == 0
+    upstream.behave, service = (watched := Watched()), app.state.service
+    callers = [Caller(address, question(stream=stream)) for _ in range(3)]
+    wait_until(lambda: who_wait(service) == 3 and upstream.busy)
+    for caller in callers[:2]:
+        caller.leave()
+    wait_until(lambda: who_wait(service) == 1)
+    time.sleep(0.1)
+    assert (who_wait(service), service.underway, upstream.busy, watched.left) == (1, 1, 1, 0)
+    callers[2].leave()
+    wait_until(lambda: watched.left and not (service.underway or service.fan_out.underway))
     assert store.decisions.search() == []
 
 
-def test_one_who_stays_gets_the_reply_of_those_who_left(address, upstream):
-    upstream.delay = 1.0
-    with ThreadPoolExecutor(3) as pool:
-        leaving = [pool.submit(requests.post, address + CHAT, json=question(), timeout=0.3) for _ in range(2)]
-        time.sleep(0.1)
+def test_one_who_stays_gets_the_reply_of_those_who_left(app, address, upstream):
+    gone, service = threading.Event(), app.state.service
+    upstream.behave = when(gone.is_set, adder)
+    with ThreadPoolExecutor(1) as pool:
+        leaving = [Caller(address, question()) for _ in range(2)]
+        wait_until(lambda: who_wait(service) == 2)
         staying = pool.submit(ask, address)
-        for one in leaving:
-            assert isinstance(one.exception(), requests.Timeout)
+        wait_until(lambda: who_wait(service) == 3)
+        for caller in leaving:
+            caller.leave()
+        wait_until(lambda: who_wait(service) == 1)
+        gone.set()
         assert staying.result().json()["choices"][0]["message"]["content"] == "5"
     assert paths_drawn(upstream) == PATHS

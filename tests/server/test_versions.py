@@ -62,7 +62,7 @@ def proposed(store, *, shadow=False, key=None, **how):
     return store.policies.propose("sums", document_of(new, key), new.fingerprint, 2, shadow=shadow)
 
 
-def until(what, seconds=10):
+def until(what, seconds=120):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if what():

