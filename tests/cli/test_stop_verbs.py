@@ -106,6 +106,13 @@ def test_what_is_no_rule_is_told_in_one_line(demur, many, verb, flags, told):
     assert ran.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("verb", ["calibrate", "evaluate", "report"])
+def test_several_rules_are_for_plan(demur, many, verb):
+    ran = demur(verb, "many.jsonl", "--alpha", 0.1, "--stop", "beta:0.95,agreement:4")
+    assert ran.code == 2
+    assert "takes one rule here, got 'beta:0.95,agreement:4'; compare several with `demur plan --stop`" in ran.err
+
+
 def test_pools_that_are_too_short_are_refused_or_left_out(demur, many):
     lines = [json.loads(line) for line in many.read_text().splitlines()]
     at = next(at for at, line in enumerate(lines) if len({path.get("answer") for path in line["paths"][:4]}) > 2)

@@ -179,14 +179,9 @@ def test_a_machine_that_goes_takes_nothing_with_it(server, address, machines, tm
     refuse_doubles(tmp_path / "shards", problems)
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize("ended_by", [signal.SIGKILL, signal.SIGTERM])
 def test_a_driver_that_is_ended_is_gone_on_with(server, address, tmp_path, ended_by):
-    server.delay, folder = 0.1, tmp_path / "shards"
-=======
-def test_a_driver_that_is_killed_is_gone_on_with(server, address, tmp_path):
     server.behave, folder = Doled(20), tmp_path / "shards"
->>>>>>> rev-flakes
     problems = tmp_path / "questions.jsonl"
     problems.write_text(
         "".join(f'{{"id": "q{k}", "question": "What is {k} + 1?", "gold": "{k % 7}"}}\n' for k in range(32))
@@ -198,16 +193,11 @@ def test_a_driver_that_is_killed_is_gone_on_with(server, address, tmp_path):
     while not folder.is_dir() or len(list(folder.glob("*.parquet"))) < 2:
         assert driver.poll() is None, driver.communicate()
         time.sleep(0.05)
-<<<<<<< HEAD
     os.kill(driver.pid, ended_by)
     said, _ = driver.communicate()
+    server.behave.answered = math.inf
     if ended_by == signal.SIGTERM:  # Ray would end the process at once
         assert (driver.returncode, b"Run the same command again to go on." in said) == (130, True)
-=======
-    os.kill(driver.pid, signal.SIGKILL)
-    driver.communicate()
-    server.behave.answered = math.inf
->>>>>>> rev-flakes
     finished = {path: path.stat().st_mtime_ns for path in folder.glob("*.parquet")}
     assert len(finished) < 8
     ran = subprocess.run(command, capture_output=True, text=True)

@@ -38,7 +38,7 @@ def shards(tmp_path, monkeypatch):
         yield from map(work.do, todo)
 
     monkeypatch.setattr(classing, "ray_library", lambda: None)
-    monkeypatch.setattr(classing, "cluster", lambda *_, **__: nullcontext(Cluster(1, 0, 0.0, True)))
+    monkeypatch.setattr(classing, "cluster", lambda *_, **__: nullcontext(Cluster(1, 0, 0.0)))
     monkeypatch.setattr(classing, "work_through", here)
     folder = tmp_path / "shards"
     folder.mkdir()

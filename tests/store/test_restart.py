@@ -21,13 +21,10 @@ from demur.pipeline.pipeline import Pipeline
 from demur.records import Path, Problem
 from demur.scoring.own import OwnScore
 from demur.store import PathScore, PlacedPath, Store
-<<<<<<< HEAD
 from demur.store.connection import writing
-=======
 from loopback import until, when
 from patience import wait_until
 from postgres_servers import running_postgres
->>>>>>> rev-flakes
 
 PROBLEMS = [Problem(f"q{k}", f"What is {k} + 1?", (str(k + 1),), extra={"task": "math"}) for k in range(30)]
 PATHS = 4

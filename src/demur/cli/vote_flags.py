@@ -121,6 +121,8 @@ def stopping_flags(stop: str | None, wave: int | None) -> demur.Stopping | None:
         raise InvalidValue(f"--wave {wave} is for a stopping rule here; name one with --stop")
     if stop is None:
         return None
+    if "," in stop:
+        raise InvalidValue(f"--stop takes one rule here, got {stop!r:.60}", "compare several with `demur plan --stop`")
     from demur.stopping import parse_stopping
 
     return parse_stopping(stop, wave)

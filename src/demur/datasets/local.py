@@ -52,7 +52,7 @@ def _read(path: Path, stem: str) -> list[Problem]:
         except DatasetError as error:
             raise DatasetError(f"{path}, {where}: {error}") from None
         except KeyError as error:
-            raise DatasetError(f"{path}, {where}: the field {str(error):.60} is missing") from None
+            raise DatasetError(f"{path}, {where}: the field {error!s:.60} is missing") from None
         except (TypeError, ValueError, OverflowError) as error:
             raise DatasetError(f"{path}, {where}: {error!r:.120}: a field is wrong") from None
     return problems

@@ -53,7 +53,6 @@ class Cluster:
     gpus: int
     seconds: float
     """How long it took to start, or to reach."""
-    made_here: bool
 
     def at_most(self, workers: int | None) -> int:
         """How many workers have a processor each; more would wait for one, and the end of the work for them."""
@@ -100,7 +99,6 @@ def cluster(
                 max(1, int(there.get("CPU", 1))),
                 int(there.get("GPU", 0)),
                 time.monotonic() - began,
-                address in (None, "local"),
             )
             if ray.available_resources().get("CPU", 0) <= 0:
                 say("note: other work uses all processors of the cluster; this begins when one is free")
