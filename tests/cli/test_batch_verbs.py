@@ -150,7 +150,7 @@ def test_files_of_a_batch_are_no_pools_and_the_way_is_told(demur, prepared, verb
         ran = demur(verb[0], file, *verb[1:])
         assert ran.code == 2
         assert f"{file} holds requests or answers of a batch, and no pools; put answers into the run" in ran.err
-        assert "demur import --batch" in ran.err
+        assert "with `demur import` and --batch" in ran.err
 
 
 def test_no_part_takes_the_place_of_something_else(demur, pools, prepared):

@@ -18,7 +18,8 @@ from demur.engine.score import score_pool
 from demur.errors import BackendError, InvalidValue
 from demur.pipeline.fitted import Fitted
 from demur.policy.curtail import Curtailment
-from demur.pools.fields import FieldChoice, read_keys, spelling_is_settled
+from demur.pools.fields import FieldChoice, read_keys
+from demur.pools.spellings import spelling_is_settled
 from demur.records import Early, Path, Pool, Problem
 from demur.scoring.protocol import Scorer, stays
 from demur.stopping import Stopping

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from demur.pools.frames import FramePools
 from demur.pools.groups import GROUP, read_groups
 from demur.pools.parts import with_field, without_texts
 from demur.pools.scores import ABSENT, as_unscored, field_of, refuse_label_name, scores_or_dropped
+from demur.pools.spellings import spellings_by_key, suspects_among
 from demur.pools.weights import Weighing, describe_weights, weight_field
 from demur.records import Pool, Problem
 from demur.tasks import asked_by, by_task, chosen, is_known_relation, known_relations, relations_of, task_named, task_of
@@ -30,8 +30,6 @@ from demur.voting.cases import GroupColumn
 from demur.voting.codes import taken
 from demur.voting.recipe import Unscored
 from demur.voting.rows import KeyRows, ScoreRows
-
-_SUSPECT = re.compile(r"(?i)none|null|nan|n/?a|no[ _-]?answer[.!]?|unknown|\?+|_+|-+|\[?invalid\]?")
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ class FieldChoice:
         texts = [None if (raw := as_written(answer)) is None else raw.strip() or None for answer in answers]
         named = {spelling.strip() for spelling in self.missing}
         key_of = {text: None if text is None or text in named else relation.key(text, said) for text in texts}
-        return [key_of[text] for text in texts], _spellings(key_of, Counter(texts))
+        return [key_of[text] for text in texts], spellings_by_key(key_of, Counter(texts))
 
     def _relation_here(self, asked: Any) -> Relation:
         """How the answers to one question are compared, which may be a problem that names its task."""
@@ -235,7 +233,7 @@ def _keys_in(
     """The keys of one pool's answers, and how the answer behind each is written."""
     key, times = fields.key_of(problem), Counter(surfaces)
     key_of = {text: None if text is None or text in missing else key(text) for text in times}
-    return [key_of[surface] for surface in surfaces], _spellings(key_of, times)
+    return [key_of[surface] for surface in surfaces], spellings_by_key(key_of, times)
 
 
 def read_table(pools: Sequence[Pool], fields: FieldChoice) -> PoolTable:
@@ -258,7 +256,7 @@ def read_table(pools: Sequence[Pool], fields: FieldChoice) -> PoolTable:
     scores, unscored = None, list[int]()
     if fields.score is not None:
         scores, unscored = scores_or_dropped(pools, fields.score, fields.unscored, in_use=fields.in_use)
-    suspects = _suspects(counts, named)
+    suspects = suspects_among(counts, named)
     unused = tuple(spelling for spelling in fields.missing if spelling.strip() not in counts)
     columns = ([getattr(problem, name) for problem in problems] for name in ("id", "question", "digest", "cluster"))
     ids, questions, digests, clusters = columns
@@ -278,16 +276,7 @@ def read_keys(pool: Pool, fields: FieldChoice) -> tuple[list[str | None], list[s
 def spellings_of(pool: Pool, keys: Sequence[str | None], fields: FieldChoice) -> dict[str, str]:
     """How the answer behind each key of a pool is written, of a pool whose keys are known."""
     texts = _surfaces_of(pool, fields)
-    return _spellings(dict(zip(texts, keys, strict=True)), Counter(texts))
-
-
-def spelling_is_settled(key: str, keys: Sequence[str | None], texts: Sequence[str | None], left: int) -> bool:
-    """Whether the answer behind a key will be written as it is now, however `left` more paths write it."""
-    times = Counter(text for own, text in zip(keys, texts, strict=True) if own == key and text is not None)
-    first, *others = sorted(times, key=lambda text: (-times[text], len(text), text))
-    if times[first] <= left:  # a way to write it that no path has yet may draw level, and be shorter
-        return False
-    return all((-times[first], len(first), first) < (-times[text] - left, len(text), text) for text in others)
+    return spellings_by_key(dict(zip(texts, keys, strict=True)), Counter(texts))
 
 
 def _read_columns(pools: FramePools, fields: FieldChoice) -> PoolTable | None:
@@ -308,12 +297,12 @@ def _read_columns(pools: FramePools, fields: FieldChoice) -> PoolTable | None:
     relations = Counter[str]()
     for problem, many in zip(problems, np.bincount(kind_of, minlength=len(problems)).tolist(), strict=True):
         relations[fields.relation_of(problem).spec] += many
-    suspects = _suspects(surfaces.counts, named)
+    suspects = suspects_among(surfaces.counts, named)
     unused = tuple(spelling for spelling in fields.missing if spelling.strip() not in surfaces.counts)
     groups = read_groups(pools, fields.group_field, in_use=fields.in_use)
     scores, unscored = (None, []) if scored is None else scored
     known = (pools.ids, Texts(pools), digests_of(pools), pools.clusters, groups, answers)
-    written = Spellings.of(answers, surfaces, _spellings)
+    written = Spellings.of(answers, surfaces, spellings_by_key)
     return PoolTable(*known, written, scores, fields, suspects, unused, relations, tuple(unscored))
 
 
@@ -322,12 +311,6 @@ def problems_of(pools: Sequence[Pool]) -> list[Problem]:
     if isinstance(pools, FramePools):
         return pools.kinds[1]
     return [pool.problem for pool in pools]
-
-
-def _suspects(counts: Mapping[str, int], named: Collection[str]) -> dict[str, int]:
-    """The spellings that look like "no answer" and were not named, the most frequent first."""
-    suspects = ((text, paths) for text, paths in counts.items() if _SUSPECT.fullmatch(text) and text not in named)
-    return dict(sorted(suspects, key=lambda suspect: (-suspect[1], suspect[0])))
 
 
 def _refuse_unmet_pointers(fields: FieldChoice, answers: Iterable[str]) -> None:
@@ -396,13 +379,3 @@ def _refuse_structured(answer: Any, relation: Relation, where: str) -> None:
     """Raise where an answer is neither a string nor a number, unless its relation takes objects and lists."""
     if relation.structure is None or isinstance(answer, float):
         raise PoolFileError(f"{where}: an answer must be a string or a number, got {answer!r:.200}")
-
-
-def _spellings(key_of: Mapping[str | None, str | None], times: Mapping[str | None, int]) -> dict[str, str]:
-    """How each key is written: as most paths have it, then the shortest way."""
-    best: dict[str, tuple[int, int, str]] = {}
-    for text, key in key_of.items():
-        if key is not None and text is not None:
-            rank = (-times[text], len(text), text)
-            best[key] = min(best.get(key, rank), rank)
-    return {key: text for key, (_, _, text) in best.items()}

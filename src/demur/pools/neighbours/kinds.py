@@ -62,5 +62,5 @@ def _refuse_batch(path: Path) -> PoolFile:
     """Its answers are paths of the run that asked for them: there it is known which."""
     raise PoolFileError(
         f"{path} holds requests or answers of a batch, and no pools",
-        "put answers into the run that asked for them, with `demur import --batch`",
+        "put answers into the run that asked for them, with `demur import` and {batch}",
     )
