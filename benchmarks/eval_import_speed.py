@@ -17,17 +17,16 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 from claims import at_least, at_most, print_report
 from loopback_model import serving
+from peers import PEERS, python_of
 
 SMALL, MIDDLE, LARGE, ROUNDS = 2_000, 20_000, 100_000, 3
 HERE = Path(__file__).resolve().parent
-PEER = HERE.parent / ".bench-peers" / "inspect" / "bin" / "python"
 WAYS = ("read_eval_log", "read_eval_log, lean", "read_eval_log_samples")
 
 
@@ -42,19 +41,12 @@ def imported(log: str, folder: str) -> dict[str, Any]:
 
 
 def child(*command: str | Path) -> dict[str, Any]:
-    offline = {**os.environ, "HOME": str(PEER.parent)}
+    offline = {**os.environ, "HOME": str(PEERS)}
     done = subprocess.run(command, capture_output=True, text=True, env=offline)
     if done.returncode:
         raise SystemExit(done.stderr[-2000:])
     printed: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1] if done.stdout.strip() else "{}")
     return printed
-
-
-def prepare() -> None:
-    if not PEER.exists():
-        print("installing inspect-ai …", file=sys.stderr)
-        venv.create(PEER.parent.parent, with_pip=True)
-        subprocess.run([PEER, "-m", "pip", "install", "--quiet", "inspect-ai==0.3.285", "openai"], check=True)
 
 
 def ours(log: Path) -> dict[str, Any]:
@@ -63,19 +55,19 @@ def ours(log: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    prepare()
+    inspect = python_of("inspect", "inspect-ai==0.3.285", "openai")
     rounds: dict[str, list[dict[str, Any]]] = defaultdict(list)
     script = HERE / "peer_inspect_logs.py"
     with tempfile.TemporaryDirectory() as folder:
         with serving(0) as url:
-            made = [PEER, script, "make", url, folder, *map(str, (SMALL, MIDDLE, LARGE))]
+            made = [inspect, script, "make", url, folder, *map(str, (SMALL, MIDDLE, LARGE))]
             subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
         logs = small, middle, large = [Path(folder) / f"{size}.eval" for size in (SMALL, MIDDLE, LARGE)]
         sizes = {path.name: path.stat().st_size / 1e6 for path in logs}
         for _ in range(ROUNDS):
             rounds["demur"].append(ours(small))
             for way in WAYS:
-                rounds[way].append(child(PEER, script, "read", small, way))
+                rounds[way].append(child(inspect, script, "read", small, way))
         rounds["demur, middle"].append(ours(middle))
         rounds["demur, large"].append(ours(large))
     wanted = defaultdict(lambda: SMALL, {"demur, middle": MIDDLE, "demur, large": LARGE})
@@ -94,7 +86,7 @@ def main() -> None:
             at_most(1.5, "peak memory of 100,000 samples / of 20,000", peak["demur, large"] / peak["demur, middle"]),
         ],
         packages=["demur", "sqlalchemy", "zstandard"],
-        peers={"inspect-ai": subprocess.run([PEER, "-c", version], capture_output=True, text=True).stdout.strip()},
+        peers={"inspect-ai": subprocess.run([inspect, "-c", version], capture_output=True, text=True).stdout.strip()},
         fastest=fastest,
         log_megabytes=sizes,
         cpu_microseconds_per_sample={name: 1e6 * seconds for name, seconds in cost.items()},

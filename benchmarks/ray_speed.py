@@ -18,27 +18,16 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from claims import at_least, at_most, print_report
+from peers import ROOT, python_of
 
 POOLS, PATHS, BLOCK, ROUNDS = int(os.environ.get("RAY_POOLS", "100000")), 4, 1000, 3
-HERE = Path(__file__).resolve().parent
-PYTHON = HERE.parent / ".bench-peers" / "ray" / "bin" / "python"
 _TEXT = "We add {a} and {b}.\nStep {j}: {a} + {b} = {c}.\nSo the answer is \\boxed{{{c}}}."
-
-
-def prepare() -> None:
-    if not PYTHON.exists():
-        print("installing Ray …", file=sys.stderr)
-        venv.create(PYTHON.parent.parent, with_pip=True)
-        wanted = f"{HERE.parent}[http,parquet,ray]"
-        constrained = {"PIP_CONSTRAINT": str(HERE.parent / "constraints.txt"), **os.environ}
-        subprocess.run([PYTHON, "-m", "pip", "install", "--quiet", "--editable", wanted], check=True, env=constrained)
 
 
 def write_shards(folder: Path) -> None:
@@ -191,8 +180,8 @@ def measured() -> None:
 
 
 def main() -> None:
-    prepare()
-    sys.exit(subprocess.run([PYTHON, __file__, "--measure"]).returncode)
+    python = python_of("ray", "--editable", f"{ROOT}[http,parquet,ray]", pinned=True)
+    sys.exit(subprocess.run([python, __file__, "--measure"]).returncode)
 
 
 if __name__ == "__main__":

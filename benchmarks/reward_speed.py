@@ -11,28 +11,21 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from claims import at_least, at_most, print_report
+from peers import ROOT, python_of
 from stopwatch import alternate
 
-ROOT = Path(__file__).resolve().parent.parent
-ENVIRONMENT = ROOT / ".bench-peers" / "hf"
 PATHS = 256
 
 
 def elsewhere() -> int:
     """This script again, where torch is."""
-    python = ENVIRONMENT / "bin" / "python"
-    if not python.exists():
-        print(f"installing torch and transformers into {ENVIRONMENT.name} …", file=sys.stderr)
-        venv.create(ENVIRONMENT, with_pip=True)
-        pinned = ["-c", ROOT / "constraints.txt", "--editable", f"{ROOT}[hf]"]
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *pinned], check=True)
+    python = python_of("hf", "--editable", f"{ROOT}[hf]", pinned=True)
     return subprocess.run([python, __file__]).returncode
 
 

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any
 
 from claims import at_least, at_most, print_report
 from loopback_model import serving
+from peers import PEERS, python_of
 
 from demur.backends import OpenAI
 from demur.pipeline.pipeline import Pipeline
@@ -29,7 +29,6 @@ from demur.records import Problem
 
 QUESTIONS, PATHS, MILLISECONDS, CONCURRENCY, ROUNDS = 200, 16, 100, 64, 5
 HERE = Path(__file__).resolve().parent
-PEERS = HERE.parent / ".bench-peers"
 PROBLEMS = [Problem(f"q{k}", f"What is {k} + 1?", (str(k + 1),), extra={"task": "math"}) for k in range(QUESTIONS)]
 
 
@@ -57,13 +56,10 @@ def ours(url: str, n: int) -> None:
 
 def peer(name: str, requirement: list[str], url: str) -> float | None:
     """Seconds of a peer's own work, timed inside its process after its imports; None where it cannot be had."""
-    python = PEERS / name / "bin" / "python"
-    if not python.exists():
-        print(f"installing {name} …", file=sys.stderr)
-        venv.create(PEERS / name, with_pip=True)
-        done = subprocess.run([python, "-m", "pip", "install", "--quiet", *requirement], capture_output=True)
-        if done.returncode:
-            return None
+    try:
+        python = python_of(name, *requirement)
+    except subprocess.CalledProcessError:
+        return None
     script = HERE / f"peer_{name}.py"
     arguments = [url, str(QUESTIONS), str(PATHS), str(CONCURRENCY)]
     offline = {"HF_HUB_OFFLINE": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "OPENAI_API_KEY": "x", "HOME": str(PEERS),

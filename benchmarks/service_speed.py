@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -27,6 +26,7 @@ from typing import Any
 import aiohttp
 from claims import at_least, at_most, print_report
 from loopback_model import serving
+from peers import PEERS, python_of
 
 from demur.backends import OpenAI
 from demur.backends.protocol import Settings
@@ -35,7 +35,6 @@ from demur.records import Problem
 
 PATHS, ALONE, TOGETHER, CONCURRENCY, ROUNDS = 16, 60, 300, 32, 12
 HERE = Path(__file__).resolve().parent
-PEERS = HERE.parent / ".bench-peers"
 OPTILLM = {"version": "0.4.0", "latency_ms": 36.0, "requests_per_second": 26.0}
 """A recorded run of its majority voting (k = 16, the same loopback model and driver); its environment has 7 GB."""
 
@@ -93,10 +92,7 @@ def bare(upstream: str) -> Iterator[Server]:
 
 @contextmanager
 def its_hub(upstream: str) -> Iterator[Server]:
-    python = PEERS / "its-iaas" / "bin" / "python"
-    if not python.exists():
-        venv.create(python.parent.parent, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "its-hub[iaas]==1.2.0"], check=True)
+    python = python_of("its-iaas", "its-hub[iaas]==1.2.0")
     port = free_port()
     command = [str(python.parent / "its-iaas"), "--port", str(port), "--host", "127.0.0.1"]
     with process(command, f"http://127.0.0.1:{port}", OPENAI_API_KEY="x") as server:
