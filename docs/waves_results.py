@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from demur.calibration import Marginal
 from demur.evidence.counts import Evidence, ThresholdKey
-from demur.pools.fields import FieldChoice, read_keys, spelling_is_settled
+from demur.pools.fields import FieldChoice, read_keys
 from demur.pools.jsonl import read_pools
 from demur.pools.scores import read_scores
 from demur.pools.source import PoolSource, vote_pools
+from demur.pools.spellings import spelling_is_settled
 from demur.pools.splits import repeated
 from demur.records import Pool
 from demur.scoring import Perplexity
