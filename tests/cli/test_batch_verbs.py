@@ -229,6 +229,33 @@ def test_failures_are_counted_by_cause(demur, prepared, line, cause):
     assert (ran.json["failed"], ran.json["saved"], ran.json["lacking"]) == ({cause: 2}, 0, 24)
 
 
+@pytest.mark.parametrize(
+    ("indexes", "saved"),
+    [
+        ((0, 1, 2, 3), 4), ((3, 1, 0, 2), 4), ((0, 2), 2), ((None,) * 4, 4), ((0, 1, 2, 3, 4), 4),
+        ((-1, 0, 1, 2), 0), ((0, 1, 2, 10**20), 0), ((0, 0, 0, 0), 0), ((0, 1, 1, 2), 0), ((0, 1, 2, 4), 0),
+        ((0, 1, 2, None), 0), ((False, True, 2, 3), 0), (("0", "1", "2", "3"), 0), ((0.0, 1.0, 2.0, 3.0), 0),
+    ],
+)  # fmt: skip
+def test_choices_become_paths_only_where_their_indexes_are_places(demur, prepared, indexes, saved):
+    """Four choices of index 0 may be one path four times; what cannot be placed is counted and asked for again."""
+    line = result(prepared[0])
+    some = line["response"]["body"]["choices"]
+    line["response"]["body"]["choices"] = [some[at % 4] | {"index": told} for at, told in enumerate(indexes)]
+    ran = demur("import", "--batch", write("out.jsonl", [line]), "-o", "run.db", "--json")
+    failed = {} if saved else {"choices whose indexes are not 0, 1, 2, …, each once": 1}
+    assert (ran.code, ran.json["saved"], ran.json["failed"]) == (0, saved, failed)
+    assert ran.json["lacking"] == 24 - saved
+
+
+@pytest.mark.parametrize("choice", [{}, {"index": 0}, {"index": 0, "message": None}, {"index": 0, "text": None}])
+def test_a_choice_that_says_nothing_at_all_is_no_path(demur, prepared, choice):
+    line = result(prepared[0])
+    line["response"]["body"]["choices"] = [choice]
+    ran = demur("import", "--batch", write("out.jsonl", [line]), "-o", "run.db", "--json")
+    assert (ran.json["saved"], ran.json["failed"]) == (0, {"a choice without message and text": 1})
+
+
 def test_results_as_vllm_writes_them(demur, prepared):
     lines = []
     for request in prepared:

@@ -114,6 +114,16 @@ def _are_places(told: Sequence[Any], n: int) -> bool:
     return all(type(place) is int and 0 <= place < n for place in told) and len(set(told)) == len(told)
 
 
+def odd_choices(choices: Sequence[Mapping[str, Any]], n: int) -> str | None:
+    """Why choices cannot be the paths of a request for n: a reason in few words, or None if they can be."""
+    if not all(isinstance(choice.get("message"), dict) or isinstance(choice.get("text"), str) for choice in choices):
+        return "a choice without message and text"
+    told = [choice.get("index") for choice in choices]
+    if any(place is not None for place in told) and not _are_places(told, max(n, len(told))):
+        return "choices whose indexes are not 0, 1, 2, …, each once"
+    return None
+
+
 def _receipt(document: Mapping[str, Any]) -> Receipt:
     usage = document.get("usage")
     counted = usage if isinstance(usage, dict) else {}

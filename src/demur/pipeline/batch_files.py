@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from demur.backends.batch import Answer, Batch, answer_of
-from demur.backends.protocol import consecutive, read_choices
+from demur.backends.protocol import consecutive, odd_choices, read_choices
 from demur.engine.sample import wanted_paths
 from demur.errors import InvalidValue, PoolFileError, StoreError
 from demur.files.atomic import written_whole
@@ -231,8 +231,11 @@ def _answers(files: Sequence[Path]) -> Iterator[tuple[str, Answer]]:
 
 def _paths(fitted: Fitted, asked: Asked, answer: Answer, read: ReadBatch) -> Iterator[tuple[int, Any]]:
     """The paths of one answer, read as those that are sampled here."""
-    if answer.document is None:
-        read.failed[str(answer.failure)] += 1
+    failure = answer.failure
+    if answer.document is not None:
+        failure = odd_choices(answer.document["choices"], len(asked.wanted))
+    if failure is not None:
+        read.failed[failure] += 1
         return
     completions = read_choices(answer.document, asked.wanted)
     read.short += len(asked.wanted) - len(completions)
