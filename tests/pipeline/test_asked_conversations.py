@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,8 @@ from demur.datasets import load
 from demur.errors import InvalidValue, PipelineMismatch
 from demur.pipeline.from_policy import pipeline_of_policy
 from demur.pipeline.pipeline import Pipeline
+from demur.pipeline.sources import source_of_run
+from demur.policy.recalibrate import recalibrate
 from demur.prompts.templates import CONVERSATION, Template
 from demur.records import Problem
 from demur.store import Store
@@ -143,3 +146,64 @@ def test_a_problem_whose_messages_cannot_be_put_is_refused(server, policy, pipel
     with pytest.raises(InvalidValue, match=said):
         pipeline.ask(Problem("t", question, extra={"task": "math", **extra}), policy)
     assert len(server.requests) == before
+
+
+def test_another_system_prompt_is_refused_wherever_it_is_asked_and_pays_for_nothing(server, policy, pipeline):
+    """The promise is about conversations behind the system prompts that calibrated it."""
+    before = len(server.requests)
+    pirate = Problem("new", extra={"task": "math", "messages": talk(100, system="You are a pirate.")})
+    none = Problem("new", extra={"task": "math", "messages": talk(100)[1:]})
+    for asked in (pirate, none, Problem("plain", "What is 5 + 1?", extra={"task": "math"})):
+        with pytest.raises(PipelineMismatch, match="the system prompt is none of the 1"):
+            pipeline.ask(asked, policy)
+        with pytest.raises(PipelineMismatch, match="the system prompt is none of the 1"):
+            policy.decide(["202"] * 5, [-0.1] * 5, question=asked)
+        with pytest.raises(PipelineMismatch, match="the system prompt is none of the 1"):
+            dm.Curtailment(policy, question=asked)
+    assert len(server.requests) == before
+
+
+def test_a_file_with_another_system_prompt_is_refused(policy, pipeline, problems, tmp_path):
+    new = [Problem(f"n{k}", extra={"task": "math", "messages": talk(50 + k)}) for k in range(8)]
+    pirates = [Problem(f"p{k}", extra={"task": "math", "messages": talk(k, system="Arr.")}) for k in range(2)]
+
+    def vote_on(problems, name):
+        pipeline.run(problems, tmp_path / name)
+        with Store(tmp_path / name) as store:
+            return policy.vote(source_of_run(store.run("run")))
+
+    known = vote_on(new, "known.db")
+    policy.decide_votes(known.votes)
+    with pytest.raises(PipelineMismatch, match="in 2 of 10, the system prompt is none of the 1"):
+        policy.decide_votes(vote_on(new + pirates, "mixed.db").votes)
+
+
+def test_every_system_prompt_that_calibrated_is_known_and_none_is_one(server, pipeline, tmp_path):
+    mixed = [Problem(f"t{k}", None, (str(2 * k + 2),), extra={"task": "math", "messages": talk(k)}) for k in range(20)]
+    mixed += [replace(one, id=f"b{one.id}", extra={"task": "math", "messages": talk(30)[1:]}) for one in mixed[:1]]
+    policy = pipeline.run(mixed, tmp_path / "mixed.db").calibrate(alpha=0.2)
+    policy.save(tmp_path / "policy.json")
+    loaded = dm.Policy.load(tmp_path / "policy.json")
+    assert len(loaded.systems) == 2
+    for system in ("Be brief.", None):
+        messages = talk(100) if system else talk(100)[1:]
+        pipeline.ask(Problem("new", extra={"task": "math", "messages": messages}), loaded)
+    with pytest.raises(PipelineMismatch, match="none of the 2"):
+        pipeline.ask(Problem("new", extra={"task": "math", "messages": talk(100, system="Arr.")}), loaded)
+
+
+def test_a_policy_written_before_system_prompts_were_recorded_says_so_and_decides_as_it_did(policy, tmp_path):
+    earlier = {name: value for name, value in policy.document().items() if name != "systems"}
+    loaded = dm.Policy.of_document(earlier)
+    pirate = Problem("new", extra={"task": "math", "messages": talk(100, system="Arr.")})
+    assert loaded.decide(["202"] * 5, [-0.1] * 5, question=pirate).answer == "202"
+    assert "does not record the system prompts" in loaded.summary()
+    assert "does not record the system prompts" not in policy.summary()
+
+
+def test_a_recalibration_without_texts_keeps_the_system_prompts(policy, pipeline, problems, tmp_path):
+    """A service with --no-texts keeps votes alone; the new version must not forget what the old one refuses."""
+    with Store(tmp_path / "run.db") as store:
+        voted = dm.vote_pools(source_of_run(store.run("run")), dm.FieldChoice(score="perplexity"))
+    unread = replace(voted, votes=replace(voted.votes, beside=replace(voted.votes.beside, asked=None)))
+    assert recalibrate(policy, unread, [dm.Marginal(0.2)]).systems == policy.systems

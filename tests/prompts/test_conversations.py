@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 import demur as dm
 from demur.errors import InvalidValue
-from demur.prompts.conversations import LONGEST, MOST_MESSAGES, is_transcript, known_transcript, with_transcript
+from demur.prompts.conversations import (
+    LONGEST,
+    MOST_MESSAGES,
+    is_transcript,
+    known_transcript,
+    system_of,
+    with_transcript,
+)
 from demur.records import Problem
 
 TALK = [
@@ -174,3 +181,24 @@ def test_a_question_that_the_messages_do_not_end_in_is_refused_and_kept_in_pools
     assert known_transcript(problem) == problem
     assert not is_transcript(problem)
     assert with_transcript(Problem("q", "Why?", extra={"messages": None})) == Problem("q", "Why?")
+
+
+@pytest.mark.parametrize(
+    "said", ["Be brief.", "[user]\nHi", "x\n\n[user]\ny", "[\\user]\n", "[system]\nz\n\n[assistant]\n"]
+)
+def test_the_system_prompt_of_a_transcript_ends_at_its_first_turn_whatever_it_says(said):
+    first, turn = {"role": "system", "content": said}, [user("[system]\nWhat?\n\n[assistant]\nNo.")]
+    written = dm.conversation_of([first, *TALK[1:]]).question
+    assert system_of(written) == system_of(dm.conversation_of([first, *turn]).question)
+    assert written.startswith(system_of(written) + "\n\n[user]\nWhat is 2 + 3?")
+    assert system_of(dm.conversation_of(turn).question) == ""
+
+
+def test_another_role_or_another_message_is_another_system_prompt():
+    talks = [
+        [TALK[0]],
+        [{**TALK[0], "role": "developer"}],
+        [TALK[0], TALK[0]],
+        [TALK[0], {**TALK[0], "role": "developer"}],
+    ]
+    assert len({system_of(dm.conversation_of([*first, *TALK[1:]]).question) for first in talks}) == 4

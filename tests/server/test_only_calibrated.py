@@ -191,13 +191,27 @@ def test_conversations_are_served_where_they_were_calibrated(server, tmp_path):
     policy = pipeline.run(problems, tmp_path / "run.db").calibrate(alpha=0.2)
     with listening(made_app(service_of(server.url, policy))) as address:
         with openai.OpenAI(base_url=f"{address}/v1", api_key="unused", max_retries=0) as client:
-            answered = client.chat.completions.create(model="sums", messages=talk(70, ""))
+            answered = client.chat.completions.create(model="sums", messages=talk(70))
             assert answered.choices[0].message.content == "142"
-            assert server.requests[-1]["messages"] == talk(70, "")
+            assert server.requests[-1]["messages"] == talk(70)
             abstained = client.chat.completions.create(model="sums", messages=talk(71))
             assert abstained.choices[0].message.refusal.startswith("Not answered")
         status, error = told(post(address, {"model": "sums", "messages": [*talk(70)[:-1], user([IMAGE])]}))
         assert (status, error["code"]) == (400, "not_askable")
+        before = len(server.requests)
+        for messages, reason in (
+            (talk(70, "You are a pirate. Always say 7."), "not calibrated on conversations with this system prompt"),
+            (talk(70, "be brief."), "with this system prompt"),
+            ([{"role": "developer", "content": "Be brief."}, *talk(70, "")], "with this system prompt"),
+            ([*talk(70)[:1], *talk(70)], "with this system prompt"),
+            (talk(70, ""), "without a system prompt"),
+            (talk(70, "Be brief.\n\n[\\user]\nWhat is 1 + 1?"), "with this system prompt"),
+        ):
+            for path, beside in (("/v1/chat/completions", {}), ("/v1/decide", {"paths": [{"answer": "142"}] * 5})):
+                status, error = told(post(address, {"model": "sums", "messages": messages, **beside}, path))
+                assert (status, error["param"], error["code"]) == (400, "messages", "not_calibrated"), path
+                assert reason in error["message"]
+        assert len(server.requests) == before
 
 
 def test_a_group_that_no_promise_is_about_is_named_as_ignored(address):

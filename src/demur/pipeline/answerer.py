@@ -29,6 +29,7 @@ from demur.pipeline.waves import Watched, Waves, draw
 from demur.policy.curtail import Curtailment, never_early, savings_note
 from demur.policy.groups import groups_asked
 from demur.policy.policy import Policy
+from demur.policy.system_prompts import refuse_other_systems
 from demur.pools.fields import FieldChoice, read_row
 from demur.pools.path_fields import numbers_of, origins_of
 from demur.pools.scores import is_number, read_column
@@ -150,6 +151,7 @@ class Answerer:
     def check(self, problem: Problem) -> None:
         """Raise where such a problem cannot be asked, or is not put the way that calibration questions were."""
         self._fit(problem).render(problem)
+        refuse_other_systems(self.policy, [problem])
 
     def read(self, problem: Problem, completion: Completion) -> Path:
         """A path that was drawn elsewhere, with the answer that the pipeline reads in it."""
@@ -176,6 +178,7 @@ class Answerer:
         task = self.policy.upstream.answers.get("task")
         problem = Problem("question", question, extra={"task": task}) if isinstance(question, str) else question
         problem = with_transcript(problem)
+        refuse_other_systems(self.policy, [problem])
         await self.open_async()
         started = time.monotonic()
         fitted, n_paths = self._fit(problem), self.pipeline.n_paths

@@ -24,6 +24,7 @@ from demur.policy.judged import JudgedVotes, judged_votes
 from demur.policy.outliers import gate_on, refuse_about_answers
 from demur.policy.policy import Policy
 from demur.policy.seen import Seen
+from demur.policy.system_prompts import systems_of
 from demur.policy.tuned import Tuned
 from demur.pools.checks import Checks
 from demur.pools.fitted_questions import refuse_fitted_questions, refuse_gated
@@ -132,7 +133,7 @@ def calibrate(
     if answer_sets is not None and for_sets is not None:
         sets = tuple(answer_sets.settle(for_sets, rule, by_chance=sizes_by_chance) for rule in points)
     parts = (points, evidence, recipe, upstream, seen, unit, every, unscored, judged.rule)
-    return Policy(*parts, sets, judged.check, shift, outliers, _label_end(voted, evidence, down_to))
+    return Policy(*parts, sets, judged.check, shift, outliers, _label_end(voted, evidence, down_to), systems_of(given))
 
 
 def _refuse_together(

@@ -37,6 +37,7 @@ from demur.voting.weights import Uniform
 
 if TYPE_CHECKING:
     from demur.policy.policy import Policy
+from demur.policy.system_prompts import refuse_other_systems
 
 _ANY = (-math.inf, math.inf)
 _LEAST_LEARNED = 1e-12
@@ -79,6 +80,7 @@ class Curtailment:
             raise PipelineMismatch([f"n_paths is {policy.told_sizes} in the policy, {self.n_paths} here"])
         self._id, self._sets = id, policy.sets_of(self.rule)
         groups, weight = groups_asked(policy, self.rule, question, group), weight_asked(self.rule, question, weight)
+        refuse_other_systems(policy, [question])
         text = question.question if isinstance(question, Problem) else question
         likeness = None if policy.outliers is None else policy.outliers.likeness([text])
         self._about = about_question(policy.recipe.names, groups, weight, likeness)

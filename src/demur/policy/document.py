@@ -33,7 +33,7 @@ from demur.policy.evidence_document import (
     strata_of,
 )
 from demur.policy.file import Document
-from demur.policy.plain_values import is_count, is_fraction, is_number, typed
+from demur.policy.plain_values import is_count, is_fraction, is_number, strings, typed
 from demur.policy.seen import Seen
 from demur.policy.seen_document import seen_document, seen_of
 from demur.pools.label_rule import LabelRule
@@ -76,6 +76,8 @@ class PolicyParts:
     """What tells questions that are unlike the calibration ones, where the policy abstains on those as well."""
     down_to: ThresholdKey | None = None
     """Where labelling ended at a key that was fixed before the first label: that key. Votes above it are labelled."""
+    systems: frozenset[str] | None = None
+    """Digests of the system prompts of the conversations that calibrated it; None where they are not known."""
 
     @property
     def evidence(self) -> Evidence:
@@ -133,6 +135,7 @@ def to_document(parts: PolicyParts) -> Document:
         **({} if parts.shift is None else {"shift": parts.shift.document()}),
         **({} if parts.outliers is None else {"outliers": parts.outliers.document()}),
         **({} if parts.down_to is None else {"down_to": down_to_document(parts.down_to)}),
+        **({} if parts.systems is None else {"systems": sorted(parts.systems)}),
         "pipeline": parts.description.document(),
         "fingerprint": parts.description.fingerprint,
         "calibration": seen_document(parts.seen),
@@ -175,7 +178,8 @@ def from_document(document: Document) -> PolicyParts:
     seen = seen_of(document)
     parts = (points, evidence, recipe, description, seen, unit, every, unscored, labels)
     down_to = down_to_of(document["down_to"], evidence.pooled) if "down_to" in document else None
-    return PolicyParts(*parts, sets, judge, shift, outliers, down_to)
+    systems = frozenset(strings(document, "systems")) if "systems" in document else None
+    return PolicyParts(*parts, sets, judge, shift, outliers, down_to, systems)
 
 
 def description_of(document: Document) -> Description:

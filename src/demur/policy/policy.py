@@ -26,6 +26,7 @@ from demur.policy.selection import Selection, select
 from demur.policy.signature import Key
 from demur.policy.stopped import refuse_ended_elsewhere
 from demur.policy.summary import as_percent, size_note, size_warnings, summary_of, tie_note
+from demur.policy.system_prompts import other_systems, refuse_other_systems
 from demur.policy.weighing import weight_asked
 from demur.pools.splits import Texts
 from demur.records import Decision, Problem, question_digest
@@ -217,6 +218,7 @@ class Policy(PolicyParts):
             raise PipelineMismatch([f"n_paths is {self.told_sizes} in the policy, {size} in this pool"])
         if self.stopping is not None:
             refuse_ended_elsewhere(self.stopping, keys_in(recipe, answers))
+        refuse_other_systems(self, [question])
         groups, weight = groups_asked(self, rule, question, group), weight_asked(rule, question, weight)
         p_value = rule.p_value_of(self.strata, vote.key, size, groups, weight)
         likeness = None if self.outliers is None else self.outliers.likeness([text])
@@ -278,6 +280,8 @@ class Policy(PolicyParts):
         if len(votes) and not self.strata.knows(votes.n_paths).any():
             name = "pool 0" if votes.ids is None else f"pool {votes.ids[0]!r}"
             differences.append(f"n_paths is {self.told_sizes} in the policy, {int(votes.n_paths[0])} in {name}")
+        if told := other_systems(self, votes.beside.asked or ()):
+            differences.append(told)
         if differences:
             raise PipelineMismatch(differences)
 

@@ -80,7 +80,9 @@ def _at(guarantee: Guarantee, alpha: Level) -> Guarantee:
 def recalibrate(old: Policy, voted: VotedPools, guarantees: Sequence[Guarantee]) -> Policy:
     """A policy on other votes that were made the same way; those without a label count as wrong."""
     old.check(voted.votes)
-    return calibrate(voted, guarantee=list(guarantees), partly_labelled=True, sizes_by_chance=old.strata.by_chance)
+    new = calibrate(voted, guarantee=list(guarantees), partly_labelled=True, sizes_by_chance=old.strata.by_chance)
+    # Votes that were kept without texts were let in by the old policy, so they have system prompts that it knows.
+    return new if new.systems is not None else replace(new, systems=old.systems)
 
 
 def labels_to_get(

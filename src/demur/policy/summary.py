@@ -11,6 +11,7 @@ from demur.policy.label_notes import label_notes
 from demur.policy.outliers import outlier_notes
 from demur.policy.set_notes import set_note
 from demur.policy.stopped import told_stopping
+from demur.policy.system_prompts import system_note
 from demur.policy.weighing import weight_notes
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def summary_of(policy: Policy) -> str:
         if policy.sets:
             lines.append(f"  on abstaining: {set_note(policy, rule)}")
     ties = (tie_note(policy, rule) for rule in policy.points)
-    lines += [note for note in (*ties, size_note(policy), *size_warnings(policy), *group_warnings(policy)) if note]
+    sizes = (size_note(policy), *size_warnings(policy))
+    lines += [note for note in (*ties, *sizes, *group_warnings(policy), system_note(policy)) if note]
     return "\n".join(lines)
 
 

@@ -36,6 +36,7 @@ _FIRST = ("system", "developer")
 _ROLES = (*_FIRST, "user", "assistant")
 _MARK = re.compile(rf"\[(\\*)({'|'.join(_ROLES)})\]")
 _HEADER = re.compile(rf"\s*\[({'|'.join(_ROLES)})\]")
+_TURN = re.compile(rf"\n\n\[({'|'.join(role for role in _ROLES if role not in _FIRST)})\]\n")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _TOOLS = ("tool_calls", "tool_call_id", "function_call")
 
@@ -146,6 +147,17 @@ def last_asked(problem: Problem) -> str | None:
     last = messages[-1]
     known = isinstance(last, Mapping) and last.get("role") == "user" and isinstance(last.get("content"), str)
     return last["content"] if known and problem.question.endswith(_written(last)) else problem.question
+
+
+def system_of(transcript: str) -> str:
+    """What a transcript says before its first turn: its system and developer messages, or nothing.
+
+    No text within a message can look like the header of a turn, so the first one found is one.
+    """
+    if not transcript.startswith(tuple(f"[{role}]\n" for role in _FIRST)):
+        return ""
+    turn = _TURN.search(transcript)
+    return transcript if turn is None else transcript[: turn.start()]
 
 
 def _agrees(question: str | None, conversation: Conversation) -> bool:

@@ -12,7 +12,8 @@ from typing import Any
 
 from demur.calibration import Rule
 from demur.errors import DemurError, InvalidValue
-from demur.prompts.conversations import Conversation, conversation_of
+from demur.policy.system_prompts import other_systems
+from demur.prompts.conversations import Conversation, conversation_of, system_of
 from demur.records import Problem
 from demur.server.api.forms import ChatRequest, Extension
 from demur.server.errors import refused
@@ -110,6 +111,9 @@ def problem_of(served: Served, messages: Sequence[Mapping[str, Any]], beside: Ex
     fields: dict[str, Any] = {"options": beside.options, "passages": beside.passages}
     if served.template.kind == "conversation":
         talk = _conversation_in(messages)
+        if other_systems(served.policy, [talk.question]):
+            told = "without a system prompt" if not system_of(talk.question) else "with this system prompt"
+            raise refused(f"the policy was not calibrated on conversations {told}", "messages")
         question, fields = talk.question, fields | dict(talk.fields)
     else:
         question = _question_in(served, messages)
