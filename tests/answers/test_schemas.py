@@ -166,7 +166,7 @@ def test_usual_patterns(pattern, right, wrong):
 @pytest.mark.parametrize(
     "pattern",
     [r"(a)\1", "(?=a)b", "(?!a)b", "(?<=a)b", r"\bword\b", r"\p{L}", "(a", "a)", "*a", "a**", "[", "[]", "[b-a]", "a{3,2}", r"\k<a>",
-     "a{5000}", "(" * 50 + "a" + ")" * 50, "(?i)a", r"\c", "\\", "(a{20}){30}", "[[:alpha:]-\\"],
+     "a{5000}", "(" * 50 + "a" + ")" * 50, "(?i)a", r"\c", "\\", "(a{20}){30}", "[[:alpha:]-\\", "((((){999}){999}){999}){999}"],
 )  # fmt: skip
 def test_other_patterns_are_refused(pattern):
     with pytest.raises(InvalidValue, match="the schema's pattern"):

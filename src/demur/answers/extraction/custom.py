@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from demur.answers.extraction import NOTHING, TRUNCATED, Extraction, settle
+from demur.answers.extraction.expressions import Expression
 from demur.answers.extraction.part import TAIL
 from demur.errors import InvalidValue
 from demur.foreign_code import function_named, names_function
@@ -20,17 +20,11 @@ def parse_extractor(spec: str) -> Extractor:
 
 
 def _expression(pattern: str) -> Extractor:
-    try:
-        compiled = re.compile(pattern, re.S)
-    except re.error as error:
-        raise InvalidValue(
-            f"the extractor {pattern!r} is neither package.module:function nor a regular expression: {error}"
-        ) from None
+    expression = Expression(pattern)
 
     def extract(text: str) -> Extraction:
-        matches = list(compiled.finditer(text[-TAIL:]))
-        group = 1 if compiled.groups else 0
-        return settle(matches[-1].group(group) or "", "expression") if matches else NOTHING
+        answer = expression.last_in(text[-TAIL:])
+        return NOTHING if answer is None else settle(answer, "expression")
 
     return extract
 

@@ -14,6 +14,7 @@ from demur.errors import InvalidValue
 
 LONGEST_TEXT = 5000
 _MOST_STEPS = 500
+_MOST_PARTS = 20 * _MOST_STEPS
 _DEEPEST = 30
 _MOST_KEPT = 10_000
 
@@ -33,6 +34,7 @@ class Pattern:
     def __init__(self, text: str) -> None:
         self._text, self._at = text, 0
         self._steps: list[tuple[Any, ...]] = []
+        self._written = 0
         tree = self._choices(0)
         if self._at < len(text):
             self._refuse()
@@ -87,7 +89,8 @@ class Pattern:
     def _emit(self, tree: tuple[Any, ...]) -> None:
         """Write the steps of a part: take a character, be at the start or the end, go on in one of two places."""
         steps, (kind, *parts) = self._steps, tree
-        if len(steps) > _MOST_STEPS:
+        self._written += 1  # `(){9999}` writes no step, however often
+        if len(steps) > _MOST_STEPS or self._written > _MOST_PARTS:
             self._refuse("is too long")
         if kind == "all":
             for part in parts:
