@@ -31,7 +31,7 @@ def chat(text="What is 4 + 1?", model="sums", **beside):
 
 
 def post(address, body, route=CHAT, **options):
-    return requests.post(f"{address}{route}", json=body, timeout=60, **options)
+    return requests.post(f"{address}{route}", json=body, timeout=300, **options)
 
 
 def decided(address, text="What is 4 + 1?", **beside):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from processes import end_processes
 
 # Derandomised, so that a run is the same everywhere; no deadline, so that a busy machine changes nothing.
 settings.register_profile(
@@ -28,6 +31,13 @@ def recorded_pools() -> Path:
     if not RECORDED.is_dir():
         pytest.skip("the recorded pools of real models are not on this machine")
     return RECORDED
+
+
+@pytest.fixture(autouse=True)
+def no_process_is_left() -> Iterator[None]:
+    """What a test started ends with it."""
+    yield
+    end_processes()
 
 
 @pytest.fixture
@@ -57,8 +67,10 @@ def postgres_url(postgres):
     from sqlalchemy import create_engine, text
     from sqlalchemy.engine import make_url
 
+    from postgres_servers import answering
+
     name = f"q{uuid4().hex[:12]}"
-    server_url = make_url(postgres.get_uri()).set(drivername="postgresql+psycopg")
+    server_url = make_url(answering(postgres).get_uri()).set(drivername="postgresql+psycopg")
     engine = create_engine(server_url, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         connection.execute(text(f"CREATE DATABASE {name}"))

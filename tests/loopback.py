@@ -91,14 +91,14 @@ class Loopback:
 
         self._thread = threading.Thread(target=run, daemon=True)
         self._thread.start()
-        assert started.wait(60)
+        assert started.wait(300)
         return self
 
     def stop(self) -> None:
         """Go away; `start` comes back on the same port."""
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(60)
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(300)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(60)
+        self._thread.join(300)
         self._loop.close()
 
     async def _end(self) -> None:
@@ -161,7 +161,7 @@ def when(ready: Callable[[], Any], behave: Behaviour = obliging) -> Behaviour:
     return answer
 
 
-async def until(what: Callable[[], Any], seconds: float = 60.0) -> None:
+async def until(what: Callable[[], Any], seconds: float = 300) -> None:
     """Wait for something to be so; what then is not so is for the test to find out."""
     for _ in range(round(seconds / 0.01)):
         if what():

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def wait_until(what: Callable[[], Any], seconds: float = 120.0) -> Any:
+def wait_until(what: Callable[[], Any], seconds: float = 300) -> Any:
     """What it gives as soon as that is true; the test fails where it never is."""
     end = time.monotonic() + seconds
     while not (found := what()):

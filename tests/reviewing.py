@@ -29,7 +29,7 @@ def ask(address, *numbers, **headers):
     ids = []
     for number in numbers:
         body = {"model": "sums", "messages": [{"role": "user", "content": f"What is {number} + 1?"}]}
-        reply = requests.post(f"{address}/v1/chat/completions", json=body, headers=headers, timeout=60)
+        reply = requests.post(f"{address}/v1/chat/completions", json=body, headers=headers, timeout=300)
         ids.append(reply.json()["demur"]["request_id"])
     return ids
 
@@ -43,10 +43,10 @@ class Person:
             self.session.headers["Authorization"] = f"Bearer {key}"
 
     def post(self, what, /, **body):
-        return self.session.post(f"{self.address}/review/api/{what}", json=body, timeout=60)
+        return self.session.post(f"{self.address}/review/api/{what}", json=body, timeout=300)
 
     def get(self, what, /, **query):
-        return self.session.get(f"{self.address}/review/api/{what}", params=query, timeout=60)
+        return self.session.get(f"{self.address}/review/api/{what}", params=query, timeout=300)
 
     def claim(self, **wanted):
         return self.post("claim", **wanted).json()["item"]

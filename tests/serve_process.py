@@ -13,12 +13,14 @@ from pathlib import Path
 
 import requests
 
+from processes import Process
+
 
 @dataclass
 class Serving:
     """A server that runs."""
 
-    process: subprocess.Popen
+    process: Process
     address: str
     errors: Path
 
@@ -35,18 +37,18 @@ def serving(policy: Path, upstream: str, store: str, folder: Path, *options: str
     told = ["--policy", f"sums={policy}", "--base-url", upstream, "--model", "adder", "--store", store, "--port", "0"]
     with errors.open("w") as written:
         command = [sys.executable, "-m", "demur", "serve", *told, "--json", *options]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=written, text=True)
+        process = Process(command, stdout=subprocess.PIPE, stderr=written, text=True)
     try:
         line = process.stdout.readline()
         assert line, errors.read_text()
         yield Serving(process, json.loads(line)["address"].removesuffix("/v1"), errors)
     finally:
         process.kill()
-        process.wait(10)
+        process.wait()
         process.stdout.close()
 
 
-def wait_until_it_serves(address: str, seconds: float = 60) -> None:
+def wait_until_it_serves(address: str, seconds: float = 300) -> None:
     until = time.monotonic() + seconds
     while True:
         try:

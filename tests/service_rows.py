@@ -34,7 +34,7 @@ def at_once(*works):
     results, start = [None] * len(works), threading.Barrier(len(works))
 
     def run(place, work):
-        start.wait(30)
+        start.wait(300)
         try:
             results[place] = work()
         except Exception as error:

@@ -60,7 +60,7 @@ def listening(app) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(300)
 
 
 def made_app(service: Service):

@@ -114,7 +114,7 @@ def test_secrets_come_from_files_and_demur_takes_the_place_of_the_shell(tmp_path
     with subprocess.Popen(
         ["sh", str(DEPLOY / "entrypoint.sh"), "serve", "a b"], env=environment, stdout=subprocess.PIPE, text=True
     ) as process:
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=300)
     assert out.rstrip("\n") == f"{process.pid}|unset|two words $HOME `id` 'x'|serve a b"
     environment["PGPASSWORD_FILE"] = str(tmp_path / "missing")
     failed = subprocess.run(["sh", str(DEPLOY / "entrypoint.sh")], env=environment, capture_output=True, check=False)

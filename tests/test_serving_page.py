@@ -20,6 +20,7 @@ from demur.server import outcomes
 from demur.server.api import asking, replies
 from demur.server.api.metrics import Metrics
 from loopback import Loopback
+from processes import Process
 from test_tutorials import DOCS, command, one_step
 
 pytest.importorskip("openai", reason="the page uses the official client")
@@ -39,7 +40,7 @@ class Reader:
 
     def __init__(self, folder: Path, model: str) -> None:
         self.folder, self.model, self.service = folder, model, SERVICE
-        self.serving: subprocess.Popen[str] | None = None
+        self.serving: Process[str] | None = None
         self.names: dict[str, object] = {"__name__": "serving"}
         self.printed: list[str] = []
 
@@ -54,7 +55,7 @@ class Reader:
         elif words[0] == "curl":
             if shutil.which("curl") is None:
                 return
-            ran = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+            ran = subprocess.run(words, capture_output=True, text=True, timeout=300, check=True)
             self.printed.append(ran.stdout)
         else:
             self.printed.append(command(line, self.folder, self.model))
@@ -62,7 +63,7 @@ class Reader:
     def serve(self, flags: list[str]) -> None:
         told = [word.replace(MODEL, self.model) for word in flags]
         with (self.folder / "service.log").open("w") as lines:
-            self.serving = subprocess.Popen(
+            self.serving = Process(
                 [sys.executable, "-m", "demur", "serve", *told, "--port", "0", "--json"],
                 cwd=self.folder, stdout=subprocess.PIPE, stderr=lines, text=True,
             )  # fmt: skip
@@ -76,7 +77,7 @@ class Reader:
 
     def end(self) -> int:
         self.serving.terminate()
-        code = self.serving.wait(40)
+        code = self.serving.wait(300)
         self.serving.stdout.close()
         return code
 

@@ -50,7 +50,7 @@ def monitors(app):
 
 def ask(address, number, model="sums"):
     body = {"model": model, "messages": [{"role": "user", "content": f"What is {number} + 1?"}]}
-    return requests.post(f"{address}/v1/chat/completions", json=body, timeout=60).json()["demur"]
+    return requests.post(f"{address}/v1/chat/completions", json=body, timeout=300).json()["demur"]
 
 
 def ask_all(address, numbers, model="sums"):

@@ -121,7 +121,7 @@ def test_a_pipe_that_somebody_writes_to_is_a_file_like_any_other(demur, policy, 
     writer = threading.Thread(target=lambda: (tmp_path / "pipe.jsonl").write_text(TEXT))
     writer.start()
     ran = demur("calibrate", "pipe.jsonl", "--alpha", 0.2)
-    writer.join(10)
+    writer.join(300)
     assert ran.code == 0, ran.err
     assert "40 calibration questions" in ran.out
 

@@ -14,6 +14,7 @@ import pytest
 
 from loopback import Doled, choice, error, reply
 from patience import wait_until
+from processes import Process
 
 PROBLEMS = 60
 
@@ -228,7 +229,7 @@ def test_a_killed_judge_goes_on_where_it_was(qa, server, judge, tmp_path):
     command = [sys.executable, "-m", "demur", "judge-labels", str(qa), *judge, "--concurrency", "2", "-o", str(out)]
     rng, stored = random.Random(4), []
     for _ in range(4):
-        running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        running = Process(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         server.behave.answered = len(server.requests) + 6
         wait_until(lambda: len(server.requests) > server.behave.answered)
         time.sleep(rng.uniform(0.0, 0.3))
@@ -251,7 +252,7 @@ def test_being_interrupted_ends_cleanly_after_saving(qa, server, judge, tmp_path
     server.behave = Doled(8, server.behave)
     out = tmp_path / "verdicts.jsonl"
     command = [sys.executable, "-m", "demur", "judge-labels", str(qa), *judge, "--concurrency", "2", "-o", str(out)]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = Process(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: len(server.requests) > 8)
     running.send_signal(signal.SIGINT)
     told, err = running.communicate(timeout=120)

@@ -18,6 +18,7 @@ import time
 import pytest
 
 import demur as dm
+from processes import Process
 
 VOTE = ["--score", "simulated", "--tie-break", "jitter:0"]
 
@@ -62,9 +63,7 @@ class Terminal:
     def _start(self, command):
         master, slave = pty.openpty()
         environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-        process = subprocess.Popen(
-            command, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True
-        )
+        process = Process(command, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True)
         os.close(slave)
         return process, master
 

@@ -33,7 +33,7 @@ def pasted(command, **environment):
     runner = f'demur() {{ {shlex.quote(sys.executable)} -m demur "$@"; }}\n{command}'
     known = {name: value for name, value in os.environ.items() if name != "PGPASSWORD"}
     return subprocess.run(
-        ["sh", "-c", runner], env={**known, **environment}, capture_output=True, text=True, timeout=60
+        ["sh", "-c", runner], env={**known, **environment}, capture_output=True, text=True, timeout=300
     )
 
 

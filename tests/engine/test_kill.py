@@ -16,6 +16,7 @@ from demur.errors import StoreError
 from demur.store import Store
 from loopback import Doled, choice, obliging, reply
 from patience import wait_until
+from processes import Process
 
 PROBLEMS, PATHS, KILLS = 30, 6, 8
 
@@ -44,7 +45,7 @@ def test_a_killed_run_goes_on_where_it_was(server, place, one_by_one):
     environment = {**os.environ, "NO_COLOR": "1"}
     saved: dict = {}
     for kill in range(KILLS):
-        running = subprocess.Popen(command(server, place), env=environment, stdout=subprocess.DEVNULL)
+        running = Process(command(server, place), env=environment, stdout=subprocess.DEVNULL)
         server.behave.answered = len(server.requests) + rng.randrange(most // 2, most) + 1
         wait_until(lambda: len(server.requests) >= server.behave.answered)
         if kill % 2:
@@ -77,7 +78,7 @@ def test_a_killed_run_goes_on_where_it_was(server, place, one_by_one):
 def test_being_interrupted_ends_cleanly_after_saving(server, tmp_path, ending):
     server.behave = Doled(8)
     place = str(tmp_path / "run.db")
-    running = subprocess.Popen(command(server, place), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = Process(command(server, place), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: len(server.requests) > 8)
     running.send_signal(ending)
     out, err = running.communicate(timeout=300)

@@ -29,6 +29,7 @@ from demur.scoring import OwnScore
 from demur.store import Budget, PlacedPath, Store
 from loopback import Doled, choice, reply, when
 from patience import wait_until
+from processes import Process
 
 M, SAMPLERS, KILLS = 4, 4, 5
 PROBLEMS = [Problem(f"q{k}", f"What is {k} + 1?", (str(k + 1),), extra={"task": "math"}) for k in range(60)]
@@ -40,7 +41,7 @@ def demur_sample(server, place, limit, *flags, key=""):
         "--base-url", server.url, "--model", "m", "--concurrency", "4", "-o", place, "--json", *flags,
     ]  # fmt: skip
     known = {**os.environ, "OPENAI_API_KEY": key}
-    return subprocess.Popen(command, env=known, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return Process(command, env=known, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def together(server, number, behave):
@@ -196,7 +197,7 @@ def test_a_sampler_that_stalls_is_taken_over_and_stores_nothing_twice(server, pl
         run = store.open_run("run", Description(), M)
         run.add_problems(PROBLEMS)
         command = [sys.executable, "-c", textwrap.dedent(STALLED), place, server.url]
-        stalled = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        stalled = Process(command, stdout=subprocess.PIPE, text=True)
         assert stalled.stdout.readline() == "ready\n"
         wait_until(lambda: len(server.requests) >= 8)
         stop_between_transactions(stalled, store)
@@ -281,7 +282,7 @@ def test_two_scorers_share_the_work_and_score_no_pool_twice(place):
 
         def length(pool):
             if not begun:
-                begun.append(both_at_work.wait(60))
+                begun.append(both_at_work.wait(300))
             seen.append(pool.problem.id)
             return [float(len(path.text)) for path in pool.paths]
 

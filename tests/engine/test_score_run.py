@@ -23,6 +23,7 @@ from demur.scoring import ModelScorer, OwnScore, Perplexity, SelfConsistency
 from demur.scoring.model_scorer import Item, Value
 from demur.scoring.protocol import checked
 from demur.store import PathScore, PlacedPath, Store
+from processes import Process
 
 
 @pytest.fixture
@@ -366,7 +367,7 @@ def test_a_killed_scoring_goes_on_and_what_was_stored_is_not_asked_for_again(tmp
     code = textwrap.dedent(_WORKER).format(tests=os.path.dirname(os.path.dirname(__file__)), log=str(log), place=place)
     stored_before: set[str] = set()
     for _ in range(3):
-        process = subprocess.Popen([sys.executable, "-c", code])
+        process = Process([sys.executable, "-c", code])
         deadline = time.monotonic() + 120
         before = len(log.read_text().splitlines()) if log.exists() else 0
         while time.monotonic() < deadline and process.poll() is None:

@@ -26,6 +26,7 @@ from engine.test_many_samplers import finished, paid_for, saved, together
 from leases import let_time_pass
 from loopback import Doled, choice, reply
 from patience import wait_until
+from processes import Process
 
 M, WAVE = 16, 4
 RULE = stopping.beta(0.95, wave=WAVE)
@@ -232,7 +233,7 @@ def demur_sample(server, place, limit, *flags, key=""):
         "--json", *flags,
     ]  # fmt: skip
     known = {**os.environ, "OPENAI_API_KEY": key}
-    return subprocess.Popen(command, env=known, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return Process(command, env=known, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def answers_by_seed(number, body, request):

@@ -145,7 +145,7 @@ def test_threads_may_share_an_answerer(pipeline, policy):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(30)
+            thread.join(300)
     assert answers == {2 * k: str(2 * k + 1) for k in range(12)}
 
 

@@ -246,7 +246,7 @@ class TestOnAServer:
             asked = answerer.ask(NEW[2], waves=dm.Waves(PATHS, PATHS))
             assert asked.decision == settled.decision
             assert asked.n_drawn == needed
-            wait_until(lambda: len(gone) == PATHS - needed, 30)  # while the answerer is still open
+            wait_until(lambda: len(gone) == PATHS - needed)  # while the answerer is still open
         server.behave = plain
         assert pipeline.ask(NEW[2], policy, waves=dm.Waves(2, 2)).decision == settled.decision
 
@@ -267,7 +267,7 @@ class TestOnAServer:
                 asking.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await asking
-                await until(lambda: len(gone) == 3, 30)
+                await until(lambda: len(gone) == 3, 300)
                 assert len(gone) == 3
 
         asyncio.run(main())

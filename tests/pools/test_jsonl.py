@@ -150,7 +150,7 @@ def test_links_are_followed_pipes_written_to_and_folders_and_read_only_files_ref
     reader = threading.Thread(target=lambda: received.append((tmp_path / "pipe").read_text()))
     reader.start()
     write_pools(pools, tmp_path / "pipe")
-    reader.join(timeout=10)
+    reader.join(300)
     assert json.loads(received[0])["id"] == "q1"
     assert (tmp_path / "pipe").is_fifo()
     for target in (tmp_path, ""):

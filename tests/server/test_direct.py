@@ -31,7 +31,7 @@ def routed(service):
 def told(address, method, body):
     """Status, headers and body, but for what is the request's own."""
     sent = {"Content-Type": "application/json"}
-    response = requests.request(method, f"{address}/v1/chat/completions", data=body, headers=sent, timeout=30)
+    response = requests.request(method, f"{address}/v1/chat/completions", data=body, headers=sent, timeout=300)
     document = response.json()
     for own in ("id", "created"):
         document.pop(own, None)

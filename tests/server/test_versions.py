@@ -43,7 +43,7 @@ def versioned(url, policy, store, *, aliases=None, key=None, **settings):
 
 def ask(address, question, model="sums"):
     body = {"model": model, "messages": [{"role": "user", "content": question}]}
-    return requests.post(f"{address}/v1/chat/completions", json=body, timeout=60)
+    return requests.post(f"{address}/v1/chat/completions", json=body, timeout=300)
 
 
 def policy_in(reply):

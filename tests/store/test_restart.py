@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
 
+import psycopg
 import pytest
 from sqlalchemy import event, text
 from sqlalchemy.engine import make_url
@@ -24,7 +26,7 @@ from demur.store import PathScore, PlacedPath, Store
 from demur.store.connection import writing
 from loopback import until, when
 from patience import wait_until
-from postgres_servers import running_postgres
+from postgres_servers import answering, running_postgres
 
 PROBLEMS = [Problem(f"q{k}", f"What is {k} + 1?", (str(k + 1),), extra={"task": "math"}) for k in range(30)]
 PATHS = 4
@@ -218,3 +220,10 @@ def test_being_asked_to_stop_while_the_server_is_away_ends_the_wait(run, postgre
     run.pending = lambda *_, **__: asked  # read before it went
     with pytest.raises(StoreUnreachable):
         asyncio.run(work())
+
+
+def test_a_server_that_died_is_started_again_for_the_tests_after_it(postgres_of_its_own):
+    answering(postgres_of_its_own)
+    os.kill(postgres_of_its_own.get_pid(), signal.SIGKILL)
+    with psycopg.connect(answering(postgres_of_its_own).get_uri()) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)

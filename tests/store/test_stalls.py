@@ -15,6 +15,7 @@ from demur.errors import InvalidValue
 from demur.records import Path, Problem
 from demur.store import PathScore, PlacedPath, Store
 from demur.store.connection import STALL_SECONDS, reading, writing
+from processes import Process
 
 M = 4
 PROBLEMS = [Problem(f"q{k}", f"What is {k} + 1?", (str(k + 1),), extra={"task": "math"}) for k in range(60)]
@@ -74,22 +75,10 @@ def run(postgres_url):
         yield run
 
 
-@pytest.fixture
-def started():
-    """Start a process; those that are left are killed."""
-    processes = []
-
-    def start(code, *given):
-        code = textwrap.dedent(STOPS) + textwrap.dedent(code)
-        command = [sys.executable, "-c", code, *map(str, given)]
-        processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-        return processes[-1]
-
-    yield start
-    for process in processes:
-        if process.returncode is None:
-            process.kill()
-            process.communicate()
+def started(code, *given):
+    code = textwrap.dedent(STOPS) + textwrap.dedent(code)
+    command = [sys.executable, "-c", code, *map(str, given)]
+    return Process(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.fixture

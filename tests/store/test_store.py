@@ -151,7 +151,7 @@ def test_readers_work_while_a_writer_runs(place, run):
         for index in range(2):
             run.save([path(number, index)])
     stop.set()
-    thread.join(20)
+    thread.join(300)
     assert not thread.is_alive()
     assert seen == sorted(seen)
 
@@ -168,7 +168,7 @@ def test_two_writers_never_duplicate(place, run):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     assert run.summary()["paths"] == 6
     assert run.summary()["pools"] == 3
 
@@ -187,7 +187,7 @@ def test_two_processes_may_make_a_store_at_once(place):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     assert failures == []
     with Store(place) as store:
         assert store.run().summary()["problems"] == 3

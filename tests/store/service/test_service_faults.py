@@ -16,6 +16,7 @@ from demur.errors import StoreUnreachable
 from demur.store.service import ServiceStore
 from patience import wait_until
 from postgres_servers import running_postgres
+from processes import Process
 from service_rows import decision, fill, review
 
 WRITER = """
@@ -44,7 +45,7 @@ def test_every_acknowledged_decision_is_there_after_writers_are_killed(place, st
     acknowledged = []
     for attempt in range(2):
         running = [
-            subprocess.Popen([sys.executable, "-c", WRITER, place, f"w{attempt}{k}"], stdout=subprocess.PIPE, text=True)
+            Process([sys.executable, "-c", WRITER, place, f"w{attempt}{k}"], stdout=subprocess.PIPE, text=True)
             for k in range(2)
         ]
         acknowledged += [process.stdout.readline().split() for process in running for _ in range(5)]

@@ -18,6 +18,7 @@ from demur.records import Path, Problem
 from demur.store import PlacedPath, Store
 from demur.store.rows import pack
 from demur.store.service import ServiceStore
+from processes import Process
 from service_rows import at_once, decision
 
 OF_SCHEMA_2 = """
@@ -112,9 +113,7 @@ def test_two_processes_may_upgrade_a_store_at_once(earlier):
         "store = ServiceStore(sys.argv[1], create=True)\n"
         "store.events.note(1, 'start', 'here', once='start')"
     )
-    running = [
-        subprocess.Popen([sys.executable, "-c", program, earlier], stderr=subprocess.PIPE, text=True) for _ in range(3)
-    ]
+    running = [Process([sys.executable, "-c", program, earlier], stderr=subprocess.PIPE, text=True) for _ in range(3)]
     assert [process.communicate(timeout=300)[1] for process in running] == [""] * 3
     with ServiceStore(earlier) as service:
         assert len(service.events.latest()) == 1
