@@ -10,13 +10,15 @@ import threading
 import time
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from demur.descriptions import Description
 from demur.errors import InvalidValue, StoreError
 from demur.records import Path, Problem
 from demur.store import Budget, PathScore, PlacedPath, Store
+from demur.store import worker as store_worker
 from demur.store.processes import is_gone, this_process
+from demur.store.worker import Worker
 from leases import let_time_pass
 from processes import Process
 
@@ -397,3 +399,103 @@ def test_paths_that_came_by_no_worker_are_spent_too(run, workers):
     spent = run.summary()["budget"]["spent"]
     assert (spent["paths"], spent["tokens"]) == (2 * M, 2 * M * 3)
     assert workers().claim(dict.fromkeys(range(2, N), M), 5, N).numbers == (2, 3)
+
+
+# A save within a claim
+
+
+def blocked_by_a_lock(run):
+    """Whether a write waits for another transaction; in a file nobody can tell, and there one always does."""
+    if run.engine.dialect.name == "sqlite":
+        return True
+    query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    with run.engine.connect() as connection:
+        return connection.execute(text(query)).scalar_one() > 0
+
+
+def elsewhere(run, act):
+    """Do something in another thread, until it is done or has to wait for this one."""
+    thread = threading.Thread(target=act)
+    thread.start()
+    while thread.is_alive() and not blocked_by_a_lock(run):
+        time.sleep(0.01)
+    return thread
+
+
+@pytest.fixture
+def within_a_claim(monkeypatch):
+    """Do something once, after a step of whatever claims next."""
+
+    def arrange(step, act):
+        owner, acts = Worker if hasattr(Worker, step) else store_worker, [act]
+        real = getattr(owner, step)
+
+        def and_then(*given, **named):
+            result = real(*given, **named)
+            while acts:
+                acts.pop()()
+            return result
+
+        monkeypatch.setattr(owner, step, and_then)
+
+    return arrange
+
+
+STEPS = ["_claiming", "all_at_work", "spending_of", "_mates", "_claims"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_save_at_any_moment_of_a_claim_is_in_the_budget_once(run, workers, within_a_claim, step):
+    """Neither in no count, so that the budget is passed, nor in two, so that some of it is never used."""
+    run.set_budget(Budget(paths=4 * M))
+    one = workers()
+    first = one.claim(SIZES, 2, N).numbers
+    batch, threads = [path(first[0], index) for index in range(M)], []
+    within_a_claim(step, lambda: threads.append(elsewhere(run, lambda: run.save(batch, one))))
+    assert len(one.claim(SIZES, 8, N).numbers) == 2
+    threads[0].join(60)
+    budget = run.summary()["budget"]
+    assert (budget["spent"]["paths"], budget["reserved"]["paths"]) == (M, 3 * M)
+
+
+@pytest.mark.parametrize("step", [*STEPS, None])
+def test_a_save_that_is_committed_and_not_yet_counted_here_is_in_the_budget_once(run, workers, within_a_claim, step):
+    run.set_budget(Budget(paths=4 * M))
+    one = workers()
+    first = one.claim(SIZES, 2, N).numbers
+    run._save([path(first[0], index) for index in range(M)], one)
+    if step is not None:
+        within_a_claim(step, lambda: one.counted([first[0]] * M, 3 * M))
+    assert len(one.claim(SIZES, 8, N).numbers) == 2
+    budget = run.summary()["budget"]
+    assert budget["spent"]["paths"] + budget["reserved"]["paths"] == 4 * M
+
+
+def test_what_was_saved_before_others_took_over_is_spent_once(run, workers):
+    """The process stood still after the commit and before it counted what it had saved."""
+    run.set_budget(Budget(paths=4 * M))
+    stalled, other = workers(), workers()
+    numbers = stalled.claim(SIZES, 2, N).numbers
+    forget_process(run)
+    run._save([path(numbers[0], index) for index in range(M)], stalled)
+    let_time_pass(run, stalled, 61)
+    other.claim({}, 1, N)
+    stalled.renew()
+    stalled.counted([numbers[0]] * M, 3 * M)
+    run.save([path(numbers[1], index) for index in range(M)], stalled)
+    assert run.summary()["budget"]["spent"]["paths"] == 2 * M
+
+
+def test_paths_of_a_batch_are_spent_where_the_account_is_opened_meanwhile(place, run):
+    """The batch is not committed yet when the first sampler counts what is there."""
+    with Store(place) as store:
+        batch, opened = store.run(), []
+
+        def and_then(connection, cursor, statement, *_):
+            if statement.startswith("INSERT INTO demur_texts") and not opened:
+                opened.append(elsewhere(run, lambda: run.set_budget(Budget(paths=4 * M))))
+
+        event.listen(batch.engine, "before_cursor_execute", and_then)
+        batch.save([path(0, index) for index in range(M)])
+    opened[0].join(60)
+    assert run.summary()["budget"]["spent"]["paths"] == M

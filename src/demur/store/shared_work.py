@@ -97,14 +97,19 @@ def prepare(engine: Engine, place: str) -> None:
 def claiming(engine: Engine, place: str, run: int) -> Iterator[Connection]:
     """One transaction in which nobody else claims work of the run."""
     with writing(engine, place) as connection:
-        if engine.dialect.name == "postgresql":
-            connection.execute(select(func.pg_advisory_xact_lock(_CLAIMING, run)))
+        _claim_alone(connection, run)
         try:
             yield connection
         except DemurError:
             raise
         except UNREADABLE as error:
             raise damaged(place, f"it holds what demur never wrote: {error}") from None
+
+
+def _claim_alone(connection: Connection, run: int) -> None:
+    """Until the transaction ends nobody else claims work of the run. A file is locked from the beginning."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(_CLAIMING, run)))
 
 
 def lease_clock(dialect: str) -> Any:
@@ -175,8 +180,10 @@ def open_account(connection: Connection, run: int, task: str) -> None:
 def count_as_sampled(connection: Connection, run: int, came: int, tokens: int) -> None:
     """Have paths that came by no worker, out of a batch say, in the account of sampling, if there is one already.
 
-    Samplers see by it that paths came that are no longer to be drawn.
+    Samplers see by it that paths came that are no longer to be drawn. An account that is opened at the same time
+    either counts them itself or is there to be added to.
     """
+    _claim_alone(connection, run)
     if is_shared(connection):
         account = (work.c.run == run) & (work.c.task == SAMPLING)
         more = {"paths": work.c.paths + came, "tokens": work.c.tokens + tokens}

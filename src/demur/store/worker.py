@@ -73,8 +73,8 @@ class Worker:
         self._process = this_process()
         self._held: dict[int, int] = {}
         """The problems that it claims, and how many paths of each are to come."""
-        self._paths = self._tokens = 0
-        """What came, as its row has it."""
+        self._paths = self._tokens = self._lost_before = 0
+        """What came, as its row has it; and `lost` when it was last written there."""
         self._counting = threading.Lock()
         self._writing = threading.Lock()
         self.has_ended = self._in_doubt = False
@@ -106,10 +106,12 @@ class Worker:
             # Before any is taken over: what came to those is then in the account too, and would be counted twice.
             spending = spending_of(connection, self.run.key, self.task, everybody)
             mates = self._mates(connection, everybody)
-            with self._counting:
-                held = dict(self._held)
-            mine, reserved_by_others = sum(held.values()), sum(one.open_paths for one in mates)
             theirs = frozenset().union(*(one.numbers for one in mates))
+            held, promised = self._claims(theirs)
+            came = sum(one.paths for one in everybody if one.worker == self._key)
+            # A save counts in the row first and here after it: what was promised, less what the row has, is right
+            # before, between and after the two.
+            mine, reserved_by_others = max(0, promised - came), sum(one.open_paths for one in mates)
             if spending.most_tokens is not None and not spending.paths:
                 most = min(most, self.concurrency)  # nobody knows yet what a path costs
             share = math.ceil((left - len(theirs)) / (2 * (1 + len(mates))))
@@ -117,11 +119,12 @@ class Worker:
             wanted = islice(free, max(1, min(most, share)))
             so_far = replace(spending, promised=mine + reserved_by_others)
             numbers, refusal = so_far.granted(wanted, all_needed=self.run.stopping is None)
-            self._write(connection, held | {number: problems[number] for number in numbers}, theirs)
+            new = {number: problems[number] for number in numbers}
+            self._write(connection, held | new, promised + sum(new.values()))
         with self._counting:
-            self._held |= {number: problems[number] for number in numbers}
+            self._held |= new
         seconds = None if spending.seconds_left is None else spending.seconds_left / (1 + len(mates))
-        by_others = spending.paths - sum(one.paths for one in everybody if one.worker == self._key)
+        by_others = spending.paths - came
         names, reserved = tuple(one.name for one in mates), (mine, reserved_by_others)
         return Claimed(tuple(numbers), names, by_others, refusal, seconds, *reserved)
 
@@ -137,21 +140,21 @@ class Worker:
         with self._claiming() as connection:
             everybody = self._everybody(connection)
             theirs = [one.numbers for one in everybody if one.worker != self._key and one.task == self.task]
-            with self._counting:
-                held = dict(self._held)
-            self._write(connection, held, frozenset().union(*theirs))
+            self._write(connection, *self._claims(frozenset().union(*theirs)))
 
     def came(self, connection: Connection, paths: int, tokens: int) -> None:
         """Count what comes, in the transaction that saves it; `counted` is to follow when that is committed."""
         self._be_seen(connection)
         this = workers.update().where(workers.c.worker == self._key)
         connection.execute(this.values(paths=self._paths + paths, tokens=self._tokens + tokens))
+        self._lost_before = self.lost
 
     def counted(self, numbers: Sequence[int], tokens: int) -> None:
         """Paths of these problems were saved."""
         self._was_seen()
         with self._counting:
-            self._paths, self._tokens = self._paths + len(numbers), self._tokens + tokens
+            if self.lost == self._lost_before:  # else they are in the account by now
+                self._paths, self._tokens = self._paths + len(numbers), self._tokens + tokens
             for number in numbers:
                 if self._held.get(number):
                     self._held[number] -= 1
@@ -185,6 +188,8 @@ class Worker:
         return claiming(self.run.engine, self.run.place, self.run.key)
 
     def _everybody(self, connection: Connection) -> list[AtWork]:
+        """Who is at work, this process too. Its row is written first: until this ends, nothing of its own is saved."""
+        self._be_seen(connection)
         everybody = all_at_work(connection, self.run.key, now_of(connection))
         self._was_seen()
         return everybody
@@ -203,14 +208,16 @@ class Worker:
         ended = {one.worker for one in over if take_over(connection, self.run, one)}
         return [one for one in everybody if one.task == self.task and one.worker not in {*ended, self._key}]
 
-    def _write(self, connection: Connection, held: Mapping[int, int], theirs: Collection[int]) -> None:
-        """Its row as it should be now; made anew where others took over."""
-        self._be_seen(connection)
-        if self._in_doubt:
-            held = {number: size for number, size in held.items() if number not in theirs}
-            self.done(self._held.keys() - held.keys())
-            self._in_doubt = False
-        promised = self._paths + sum(held.values())
+    def _claims(self, theirs: Collection[int]) -> tuple[dict[int, int], int]:
+        """What it holds, and how many paths will have come to it then; without what others took over."""
+        with self._counting:
+            if self._in_doubt:
+                self._held = {number: size for number, size in self._held.items() if number not in theirs}
+                self._in_doubt = False
+            return dict(self._held), self._paths + sum(self._held.values())
+
+    def _write(self, connection: Connection, held: Collection[int], promised: int) -> None:
+        """Its claims as they should be now."""
         this = workers.update().where(workers.c.worker == self._key)
         connection.execute(this.values(numbers=json.dumps(sorted(held)), promised=promised))
 
