@@ -81,16 +81,11 @@ def started(code, *given):
     return Process(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.fixture
-def stopped(started):
-    """Start a process that stops itself, and wait until it did."""
-
-    def start(code, *given):
-        process = started(code, *given)
-        assert process.stdout.readline() == "stops\n", process.communicate()
-        return process
-
-    return start
+def stopped(code, *given):
+    """A process that has stopped itself."""
+    process = started(code, *given)
+    assert process.stdout.readline() == "stops\n", process.communicate()
+    return process
 
 
 def ended(process):
@@ -104,7 +99,7 @@ def path(number, place):
     return PlacedPath(number, place, Path("2", "other", extra={"n_tokens": 2, "seed": 50 + place}))
 
 
-def test_a_write_that_stands_still_is_ended_and_done_again(postgres_url, run, stopped):
+def test_a_write_that_stands_still_is_ended_and_done_again(postgres_url, run):
     """The same paths are written by another: it waits no longer than the stall, and what it wrote stays."""
     process = stopped(SAVES, postgres_url)
     assert run.save([path(0, place) for place in range(2)]) == 0
@@ -116,7 +111,7 @@ def test_a_write_that_stands_still_is_ended_and_done_again(postgres_url, run, st
     assert run.came("sample") == 4 + 2  # those in vain were paid for too
 
 
-def test_a_claim_that_stands_still_keeps_nobody_from_claiming(postgres_url, run, stopped):
+def test_a_claim_that_stands_still_keeps_nobody_from_claiming(postgres_url, run):
     process = stopped(CLAIMS, postgres_url)
     mine = run.at_work("sample", 4)
     assert mine.claim({0: M, 1: M}, 2, 8).numbers == (0, 1)
@@ -126,9 +121,7 @@ def test_a_claim_that_stands_still_keeps_nobody_from_claiming(postgres_url, run,
 
 
 @pytest.mark.parametrize("commits", [3, 6, 11])
-def test_a_sampler_that_is_stopped_within_a_write_is_taken_over_and_doubles_nothing(
-    server, postgres_url, run, started, stopped, commits
-):
+def test_a_sampler_that_is_stopped_within_a_write_is_taken_over_and_doubles_nothing(server, postgres_url, run, commits):
     server.delay = 0.05
     stalled = stopped(SAMPLES, postgres_url, server.url, commits)
     other = started(SAMPLES, postgres_url, server.url)
