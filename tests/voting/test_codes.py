@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 
 import demur as dm
 from demur.errors import InvalidValue
+from demur.voting.one_pool import vote_one
+from demur.voting.recipe import Recipe
 
 ODD = object()
 
@@ -40,6 +45,42 @@ def test_keys_vote_as_their_codes_do_however_many_there_are(distinct, nothing):
     together = dm.vote(ragged)
     assert together.answer[:50].tolist() == [vote.answer[0] for vote in alone]
     assert together.confidence[:50].tolist() == [vote.confidence[0] for vote in alone]
+
+
+@pytest.mark.parametrize("distinct", [3, 300])
+@pytest.mark.parametrize(
+    "nothing", ["", "   ", "\t\n", np.str_(""), float("nan"), np.float64("nan"), pd.NA, pd.NaT, np.datetime64("NaT")]
+)
+def test_blanks_and_what_tables_have_for_nothing_are_no_answer(nothing, distinct):
+    """Also where keys are too many for a byte each, in arrays of objects, and in one pool alone."""
+    pools = [[nothing, nothing, "a"]] + [[f"b{at}", nothing, f"b{at}"] for at in range(distinct)]
+    expected = dm.vote([[None if answer is nothing else answer for answer in pool] for pool in pools])
+    for answers in (pools, np.array(pools, dtype=object)):
+        votes = dm.vote(answers)
+        assert votes.answer.tolist() == expected.answer.tolist()
+        assert votes.confidence.tolist() == expected.confidence.tolist()
+    assert [dict(vote.support) for vote in dm.vote(pools)] == [dict(vote.support) for vote in expected]
+    assert vote_one(Recipe(), pools[0]) == replace(expected[0], key=(expected[0].confidence,))
+    assert dm.vote([[nothing, nothing]])[0].answer is None
+
+
+@pytest.mark.parametrize(
+    "pool", [[True, 1, 2], [1, True, 2], ["a", 0, False], [1.0, True], [True, None, np.int64(1)], [0, "", False]]
+)
+@pytest.mark.parametrize("others", [0, 400])
+def test_a_boolean_and_the_number_equal_to_it_are_not_counted_as_one_answer(pool, others):
+    answers = [[f"x{at}"] * len(pool) for at in range(others)] + [pool]
+    with pytest.raises(
+        InvalidValue, match=r"a pool holds the answers (True|False) and .*, which Python takes for equal"
+    ):
+        dm.vote(answers)
+    with pytest.raises(InvalidValue, match="which Python takes for equal; write them as strings"):
+        vote_one(Recipe(), pool)
+
+
+def test_booleans_alone_and_apart_from_their_numbers_are_answers():
+    votes = dm.vote([[True, True, False], [1, 1, 2], [True, 2, 2], [0.0, 0, 5]])
+    assert [(type(vote.answer), vote.answer) for vote in votes] == [(bool, True), (int, 1), (int, 2), (float, 0.0)]
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from demur.answers.relations import as_written
-from demur.errors import StoreError
+from demur.errors import InvalidValue, StoreError
 from demur.records import Path, Problem, group_as_text, group_of_text
 
 MOST_PATHS = 1 << 20
+LONGEST_NAME = 200
+_LONGEST_ID = 2000
+"""Bytes in UTF-8: PostgreSQL finds nothing longer by an index."""
 PATH_FACTS = ("finish_reason", "n_tokens", "logprob_mean", "logprob_std", "seed", "latency")
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -62,6 +65,26 @@ def storable(written: str | None, most: int | None = None) -> str | None:
     return _UNSTORABLE.sub("\ufffd", str(written)[:most])
 
 
+def is_name(value: Any) -> bool:
+    """Whether every database takes a text as the name of something."""
+    return isinstance(value, str) and 0 < len(value) <= LONGEST_NAME and storable(value) == value
+
+
+def check_name(what: str, name: str, known: Callable[[], Container[str]]) -> None:
+    """Raise if not every database takes the name of a run or score, unless a file from before has it already."""
+    if not is_name(name) and name not in known():
+        raise InvalidValue(
+            f"the name of a {what} is a text of 1 to {LONGEST_NAME} characters, without NUL and half of a surrogate "
+            f"pair, got {len(name)} characters: {name!r:.60}"
+        )
+
+
+def check_place(place: int, number: int) -> None:
+    """Raise where a path has an index that no pool has."""
+    if not 0 <= place < MOST_PATHS:
+        raise StoreError(f"path {place} of problem number {number}: indexes of paths go from 0 to {MOST_PATHS - 1}")
+
+
 def tokens_of(batch: Sequence[PlacedPath]) -> int:
     """The tokens of some paths, as far as they are known."""
     return sum(_whole(placed.path.extra.get("n_tokens"), 2**31) or 0 for placed in batch)
@@ -86,10 +109,16 @@ def unpack(packed: bytes | None) -> str | None:
 
 def problem_row(problem: Problem) -> dict[str, Any]:
     if storable(problem.id) != problem.id:
-        raise StoreError(f"the id {problem.id!r} holds characters that cannot be stored")
+        raise StoreError(f"the id {problem.id!r:.60} holds characters that cannot be stored")
     texts = {name: storable(getattr(problem, name)) for name in ("id", "question", "cluster")}
     texts["group"] = storable(group_as_text(problem.group))
     return {**texts, "gold": plain(list(problem.gold)), "extra": plain(dict(problem.extra))}
+
+
+def check_id(name: str) -> None:
+    """Raise where a new id is too long for some database."""
+    if (size := len(name.encode())) > _LONGEST_ID:
+        raise StoreError(f"an id has at most {_LONGEST_ID} bytes, and {name!r:.60} has {size}", "use shorter ids")
 
 
 def what_is_asked(row: Any) -> tuple[Any, ...]:

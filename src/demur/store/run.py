@@ -16,7 +16,18 @@ from demur.store._tables import paths, problems, runs, sessions, texts
 from demur.store.connection import damaged, insert_new, reading, writing
 from demur.store.ended_pools import ends_of, keys_of_paths
 from demur.store.patience import Patience, patient
-from demur.store.rows import PlacedPath, pack, path_row, plain, problem_row, text, tokens_of, what_is_asked
+from demur.store.rows import (
+    PlacedPath,
+    check_id,
+    check_place,
+    pack,
+    path_row,
+    plain,
+    problem_row,
+    text,
+    tokens_of,
+    what_is_asked,
+)
 from demur.store.shared_work import count_as_sampled
 from demur.store.sharing import RunSharing
 from demur.store.worker import Worker
@@ -64,6 +75,7 @@ class Run(RunSharing):
                     )
             new = [row for name, row in rows.items() if name not in there]
             for number, row in enumerate(new, start=len(there)):
+                check_id(row["id"])
                 row |= {"run": self.key, "number": number}
             insert_new(connection, problems, new)
             for name, row in rows.items():
@@ -90,6 +102,7 @@ class Run(RunSharing):
     def _save(self, batch: Sequence[PlacedPath], worker: Worker | None) -> int:
         rows, written = [], []
         for number, place, path in sorted(batch, key=lambda placed: placed[:2]):  # so that no two writers get entangled
+            check_place(place, number)
             key = {"run": self.key, "number": number, "path": place}
             rows.append(key | path_row(path))
             if path.text is not None:

@@ -16,7 +16,7 @@ from demur.store._tables import paths, scorers, scores
 from demur.store.connection import damaged, insert_new, reading, writing
 from demur.store.patience import patient
 from demur.store.reading import RunReader
-from demur.store.rows import PathScore, text
+from demur.store.rows import PathScore, check_name, storable, text
 from demur.store.worker import Worker
 
 _POOLS_AT_ONCE = 200
@@ -83,9 +83,11 @@ class RunScores(RunReader):
     def _save_scores(
         self, name: str, identity: Mapping[str, Any], values: Sequence[PathScore], worker: Worker | None
     ) -> int:
+        check_name("score", name, self.scorers)
         described = json.dumps(identity, sort_keys=True)
         rows = [
-            {"run": self.key, "name": name, **score._asdict()} for score in sorted(values, key=lambda score: score[:2])
+            {"run": self.key, "name": name, **score._asdict(), "flag": storable(score.flag, 20)}
+            for score in sorted(values, key=lambda score: score[:2])
         ]
         for row in rows:
             if not math.isfinite(row["value"]):
@@ -108,14 +110,13 @@ class RunScores(RunReader):
 
     def forget_score(self, name: str) -> int:
         """Drop a score and its scorer; how many paths had it."""
+        known = self.scorers()
+        if name not in known:
+            raise StoreError(f"the run {self.name!r} has no score {name!r:.60}; it has {', '.join(known) or 'none'}")
         with writing(self.engine, self.place) as connection:
             mine = (scores.c.run == self.key) & (scores.c.name == name)
             dropped = connection.execute(scores.delete().where(mine)).rowcount
             connection.execute(scorers.delete().where((scorers.c.run == self.key) & (scorers.c.name == name)))
-        if not dropped:
-            raise StoreError(
-                f"the run {self.name!r} has no score {name!r}; it has {', '.join(self.scorers()) or 'none'}"
-            )
         return int(dropped)
 
     @patient

@@ -16,6 +16,7 @@ from demur.store.changes import RunChanges
 from demur.store.connection import reading
 from demur.store.ended_pools import keys_of_paths
 from demur.store.patience import patient
+from demur.store.rows import check_name
 from demur.store.shared_work import (
     LEASE_SECONDS,
     SAMPLING,
@@ -36,6 +37,8 @@ class RunSharing(RunChanges):
 
     def at_work(self, task: str, concurrency: int, lease: float = LEASE_SECONDS) -> Worker:
         """This process at a task of the run, seen by all others."""
+        if task != SAMPLING:
+            check_name("score", score_of_task(task), self.scorers)
         return Worker(self, task, concurrency, lease)
 
     @patient

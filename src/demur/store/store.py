@@ -14,7 +14,7 @@ from demur.errors import InvalidValue, StoreError
 from demur.store._tables import paths, problems, runs, scorers, sessions, work, workers
 from demur.store.connection import STALL_SECONDS, UNREADABLE, connect, reading, shown, writing
 from demur.store.patience import SECONDS, Patience, patient
-from demur.store.rows import MOST_PATHS, text
+from demur.store.rows import MOST_PATHS, check_name, text
 from demur.store.run import Run
 from demur.store.shared_work import is_shared
 
@@ -87,6 +87,9 @@ class Store:
         A run that never got a path takes on whatever is asked for now, under a new key: whoever still samples into it
         as it was to be is refused.
         """
+        check_name("run", name, self.names)
+        if n_paths is not None and not 1 <= n_paths <= MOST_PATHS:
+            raise InvalidValue(f"a pool has 1 to {MOST_PATHS} paths, got {n_paths}")
         described = json.dumps(description.document(), sort_keys=True)
         row = {"name": name, "description": described, "n_paths": n_paths, "fingerprint": description.fingerprint}
         row["created"] = datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,8 +1,8 @@
 """From answers as people have them to one integer code per path.
 
 A table of pools is either an integer array n × m, whose entries are keys themselves and whose negative entries mean
-"no answer", or a sequence of pools, each a sequence of keys: strings, numbers, or None for "no answer" (NaN too, as
-tables have it). Pools may differ in size.
+"no answer", or a sequence of pools, each a sequence of keys: strings, numbers, or None for "no answer" (as are blank
+strings, NaN and pandas' NA and NaT). Pools may differ in size. 1 and 1.0 are one key, and "1" is another.
 
 Codes need to tell answers apart within a pool only, so keys are numbered as they come, afresh for every few hundred
 pools. Such codes have no order; where a tie falls to the smaller key, `smallest_keys` looks at the keys themselves.
@@ -11,7 +11,7 @@ pools. Such codes have no order; where a tie falls to the smaller key, `smallest
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from numbers import Real
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.errors import InvalidValue
+from demur.records import is_nothing
 from demur.voting.guards import refuse_mask
 from demur.voting.rows import KeyRows, pad
 
@@ -160,14 +161,40 @@ def _code(pools: list[Any]) -> NDArray[Any]:
         # A tuple has a hash of its own and none where it holds a list, so what is no key at all is looked for too.
         offender = next(answer for answer in every if answer.__hash__ is None or not isinstance(answer, _KEYS))
         raise InvalidValue(f"an answer must be a string, a number or None, got {offender!r}") from None
-    for kind in set(map(type, code)):
-        if not issubclass(kind, _KEYS):
-            offender = next(answer for answer in code if type(answer) is kind)
+    nothing = _codes_of_nothing(code)
+    if 0 in code or 1 in code:
+        refuse_merged(pools)
+    return np.where(np.isin(codes, nothing), -1, codes) if nothing else codes
+
+
+def _codes_of_nothing(code: dict[Any, int]) -> list[int]:
+    """The codes of keys that stand for no answer; raises where something is no key at all."""
+    nothing: list[int] = []
+    for kind in set(map(type, code)) - {int, bool, type(None)}:
+        keys = [key for key in code if type(key) is kind]
+        blank = [key for key in keys if is_no_answer(key)]
+        if not issubclass(kind, _KEYS) and len(blank) < len(keys):
+            offender = next(key for key in keys if not is_no_answer(key))
             raise InvalidValue(f"an answer must be a string, a number or None, got {offender!r}")
-        if issubclass(kind, (float, np.floating)):
-            no_numbers = [number for answer, number in code.items() if answer != answer]
-            codes = np.where(np.isin(codes, no_numbers), -1, codes)
-    return codes
+        nothing += [code[key] for key in blank]
+    return nothing
+
+
+def is_no_answer(answer: Any) -> bool:
+    """Whether a value stands for no answer: a blank text, None, NaN, or what a library of tables has for nothing."""
+    return not answer or answer.isspace() if isinstance(answer, str) else is_nothing(answer)
+
+
+def refuse_merged(pools: Iterable[Sequence[Any]]) -> None:
+    """Raise where a pool holds a boolean and the number equal to it, which a dictionary takes for one key."""
+    for pool in pools:
+        booleans = {answer for answer in pool if isinstance(answer, bool)}
+        for answer in pool if booleans else ():
+            if answer in booleans and not isinstance(answer, bool):
+                raise InvalidValue(
+                    f"a pool holds the answers {bool(answer)} and {answer!r}, which Python takes for equal; write them "
+                    "as strings"
+                )
 
 
 _NONE_AS_BYTE = 255  # reads as −1 in a signed byte

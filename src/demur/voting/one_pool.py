@@ -16,7 +16,7 @@ from demur.errors import InvalidValue
 from demur.records import Vote
 from demur.voting._exact_sums import grid, on_grid
 from demur.voting._tally import CONFIDENCE_DECIMALS, TIE_WIDTH
-from demur.voting.codes import CodedAnswers
+from demur.voting.codes import CodedAnswers, is_no_answer, refuse_merged
 from demur.voting.guards import refuse_booleans
 from demur.voting.key import Beside, Jitter, Share, keys_of
 from demur.voting.recipe import DROP, Recipe, Unscored
@@ -85,7 +85,9 @@ def vote_one(
 
 def keys_in(recipe: Recipe, answers: Sequence[Any]) -> list[Any]:
     """The answers of one pool as the recipe takes them; None where a path has none."""
-    return [_key(answer, coded=recipe.coded) for answer in answers]
+    keys = [_key(answer, coded=recipe.coded) for answer in answers]
+    refuse_merged([keys])
+    return keys
 
 
 def share_of(tally: float, total: float) -> float:
@@ -134,11 +136,9 @@ def _winner(
 
 
 def _key(answer: Any, *, coded: bool) -> Any:
-    if type(answer) is str and not coded:
-        return answer
     if isinstance(answer, np.generic):
         answer = answer.item()
-    if answer is None or answer != answer:
+    if is_no_answer(answer):
         return None
     if coded and isinstance(answer, int):
         return None if answer < 0 else answer

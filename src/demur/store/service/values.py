@@ -10,11 +10,10 @@ from typing import Any, TypeVar
 
 from demur.errors import InvalidValue
 from demur.store.connection import UNREADABLE
-from demur.store.rows import pack, plain, storable, unpack
+from demur.store.rows import LONGEST_NAME, is_name, pack, plain, storable, unpack
 
 Record = TypeVar("Record")
 _LARGEST, _LARGEST_COUNT = 2**53, 2**31
-_LONGEST_NAME = 200
 
 
 @dataclass(frozen=True)
@@ -59,10 +58,6 @@ def one_of(*words: str) -> Kind:
     return Kind(f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words)
 
 
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME and storable(value) == value
-
-
 def _is_whole(value: Any) -> bool:
     return type(value) is int and 0 <= value < _LARGEST
 
@@ -82,7 +77,7 @@ def _list(value: Any) -> tuple[Any, ...]:
     return tuple(items)
 
 
-NAME = Kind(f"a text of 1 to {_LONGEST_NAME} characters that every database takes", _is_name)
+NAME = Kind(f"a text of 1 to {LONGEST_NAME} characters that every database takes", is_name)
 TEXT = Kind("a text", lambda value: isinstance(value, str), storable)
 WHOLE = Kind("a whole number from 0 to 2⁵³", _is_whole)
 COUNT = Kind("a whole number from 0 to 2³¹", lambda value: _is_whole(value) and value < _LARGEST_COUNT)
@@ -106,7 +101,7 @@ PACKED = Kind("a text", lambda value: isinstance(value, str), pack, unpack)
 
 def known_names(names: Iterable[str]) -> list[str]:
     """Those that can be names at all, each once and in order: nothing is stored under any other."""
-    return sorted({name for name in names if _is_name(name)})
+    return sorted({name for name in names if is_name(name)})
 
 
 Kinds = Mapping[str, Kind]
