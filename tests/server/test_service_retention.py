@@ -28,6 +28,17 @@ def test_decisions_and_texts_are_forgotten_when_they_are_too_old(store):
     assert kept == {"r1": "What?", "r10": None}
 
 
+def test_with_the_texts_go_notes_and_what_failures_quote(store):
+    quoting = decision(
+        "r20", NOW - 20 * DAY, question="What?", outcome="failed", cause="upstream_failed: cannot take What?"
+    )
+    store.decisions.add([quoting])
+    store.feedback.give("r20", "anna", NOW, verdict="wrong", note="it asked What?")
+    Retention(keep_text_days=5).forget(store, NOW)
+    assert store.decisions.get("r20").cause == "upstream_failed"
+    assert [(said.verdict, said.note) for said in store.feedback.history("r20")] == [("wrong", None)]
+
+
 def test_without_days_nothing_is_forgotten(store):
     assert Retention().forget(store, NOW) == {"decisions": 0, "texts": 0}
 

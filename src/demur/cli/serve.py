@@ -91,7 +91,9 @@ def run(
     second_opinions: Annotated[
         float, option("--second-opinions", "SHARE", "Share of reviews that a second person is to judge too.")
     ] = 0.0,
-    no_texts: Annotated[bool, typer.Option("--no-texts", help="Keep no question, path or answer in the log.")] = False,
+    no_texts: Annotated[
+        bool, typer.Option("--no-texts", help="Store and log nothing that people or models write.")
+    ] = False,
     keep_days: Annotated[
         float | None, option("--keep-days", "DAYS", "Forget decisions that are older.  [default: never]")
     ] = None,
@@ -282,12 +284,15 @@ class _Prepared:
         from demur.server.service import Service
         from demur.server.versions.versions import Versions
 
-        to_stderr()
         for pipeline in self.pipelines.values():
             _hurry(pipeline.backend)
         told, store, models, serving = self.told, self.store, self.models, self.serving
+        to_stderr(texts=told.texts)
         asked_again: dict[str, Any] = {}
-        beside: dict[str, Any] = {"observers": [RequestLines()], "audit_secret": secrets.token_bytes(32)}
+        beside: dict[str, Any] = {
+            "observers": [RequestLines(texts=told.texts)],
+            "audit_secret": secrets.token_bytes(32),
+        }
         if store is None:
             service, chores = Service(models, told, **beside), list[Any]()
         else:

@@ -136,6 +136,7 @@ async def _tell_own(request: Request, error: Exception) -> Response:
 
 
 async def _tell_unexpected(request: Request, error: Exception) -> Response:
-    _logger.error("%s %s failed: %s", request.method, request.url.path, type(error).__name__, exc_info=error)
+    route = getattr(request.scope.get("route"), "path", "")  # as it is declared: a path may hold what somebody wrote
+    _logger.error("%s %s failed: %s", request.method, route or chat.PATH, type(error).__name__, exc_info=error)
     said = ApiError(500, "the service failed; its log says more", code="internal_error", headers=SECURITY)
     return await _tell(request, said)

@@ -59,7 +59,7 @@ def busy(message: str, seconds: float, code: str = "busy") -> ApiError:
 def as_api_error(error: DemurError) -> ApiError:
     """What a client is told of an error that was not made for it."""
     if isinstance(error, StoreError):
-        _logger.error("the store: %s", redacted(str(error)))
+        _logger.error("the store: %s", error)
         told, again = "decisions cannot be kept now; try again", {"Retry-After": "5"}
         return ApiError(503, told, code="store_unavailable", headers=again)
     return ApiError(400, redacted(str(error)), code="invalid_value")

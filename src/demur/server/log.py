@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from demur.backends.redaction import redacted
 from demur.errors import StoreError
 from demur.server.api import replies
 from demur.server.outcomes import Outcome
@@ -109,7 +108,7 @@ def decision_of(outcome: Outcome, caller: str | None, *, texts: bool) -> Decisio
         request=outcome.request_id,
         at=outcome.at,
         policy=question.served.number or 0,
-        model=question.model,
+        model=question.model if texts else f"{question.served.name}@{question.rule.alpha:g}",
         question_digest=problem.digest or "none",
         outcome="failed" if failed else outcome.decision,
         drawn=0 if asked is None else asked.n_drawn,
@@ -120,7 +119,7 @@ def decision_of(outcome: Outcome, caller: str | None, *, texts: bool) -> Decisio
         caller=caller,
         question=problem.question if texts else None,
         asked=_asked(outcome) if texts else None,
-        cause=None if outcome.failure is None else f"{outcome.failure.kind}: {redacted(outcome.failure.detail)[:1000]}",
+        cause=_cause(outcome, texts=texts),
         answer=str(made.answer) if texts and made is not None and outcome.decision == "answered" else None,
         winner=str(winner) if texts and winner is not None else None,
         confidence=None if made is None else made.confidence,
@@ -134,6 +133,11 @@ def decision_of(outcome: Outcome, caller: str | None, *, texts: bool) -> Decisio
         idempotency=outcome.idempotency,
         paths=_paths(outcome) if texts else (),
     )
+
+
+def _cause(outcome: Outcome, *, texts: bool) -> str | None:
+    failure = outcome.failure
+    return None if failure is None else f"{failure.kind}: {failure.logged(1000, texts=texts)}"
 
 
 def _document(outcome: Outcome, *, texts: bool) -> dict[str, Any]:
@@ -175,6 +179,13 @@ def _paths(outcome: Outcome) -> tuple[DecisionPath, ...]:
     )
 
 
+_WRITTEN_BY_NOBODY = (
+    "request_id", "decision", "policy", "alpha", "guarantee", "promise", "confidence", "threshold",
+    "calibrated_threshold", "p_value", "without_answer", "paths", "certain_early", "cause", "or_other", "in_doubt",
+)  # fmt: skip
+"""What a caller is told in which no text of a person or a model can stand; explanations name groups, as asked for."""
+
+
 def _without_texts(told: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in told.items() if name not in ("answer", "answer_set")}
+    kept = {name: told[name] for name in _WRITTEN_BY_NOBODY if name in told}
     return {**kept, "votes": [{"paths": vote["paths"], "share": vote["share"]} for vote in told["votes"]]}

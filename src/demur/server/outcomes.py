@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from demur.backends.redaction import redacted
 from demur.evidence.counts import ThresholdKey
 from demur.pipeline.answerer import Asked
 from demur.pipeline.shadow_comparison import IN_DOUBT, RAISED
@@ -30,11 +31,17 @@ class Failure:
 
     kind: str
     detail: str
-    """For the log alone: it may name servers."""
+    """For the log alone: it may name servers, and quote what was asked or written."""
+    error: str
+    """The name of the error's class, which quotes nothing."""
 
     @property
     def told(self) -> str:
         return CAUSES[self.kind]
+
+    def logged(self, most: int, *, texts: bool) -> str:
+        """The detail without secrets; without texts, the class of the error alone."""
+        return redacted(self.detail)[:most] if texts else self.error
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,7 @@ class Service:
             if not self.closing:
                 raise
             task.uncancel()
-            return _Drawn(None, Failure("shutting_down", "the service was told to end"), 0.0)
+            return _Drawn(None, Failure("shutting_down", "the service was told to end", "CancelledError"), 0.0)
         finally:
             self._drawing.discard(task)
 
@@ -216,18 +216,19 @@ class Service:
                     whole=whole,
                 )
         except TimeoutError:
-            failure = Failure("too_slow", f"no decision within {settings.seconds:g} s")
+            failure = Failure("too_slow", f"no decision within {settings.seconds:g} s", "TimeoutError")
         except BackendError as error:
-            failure = Failure("upstream_failed", str(error))
+            failure = Failure("upstream_failed", str(error), type(error).__name__)
         except (ScoringError, LogprobsMissing) as error:
-            failure = Failure("scoring_failed", str(error))
+            failure = Failure("scoring_failed", str(error), type(error).__name__)
         except DemurError as error:
-            failure = Failure("not_decidable", str(error))
+            failure = Failure("not_decidable", str(error), type(error).__name__)
         except ApiError:
             raise
         except Exception as error:  # whatever a scorer or an extractor fails with, there is no vote
             _logger.error("a pool failed: %s", type(error).__name__, exc_info=error)
-            failure = Failure("not_decidable", f"{type(error).__name__}: {error}")
+            name = type(error).__name__
+            failure = Failure("not_decidable", f"{name}: {error}", name)
         waited = time.monotonic() - started if asked is None else asked.spent.seconds
         return _Drawn(asked, failure, waited)
 

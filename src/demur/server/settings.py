@@ -41,7 +41,7 @@ class ServiceSettings:
     second_opinions: float = 0.0
     """The share of reviews that a second person is to judge too, without seeing what the first said."""
     texts: bool = True
-    """Whether questions, paths and answers are kept in the log."""
+    """Whether anything that a person or a model wrote is stored or logged."""
     on_alarm: Literal["warn", "abstain", "strictest"] = "warn"
     """What an alarm does beside being told: nothing, no answers, or answers at the strictest alpha alone."""
     label_days: float = 7.0
@@ -54,6 +54,10 @@ class ServiceSettings:
     """Between looks at what monitors are to take."""
     late_seconds: float = 60.0
     """So much later than it must be decided, a request is in the log at the latest, and its audit has its turn."""
+
+    def kept(self, text: str | None) -> str | None:
+        """What is stored of a text that a person wrote."""
+        return text if self.texts else None
 
     def __post_init__(self) -> None:
         if self.show not in ("answer", "path"):

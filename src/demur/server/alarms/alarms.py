@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Mapping
 
-from demur.backends.redaction import redacted
 from demur.errors import DemurError
 from demur.server.alarms.canary_questions import CanaryQuestions
 from demur.server.alarms.canary_rounds import CanaryRounds
@@ -101,7 +100,7 @@ class Alarms:
         alarms = watched.alarms()
         watched.clear(now)
         words = f"{who} cleared the doubts about {served.full_name}."
-        facts = {"who": who, "note": note, "alarms": [alarm.words for alarm in alarms]}
+        facts = {"who": who, "note": self.service.settings.kept(note), "alarms": [alarm.words for alarm in alarms]}
         self.store.events.note(now, CLEARED, words, policy=watched.policy, facts=facts)
         self.look(now)
 
@@ -145,6 +144,6 @@ class Alarms:
             try:
                 await asyncio.to_thread(self.look)
             except DemurError as error:  # the store is away, say: what was in doubt stays so
-                _logger.error("alarms could not be looked for: %s", redacted(str(error)))
+                _logger.error("alarms could not be looked for: %s", error)
             except Exception as error:  # whatever it is, this goes on looking
                 _logger.error("alarms could not be looked for: %s", type(error).__name__, exc_info=error)

@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from demur.backends.redaction import redacted
 from demur.errors import DemurError
 from demur.pools.fields import FieldChoice, read_table
 from demur.server.alarms.canary_questions import CanaryQuestions
@@ -72,8 +71,7 @@ class CanaryRounds:
                 try:
                     await self.ask_next(served, time.time_ns() // 1_000_000)
                 except (DemurError, ApiError, TimeoutError) as error:
-                    told = redacted(str(error)) or type(error).__name__
-                    _logger.warning("a canary of %s failed: %s", served.full_name, told)
+                    _logger.warning("a canary of %s failed: %s", served.full_name, error)
                 except Exception as error:  # whatever it is, the next one is asked
                     _logger.error("canaries: %s", type(error).__name__, exc_info=error)
 

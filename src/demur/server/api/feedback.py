@@ -14,7 +14,6 @@ from demur.server.api.description import described
 from demur.server.api.forms import FeedbackRequest
 from demur.server.api.reply_forms import FeedbackReply
 from demur.server.errors import ApiError
-from demur.server.served import Served
 from demur.server.service import Service
 from demur.store.service import Decision
 
@@ -37,27 +36,35 @@ async def give(request: Request) -> dict[str, Any]:
     decision = await asyncio.to_thread(store.decisions.get, body.request_id)
     if decision is None or not (decision.caller == caller.id or caller.may("review")):
         raise ApiError(404, f"there is no request {body.request_id!r}", param="request_id", code="request_not_found")
-    _refuse_contradiction(body, decision, service.models.numbered(decision.policy))
+    verdict = _verdict(body, decision, service)
     said = await asyncio.to_thread(
         store.feedback.give,
         body.request_id,
         caller.id or caller.name,
         time.time_ns() // 1_000_000,
-        verdict=body.verdict,
-        answer=body.answer,
-        note=body.note,
+        verdict=verdict,
+        answer=service.settings.kept(body.answer),
+        note=service.settings.kept(body.note),
     )
     return {"request_id": said.request, "verdict": said.verdict, "answer": said.answer, "said_before": said.turn}
 
 
-def _refuse_contradiction(body: FeedbackRequest, decision: Decision, served: Served | None) -> None:
-    """Raise where the verdict says one thing of the vote, and the true answer another."""
-    if body.answer is None or body.verdict not in ("right", "wrong") or served is None:
-        return
-    agrees = served.spoken.agrees(decision, body.answer)
-    if agrees is not None and agrees != (body.verdict == "right"):
+def _verdict(body: FeedbackRequest, decision: Decision, service: Service) -> str | None:
+    """The verdict to keep: without texts it is read from a true answer, which is not kept.
+
+    Raises where the verdict says one thing of the vote and the true answer another.
+    """
+    served = service.models.numbered(decision.policy)
+    agrees = None if body.answer is None or served is None else served.spoken.agrees(decision, body.answer)
+    if body.verdict is None and not service.settings.texts:
+        if agrees is None:
+            told = "this service keeps no texts: give a verdict (right, wrong, unsure) in place of the true answer"
+            raise ApiError(400, told, param="verdict", code="no_texts")
+        return "right" if agrees else "wrong"
+    if body.verdict in ("right", "wrong") and agrees is not None and agrees != (body.verdict == "right"):
         told = "the vote's own" if agrees else "another than the vote's"
         raise ApiError(
             400, f"the verdict is {body.verdict!r}, and the true answer is {told}: give one of the two",
             param="answer", code="contradiction",
         )  # fmt: skip
+    return body.verdict

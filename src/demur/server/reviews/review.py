@@ -16,6 +16,7 @@ from demur.server.errors import ApiError
 from demur.server.reviews import review_items
 from demur.server.reviews.review_forms import ClaimRequest, LeaseRequest, UndoRequest, VerdictRequest, Wanted
 from demur.server.served import Served
+from demur.server.service import Service
 from demur.store.rows import storable
 from demur.store.service import Decision, ReviewFilter, ReviewItem, ServiceStore
 
@@ -130,20 +131,21 @@ async def verdict(request: Request) -> dict[str, Any]:
     if decision is None:
         _gone(body.request)
     item = await _held(store, caller, body)
-    served = request.app.state.service.models.numbered(decision.policy)
-    said = {"verdict": _verdict(body, decision, served), "answer": body.answer, "note": body.note}
+    service: Service = request.app.state.service
+    served, kept = service.models.numbered(decision.policy), service.settings.kept
+    said = {"verdict": _verdict(body, decision, served), "answer": kept(body.answer), "note": kept(body.note)}
     at = time.time_ns() // 1_000_000
     if not await asyncio.to_thread(store.reviews.settle, body.request, body.token, at, **said):
         _lost(body.request)
     words = await asyncio.to_thread(store.feedback.latest, [body.request])
     mine = [word for word in words.get(body.request, ()) if word.who == _who(caller)]
-    given = (said["verdict"], storable(body.answer))
+    given = (said["verdict"], storable(said["answer"]))
     if item.settled == body.token and not any((word.verdict, word.answer) == given for word in mine):
         raise ApiError(409, "another verdict was given under this lease before", code="judged_already")
     judged = await asyncio.to_thread(store.reviews.get, body.request)
     agree = None if judged is None else judged.agree
     waits = judged is not None and judged.state == "open"
-    told = {"request": body.request, "verdict": said["verdict"], "answer": body.answer}
+    told = {"request": body.request, "verdict": said["verdict"], "answer": said["answer"]}
     return told | {"agree": agree, "waits_for_second": waits, "vote": review_items.vote_of(decision)}
 
 

@@ -17,7 +17,8 @@ class Retention(TableFamily):
     """Drops what is old, some at a time."""
 
     def forget_texts(self, before: int) -> int:
-        """Drop questions, what else was asked, and the texts of paths, of decisions made before a time; of how many.
+        """Drop questions, what else was asked, texts of paths, notes, and what failures quote, of decisions made before
+        a time; of how many.
 
         What was decided stays, with its answers. Reviews that were still open go: nobody can judge them any more.
         """
@@ -53,6 +54,11 @@ class Retention(TableFamily):
 def _drop_texts(connection: Connection, requests: list[str]) -> None:
     of_decisions = decisions.c.request.in_(requests)
     connection.execute(decisions.update().where(of_decisions).values(question=None, asked=None, texts=0))
+    failed = select(decisions.c.request, decisions.c.cause).where(of_decisions, decisions.c.cause.is_not(None))
+    for row in connection.execute(failed).all():  # the kind stays; what follows may quote what was asked
+        kind = row.cause.partition(":")[0]
+        connection.execute(decisions.update().where(decisions.c.request == row.request).values(cause=kind))
+    connection.execute(feedback.update().where(feedback.c.request.in_(requests)).values(note=None))
     connection.execute(decision_paths.update().where(decision_paths.c.request.in_(requests)).values(text=None))
     connection.execute(reviews.delete().where(reviews.c.request.in_(requests), reviews.c.state == "open"))
 
