@@ -62,7 +62,7 @@ def judge(store, told, verdict):
     """Say of each answered request what a verdict of its number says."""
     for one in told:
         if one["decision"] == "answered":
-            store.feedback.give(one["request_id"], "ann", 1, verdict=verdict)
+            store.feedback.give(one["request_id"], "ann", 1, verdict=verdict, source="review")
 
 
 def audited(request, at, key=(0.5,), **facts):

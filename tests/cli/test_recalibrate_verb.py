@@ -22,7 +22,9 @@ def service(tmp_path):
         made = decided_at_once(old, pools)
         store.decisions.add(made)
         for pool, one in zip(pools[:180], made, strict=False):
-            store.feedback.give(one.request, "ann", 5, verdict="right" if is_right(pool, one) else "wrong")
+            store.feedback.give(
+                one.request, "ann", 5, verdict="right" if is_right(pool, one) else "wrong", source="review"
+            )
         yield store
 
 
@@ -38,6 +40,26 @@ def test_without_a_word_the_store_stays_as_it_is(demur, service, monkeypatch):
     assert max(map(len, table.splitlines())) <= 80
     assert [row.version for row in service.policies.all()] == [1]
     assert Policy.load("new.json").n == 200
+
+
+def test_no_version_that_no_reviewer_labelled_answers(demur, service):
+    old = Policy.of_document(service.policies.all()[0].document)
+    row = service.policies.propose("others", old.document(), old.fingerprint, 1)
+    made = [replace(one, policy=row.policy) for one in decided_at_once(old, pools_of(100, 4, prefix="o"))]
+    service.decisions.add(made)
+    for one in made:
+        service.feedback.give(one.request, "k1", 5, verdict="right")
+    plain = demur("recalibrate", "--policy-name", "others", "--swap")
+    assert (plain.code, "has a label from a reviewer" in plain.err) == (2, True)
+    looked = demur("recalibrate", "--policy-name", "others", "--count-callers", "--json").json
+    assert (looked["audits"]["callers_alone"], looked["audits"]["callers_count"]) == (100, True)
+    assert "callers of the service" in looked["points"][0]["promise"]
+    for put in ("--swap", "--shadow"):
+        refused = demur("recalibrate", "--policy-name", "others", "--count-callers", put)
+        assert (refused.code, "no reviewer labelled any of the 100 audited" in refused.err) == (2, True)
+    service.feedback.give(made[0].request, "ann", 6, verdict="right", source="review")
+    swapped = demur("recalibrate", "--policy-name", "others", "--count-callers", "--swap", "--json").json
+    assert (swapped["state"], swapped["audits"]["labelled_by_reviewers"]) == ("active", 1)
 
 
 def test_failed_audits_and_mixed_models_are_warned_of(demur, service):

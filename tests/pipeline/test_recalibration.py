@@ -39,12 +39,12 @@ def logged(store, policy, pools, *, labelled=lambda row: True, name="sums", **ho
     for place, (pool, decision) in enumerate(zip(pools, made, strict=True)):
         if labelled(place):
             verdict = "right" if is_right(pool, decision) else "wrong"
-            store.feedback.give(decision.request, "ann", 5, verdict=verdict)
+            store.feedback.give(decision.request, "ann", 5, verdict=verdict, source="review")
     return {decision.request: decision for decision in made}
 
 
 def word(request, number=1, **said):
-    known = {"verdict": None, "answer": None, "source": "api", "note": None}
+    known = {"verdict": None, "answer": None, "source": "review", "note": None}
     return Feedback(
         **{"feedback": number, "request": request, "who": f"p{number}", "turn": 0, "at": number, **known, **said}
     )
@@ -149,20 +149,22 @@ def test_labels_that_are_still_worth_getting_are_counted_from_the_top(old, store
     made = logged(store, old, pools, labelled=lambda row: False)
     by_key = sorted(made.values(), key=lambda one: one.vote_key, reverse=True)
     by_id = {pool.problem.id: pool for pool in pools}
-    store.feedback.give(by_key[0].request, "ann", 5, verdict="right")
+    store.feedback.give(by_key[0].request, "ann", 5, verdict="right", source="review")
     first = recalibration(store, "sums", alphas=[Fraction(1, 10)])
     assert first.wanted[0] == by_key[1].request
     for start in range(1, 300, 20):
         for one in by_key[start : start + 20]:
             right = is_right(by_id[one.request], one)
-            store.feedback.give(one.request, "ann", 5, verdict="right" if right else "wrong")
+            store.feedback.give(one.request, "ann", 5, verdict="right" if right else "wrong", source="review")
         made_now = recalibration(store, "sums", alphas=[Fraction(1, 10)])
         if not made_now.wanted:
             break
     assert made_now.progress[0].errors_to_find == 0
     assert made_now.audits.labelled < 300
     for one in by_key:  # the rest of the labels changes nothing
-        store.feedback.give(one.request, "bob", 6, verdict="right" if is_right(by_id[one.request], one) else "wrong")
+        store.feedback.give(
+            one.request, "bob", 6, verdict="right" if is_right(by_id[one.request], one) else "wrong", source="review"
+        )
     full = recalibration(store, "sums", alphas=[Fraction(1, 10)]).new
     assert full.point().threshold_key == made_now.new.point().threshold_key
 
@@ -208,7 +210,7 @@ def test_audits_of_other_versions_are_taken_only_where_that_is_said(old, store):
     row = store.policies.propose("sums", newer.document(), newer.fingerprint, 5)
     pools = pools_of(50, 10, prefix="b")
     store.decisions.add([decided(newer, pool, number=row.policy) for pool in pools])
-    store.feedback.give(pools[0].problem.id, "ann", 5, verdict="right")
+    store.feedback.give(pools[0].problem.id, "ann", 5, verdict="right", source="review")
     with pytest.warns(InfeasibleWarning):
         assert recalibration(store, "sums", alphas=[Fraction(1, 100)]).audits.audited == 50
     assert recalibration(store, "sums", all_versions=True).audits.audited == 200
@@ -224,7 +226,7 @@ def test_what_cannot_be_made_is_said_in_one_line(old, store):
     logged(store, old, pools, labelled=lambda row: False)
     with pytest.raises(InvalidValue, match="none of the 30 audited requests of sums:v1 has a label"):
         recalibration(store, "sums")
-    store.feedback.give(pools[0].problem.id, "ann", 5, verdict="right")
+    store.feedback.give(pools[0].problem.id, "ann", 5, verdict="right", source="review")
     with pytest.warns(InfeasibleWarning):
         assert not recalibration(store, "sums", alphas=[Fraction(1, 100)]).new.feasible
 
@@ -295,6 +297,49 @@ def test_recalibrating_on_audits_keeps_the_promise():
 def test_recalibrating_on_what_people_review_breaks_it():
     rate, _ = _errors(_answers_found_right_and_abstentions)
     assert rate > float(ALPHA) + 3 * TOLERANCE
+
+
+def test_careless_feedback_of_callers_moves_no_threshold(old, store):
+    """400 requests, each followed by "right": counted, they bring the threshold to 0 and 4 wrong answers in 10."""
+    pools = pools_of(800, 12, prefix="r", hard=0.95)
+    traffic, fresh = pools[:400], pools[400:]
+    made = logged(store, old, traffic, labelled=lambda row: False)
+    for request in made:
+        store.feedback.give(request, "k0123456789abcdef", 5, verdict="right")
+    with pytest.raises(InvalidValue, match=r"has a label from a reviewer \(callers spoke of 400, which does not count"):
+        recalibration(store, "sums")
+
+    bent = recalibration(store, "sums", callers=True)
+    assert (bent.audits.by_reviewers, bent.audits.by_callers, bent.audits.labelled) == (0, 400, 400)
+    given = [one for one in zip(fresh, decided_at_once(bent.new, fresh), strict=True) if one[1].outcome == "answered"]
+    assert bent.new.point().threshold == 0.0
+    assert sum(not is_right(*one) for one in given) / len(fresh) > 0.35
+    for rule in bent.new.points:
+        assert "callers of the service" in rule.promise
+    assert dm.Policy.of_document(json.loads(json.dumps(bent.new.document()))).labels.callers
+
+    for pool, one in list(zip(traffic, made.values(), strict=True))[::2]:
+        store.feedback.give(one.request, "ann", 6, verdict="right" if is_right(pool, one) else "wrong", source="review")
+    found = recalibration(store, "sums")
+    words = store.feedback.latest(made)
+    alone = {request: [said for said in words[request] if said.who == "ann"] for request in words}
+    without_callers = dm.calibrate(
+        audited_votes(made.values(), alone, old).voted, alpha=[0.05, 0.1], partly_labelled=True
+    )
+    assert found.new.document() == without_callers.document()
+    assert (found.audits.labelled, found.audits.by_callers) == (200, 200)
+    assert "callers" not in found.new.point().promise
+    given = [one for one in zip(fresh, decided_at_once(found.new, fresh), strict=True) if one[1].outcome == "answered"]
+    assert sum(not is_right(*one) for one in given) / len(fresh) < 0.1
+
+
+def test_a_callers_word_does_not_take_the_place_of_a_reviewers_under_the_same_name(old, store):
+    """Without keys both have one name."""
+    made = logged(store, old, pools_of(1, 4))
+    request = next(iter(made))
+    store.feedback.give(request, "anybody", 5, verdict="wrong", source="review")
+    store.feedback.give(request, "anybody", 6, verdict="right")
+    assert audited_votes(made.values(), store.feedback.latest(made), old).labels[request] is False
 
 
 def test_a_version_is_data_only(old, store):

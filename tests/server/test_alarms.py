@@ -91,13 +91,13 @@ def test_audits_wait_for_the_labels_of_those_before(app, store):
         look(app)
         errors = monitors(app).errors[0]
         assert errors.read()[1].monitor.n == 0  # 200 was answered, and nobody has said how
-        store.feedback.give(told[2]["request_id"], "ann", 1, verdict="wrong")
+        store.feedback.give(told[2]["request_id"], "ann", 1, verdict="wrong", source="review")
         look(app)
         assert errors.read()[1].monitor.n == 0
-        store.feedback.give(told[0]["request_id"], "ann", 1, answer="201.0")
+        store.feedback.give(told[0]["request_id"], "ann", 1, answer="201.0", source="review")
         look(app)
         assert errors.read()[1].counts == {"abstained": 1, "right": 1, "wrong": 1, "given_up": 0}
-        store.feedback.give(told[3]["request_id"], "ann", 1, verdict="unsure")
+        store.feedback.give(told[3]["request_id"], "ann", 1, verdict="unsure", source="review")
         look(app)
         assert errors.read()[1].monitor.n == 3
         look(app, 8 * 24 * 3600)
@@ -108,7 +108,7 @@ def test_audits_wait_for_the_labels_of_those_before(app, store):
 def test_a_true_answer_that_differs_makes_an_answer_wrong(app, store):
     with listening(app) as address:
         told = ask(address, 300)
-        store.feedback.give(told["request_id"], "ann", 1, answer="17")
+        store.feedback.give(told["request_id"], "ann", 1, answer="17", source="review")
         look(app)
     assert monitors(app).errors[0].read()[1].counts["wrong"] == 1
 

@@ -98,14 +98,25 @@ def test_where_two_people_differ_the_last_word_counts_and_is_marked(judged, stor
     assert [row["agree"] for row in table if row["request"] == request] == ["no"]
 
 
-def test_who_asked_does_not_overrule_who_reviewed(judged, store, tmp_path):
+def test_who_asked_neither_overrules_nor_contradicts_who_reviewed(judged, store, tmp_path):
     """The feedback is the last word, and the review counts."""
     request = store.reviews.queue(ReviewFilter(state="done"))[0].request
     (word,) = store.feedback.history(request)
     other = {"right": "wrong", "wrong": "right"}[word.verdict]
     store.feedback.give(request, "who asked", word.at + 1, verdict=other)
     record = record_of(judged, tmp_path, request)
-    assert (record["verdict"], record["agree"]) == (word.verdict, False)
+    assert (record["verdict"], "agree" in record) == (word.verdict, False)
+
+
+def test_what_callers_alone_say_is_no_label(judged, store, tmp_path):
+    request = store.reviews.queue(ReviewFilter(state="open"))[0].request
+    store.feedback.give(request, "who asked", 9, verdict="right", answer=store.decisions.get(request).winner)
+    record = record_of(judged, tmp_path, request)
+    assert ("verdict" in record, "gold" in record) == (False, False)
+    assert request not in saved(judged, tmp_path, policy=1, form="labels").read_text()
+    assert request not in saved(judged, tmp_path, policy=1, what="judged").read_text()
+    table = list(csv.DictReader(saved(judged, tmp_path, policy=1, form="csv").read_text().splitlines()))
+    assert [(row["verdict"], row["by"]) for row in table if row["request"] == request] == [("", "")]
 
 
 def record_of(judged, tmp_path, request):
@@ -131,7 +142,7 @@ def test_a_true_answer_that_another_contradicts_is_no_second_right_answer(judged
 def test_who_is_unsure_names_no_right_answer(judged, store, tmp_path):
     request = store.reviews.queue(ReviewFilter(state="open"))[0].request
     winner = store.decisions.get(request).winner
-    store.feedback.give(request, "another", 9, verdict="unsure", answer=winner)
+    store.feedback.give(request, "another", 9, verdict="unsure", answer=winner, source="review")
     record = record_of(judged, tmp_path, request)
     assert (record["verdict"], "gold" in record) == ("unsure", False)
 

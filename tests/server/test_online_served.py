@@ -180,7 +180,7 @@ def test_what_it_overrules_counts_everywhere_as_not_answered(app, store, sums_po
     made = store.decisions.search(audit=True)
     votes = audited_votes(made, store.feedback.latest([one.request for one in made]), sums_policy)
     assert votes.labels == {overruled["request_id"]: None, told_wrong(votes): False}
-    store.feedback.give(overruled["request_id"], "ann", 1, verdict="right")
+    store.feedback.give(overruled["request_id"], "ann", 1, verdict="right", source="review")
     votes = audited_votes(made, store.feedback.latest([one.request for one in made]), sums_policy)
     assert votes.labels[overruled["request_id"]] is True
 
@@ -211,12 +211,12 @@ def test_labels_come_in_any_order_late_or_never(app, store):
         told = [ask(address, number) for number in (200, 202, 204)]
         look(app)
         assert list(moved(app).awaited) == [one["request_id"] for one in told]
-        store.feedback.give(told[2]["request_id"], "ann", 1, answer="17")
-        store.feedback.give(told[1]["request_id"], "ann", 1, verdict="unsure")
+        store.feedback.give(told[2]["request_id"], "ann", 1, answer="17", source="review")
+        store.feedback.give(told[1]["request_id"], "ann", 1, verdict="unsure", source="review")
         look(app)
         state = moved(app)
         assert (state.errors, len(state.awaited), state.furthest_behind) == (1, 2, 1)
-        store.feedback.give(told[0]["request_id"], "ann", 1, verdict="wrong")
+        store.feedback.give(told[0]["request_id"], "ann", 1, verdict="wrong", source="review")
         look(app)
         assert moved(app).furthest_behind == 2  # decided when no error was known, and the second to become so
         look(app, 8 * 24 * 3600)

@@ -1,4 +1,4 @@
-"""The whole of it with real processes: traffic, feedback, `demur recalibrate`, two workers that both swap."""
+"""The whole of it with real processes: traffic, reviews, `demur recalibrate`, two workers that both swap."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from test_versions import ask, policy_in, until
 from demur.store.service import ServiceStore
 from loopback import obliging
 from processes import Process
+from reviewing import Person
 from serving import adder
 
 
@@ -63,20 +64,22 @@ def recalibrate(folder, *arguments):
     return json.loads(ran.stdout)
 
 
-def give_feedback(root, k):
+def review(root, k):
     reply = ask(root, f"What is {k} + 1?").json()["demur"]
     said = {"verdict": "right" if k % 2 == 0 else "wrong"} if k % 3 else {"answer": str(k + 1)}
-    told = requests.post(f"{root}/v1/feedback", json={"request_id": reply["request_id"], **said}, timeout=300)
-    assert told.status_code == 200
+    careless = {"request_id": reply["request_id"], "verdict": "right"}
+    assert requests.post(f"{root}/v1/feedback", json=careless, timeout=300).json()["by"] == "caller"
+    person = Person(root)
+    assert person.judge(person.claim(request=reply["request_id"]), **said).status_code == 200
 
 
-def test_traffic_feedback_recalibration_shadow_and_swap(upstream, sums_policy, tmp_path):
+def test_traffic_reviews_recalibration_shadow_and_swap(upstream, sums_policy, tmp_path):
     sums_policy.save(tmp_path / "policy.json")
     upstream.behave = adds_or_greets
     with serving(tmp_path, upstream.url, "--workers", "2", "--fan-out", "2000") as told:
         root = told["root"]
         with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda k: give_feedback(root, k), range(100, 180)))
+            list(pool.map(lambda k: review(root, k), range(100, 180)))
         dry = recalibrate(tmp_path)
         assert (dry["new_version"], dry["audits"]["questions"], dry["audits"]["labelled"]) == (None, 80, 80)
         made = recalibrate(tmp_path, "--shadow")

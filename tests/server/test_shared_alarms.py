@@ -156,7 +156,7 @@ def test_an_audit_that_was_forgotten_while_it_waited_is_no_error(store, served):
     waiting = audited("waiting", 1000, (0.9, 0.5), policy=served.number, outcome="answered")
     wrong = audited("wrong", 9000, (0.9, 0.5), policy=served.number, outcome="answered")
     store.decisions.add([waiting, wrong])
-    store.feedback.give("wrong", "ann", 1, verdict="wrong")
+    store.feedback.give("wrong", "ann", 1, verdict="wrong", source="review")
     watched = WatchedPolicy(store, served)
     watched.look(20_000, 0, 7)
     assert watched.errors[0].read()[1].monitor.n == 0

@@ -71,7 +71,7 @@ def test_replicas_at_once_count_each_audit_and_each_label_once(store, served):
         for name in rng.sample(answered, 12):
             verdict = rng.choice(["right", "wrong"])
             wrong += verdict == "wrong"
-            store.feedback.give(name, "ann", 1, verdict=verdict)
+            store.feedback.give(name, "ann", 1, verdict=verdict, source="review")
         results = at_once(*(partial(one.look, 200_000, 0, 7) for one in replicas * 2))
         assert [error for error in results if error is not None] == []
     for replica in replicas:
@@ -100,7 +100,7 @@ def test_who_stores_second_takes_nothing(store, served, watching):
 def test_a_look_that_ends_before_it_is_stored_is_as_if_it_had_not_been(store, served, watching, monkeypatch):
     store.decisions.add(rows(served, names_of(1, 5)))
     turns(store, served)
-    store.feedback.give("r0003", "ann", 1, verdict="wrong")
+    store.feedback.give("r0003", "ann", 1, verdict="wrong", source="review")
     monkeypatch.setattr(store.monitors, "_replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         watching.look(9000, 7)
@@ -116,7 +116,7 @@ def test_each_version_has_a_threshold_of_its_own(store, served, watching):
     other = watch(store, Served("other", served.policy, None, row.version, row.policy))
     store.decisions.add(rows(served, ["r0001"]))
     turns(store, served)
-    store.feedback.give("r0001", "ann", 1, verdict="wrong")
+    store.feedback.give("r0001", "ann", 1, verdict="wrong", source="review")
     for one in (watching, other):
         one.look(9000, 7)
     assert (watching.state().errors, other.state().errors) == (1, 0)
@@ -129,7 +129,7 @@ def test_more_labels_than_can_be_awaited_make_audits_wait(store, served, watchin
     turns(store, served)
     watching.look(9000, 7)
     assert list(watching.state().awaited) == names[:3]
-    store.feedback.give(names[1], "ann", 1, verdict="wrong")
+    store.feedback.give(names[1], "ann", 1, verdict="wrong", source="review")
     for _ in range(2):
         watching.look(9000, 7)
     assert list(watching.state().awaited) == [names[0], *names[2:4]]
@@ -148,7 +148,7 @@ def test_what_was_forgotten_is_given_up_in_its_time(store, served, watching):
     store.decisions.add(rows(served, ["r0001", "r0002"]))
     turns(store, served)
     watching.look(9000, 7)
-    store.feedback.give("r0001", "ann", 1, verdict="wrong")
+    store.feedback.give("r0001", "ann", 1, verdict="wrong", source="review")
     store.retention.forget(1500)
     watching.look(9000, 7)
     assert (watching.state().errors, len(watching.state().awaited)) == (0, 2)

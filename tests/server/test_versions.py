@@ -54,7 +54,7 @@ def traffic(address, store, n=60):
     """Audited requests with their verdicts: the adding model is right on even numbers."""
     for k in range(n):
         request = ask(address, f"What is {k} + 1?").json()["demur"]["request_id"]
-        store.feedback.give(request, "ann", 5, verdict="right" if k % 2 == 0 else "wrong")
+        store.feedback.give(request, "ann", 5, verdict="right" if k % 2 == 0 else "wrong", source="review")
 
 
 def proposed(store, *, shadow=False, key=None, **how):
@@ -122,7 +122,7 @@ def test_a_shadow_decides_beside_the_old_and_the_caller_hears_nothing_of_it(upst
     assert all("shadow" not in reply["demur"] for reply in replies)
     assert all(told["shadow"]["policy"] == "sums:v2" and told["shadow"]["same_vote"] for told in kept)
     assert {told["shadow"]["decision"] for told in kept} == {"answered", "abstained"}
-    store.feedback.give(replies[0]["demur"]["request_id"], "ann", 9, verdict="right")
+    store.feedback.give(replies[0]["demur"]["request_id"], "ann", 9, verdict="right", source="review")
     found = shadow_comparison(store, "sums")
     answered = sum(reply["demur"]["decision"] == "answered" for reply in replies)
     assert (found.audited.requests, found.audited.old_answered) == (10, answered)

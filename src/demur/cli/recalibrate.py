@@ -22,7 +22,8 @@ NAME = "recalibrate"
 HELP = """Make a new version of a served policy from the service's audits.
 
 Takes the requests that were marked for audit when they arrived, and nothing else: what people review or complain about
-is chosen by how the vote came out. Audits that nobody judged count as wrong, so that the promise holds. Without
+is chosen by how the vote came out. Labels are what reviewers say, on the review page or by a key with the role
+`review`; audits that no reviewer judged count as wrong, so that the promise holds. Without
 `--shadow` or `--swap` the store stays as it is. Servers take a change up within a few seconds, and lose no request.
 
 Examples:
@@ -51,6 +52,10 @@ def run(
     all_versions: Annotated[
         bool, typer.Option("--all-versions", help="Audits of other versions too, where they vote the same way.")
     ] = False,
+    count_callers: Annotated[
+        bool,
+        typer.Option("--count-callers", help="Callers' feedback counts where no reviewer spoke; the promise says so."),
+    ] = False,
     hold_out: HoldOut = 0.0,
     shadow: Annotated[
         bool, typer.Option("--shadow", help="Let the new version decide beside the old, without answering.")
@@ -68,6 +73,7 @@ def run(
     if len(asked) > 1:
         raise InvalidValue(f"{' and '.join(asked)} exclude each other; choose one")
     made_anew = {"alpha": alpha, "since": since, "until": until, "all_versions": all_versions, "out": out}
+    made_anew["count_callers"] = count_callers
     if (compare or activate or retire) and (others := flags_given(**made_anew, hold_out=hold_out or None)):
         raise InvalidValue(f"{asked[0]} makes no new version: leave {' and '.join(others)} out")
     replacing.refuse_overwriting(out, store, key_file, by=replacing.POLICY)
@@ -90,6 +96,7 @@ def run(
                 since=None if since is None else moment(since, "--since"),
                 until=None if until is None else moment(until, "--until"),
                 all_versions=all_versions,
+                callers=count_callers,
                 hold_out=hold_out,
                 seed=seed or 0,
             )
@@ -122,6 +129,12 @@ def _recalibrated(
     if shadow is not None and not made.new.feasible:
         short = next(rule for rule in made.new.points if not rule.feasible)
         raise InsufficientCalibration(f"{short.too_few}; version {made.row.version} of {name} stays as it is")
+    if shadow is not None and not made.audits.by_reviewers:
+        raise InvalidValue(
+            f"no reviewer labelled any of the {made.audits.audited} audited requests of {name}, so no version that "
+            "rests on them may answer",
+            "judge some on the review page, or leave --shadow and --swap out",
+        )
     row = None
     if shadow is not None:
         now = time.time_ns() // 1_000_000

@@ -52,7 +52,9 @@ def facts_of(made: Recalibration, row: PolicyRow | None, out: Path | None) -> di
             "repeated": audits.repeated,
             "questions": audits.questions,
             "labelled": audits.labelled,
-            "labelled_by_feedback": audits.by_feedback,
+            "labelled_by_reviewers": audits.by_reviewers,
+            "callers_alone": audits.by_callers,
+            "callers_count": made.new.labels.callers,
             "not_comparable": audits.not_comparable,
             "held_out": made.held_out,
         },
@@ -111,8 +113,10 @@ def _show_recalibration(facts: dict[str, Any]) -> None:
     if facts["model_change"] is not None:
         output.say(f"They begin with the last change of the model: {facts['model_change']['words']}")
     labelled = f"{audits['labelled']} of these {audits['questions']} questions have a label"
-    labelled += f", {audits['labelled_by_feedback']} of all labels by feedback alone"
     output.say(f"{labelled}; the others count as wrong, so that the promise holds whichever they are.", WHY_AUDITS)
+    if alone := audits["callers_alone"]:
+        does = "counts, and the new promise says so" if audits["callers_count"] else "does not count"
+        output.say(f"Of {alone} audits callers alone spoke; what they said {does}.")
     rows = [(one, version, one[version]) for one in facts["comparison"] for version in ("old", "new") if one[version]]
     columns: output.Columns = {
         "alpha": lambda row: f"{row[0]['alpha']:g}",

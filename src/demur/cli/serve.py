@@ -64,7 +64,10 @@ _MODEL_SECONDS = 30.0
 _STORE_SECONDS = 10.0
 """How long a database that went away is waited for, request by request."""
 _WITH_KEYS = "keys are asked for: `demur keys` makes, lists and revokes them"
-_WITHOUT_KEYS = "no keys are asked for, so only this machine is let in; `demur keys add NAME` makes the first key"
+_WITHOUT_KEYS = (
+    "no keys are asked for, so only this machine is let in; `demur keys add NAME` makes the first key\n"
+    "without keys, verdicts on the review page are labels, and what is sent to /v1/feedback is not"
+)
 
 
 def run(

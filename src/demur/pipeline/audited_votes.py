@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from demur.errors import InvalidValue
-from demur.pipeline.spoken_labels import SpokenLabels, winner_of
+from demur.pipeline.spoken_labels import SpokenLabels, by_weight, winner_of
 from demur.policy.policy import Policy
 from demur.pools.label_rule import LabelRule
 from demur.pools.labels import Labels
@@ -42,8 +42,10 @@ class AuditedVotes:
     """Those on questions that the way to vote was learned from."""
     not_comparable: int
     """True answers that say nothing of the vote: its text was not kept, or they are no answer."""
-    by_feedback: int = 0
-    """Labels that rest on `/v1/feedback` alone: on the word of whoever asked, and of nobody who reviews."""
+    by_reviewers: int = 0
+    """Votes of which a reviewer said whether they are right."""
+    by_callers: int = 0
+    """Audits of which callers alone spoke. They have a label only where the words of callers were to count."""
 
     @property
     def questions(self) -> int:
@@ -70,16 +72,20 @@ class AuditedVotes:
         return len(self.voted) - self.questions
 
 
-def audited_votes(audits: Iterable[Decision], words: Words, policy: Policy, *, by_group: bool = False) -> AuditedVotes:
-    """The votes on audited requests of a policy, with what people said of each.
+def audited_votes(
+    audits: Iterable[Decision], words: Words, policy: Policy, *, by_group: bool = False, callers: bool = False
+) -> AuditedVotes:
+    """The votes on audited requests of a policy, with what reviewers said of each.
 
     `words` are each person's last word on each request, the last one last. `by_group` needs the groups of questions.
+    With `callers`, the words of callers count where no reviewer said anything.
     """
     every = [made for made in audits if made.audit]
     whole = [made for made in every if made.vote_key is not None]
     usable = _not_fitted(whole, policy)
     spoken = SpokenLabels(policy)
-    said = [spoken.label(made, words.get(made.request, ())) for made in usable]
+    reviewed = [spoken.label(made, words.get(made.request, ())) for made in usable]
+    said = [spoken.label(made, words.get(made.request, ()), callers=True) for made in usable] if callers else reviewed
     votes = kept_votes(
         policy.recipe,
         policy.upstream,
@@ -98,19 +104,16 @@ def audited_votes(audits: Iterable[Decision], words: Words, policy: Policy, *, b
         for winner, right, there in zip(winners, correct, known, strict=True)
     ]
     voted = VotedPools(votes, correct, votes.questions, known=known)
-    by_people = Labels(right=told, gold=None, rule=LabelRule(people=True))
+    by_people = Labels(right=told, gold=None, rule=LabelRule(people=True, callers=callers))
     return AuditedVotes(
         replace(voted, labels=by_people),
         len(every),
         len(every) - len(whole),
         len(whole) - len(usable),
         sum(label.lost for label in said),
-        sum(_is_feedback_alone(words.get(made.request, ())) for made in usable),
+        sum(label.right is not None and winner is not None for label, winner in zip(reviewed, winners, strict=True)),
+        sum(bool(there := words.get(made.request)) and not by_weight(there) for made in usable),
     )
-
-
-def _is_feedback_alone(words: Sequence[Feedback]) -> bool:
-    return bool(words) and all(word.source != "review" for word in words)
 
 
 def _digest(made: Decision) -> str | None:

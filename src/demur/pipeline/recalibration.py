@@ -103,12 +103,14 @@ def recalibration(
     since: int | None = None,
     until: int | None = None,
     all_versions: bool = False,
+    callers: bool = False,
     hold_out: float = 0.0,
     seed: int = 0,
     key: Key | None = None,
 ) -> Recalibration:
-    """What the audits of the active version, with the labels they have so far, make of it.
+    """What the audits of the active version, with the labels that reviewers have given so far, make of it.
 
+    `callers` has the feedback of callers count too, where no reviewer said anything; the new promise says so.
     `all_versions` takes the audits of other versions too, where they vote the same way. `hold_out` keeps a share of
     the questions back, to compare the two versions on.
     """
@@ -121,7 +123,7 @@ def recalibration(
     made = [decision for number in alike for decision in audits_in(store, number, window)]
     words = store.feedback.latest(decision.request for decision in made)
     by_group = any(isinstance(one, Grouped) for one in guarantees)
-    audits = audited_votes(made, words, old, by_group=by_group)
+    audits = audited_votes(made, words, old, by_group=by_group, callers=callers)
     _refuse_nothing(audits, row)
     voted, kept_back = audits.voted, None
     if hold_out:
@@ -165,8 +167,9 @@ def _refuse_nothing(audits: AuditedVotes, row: PolicyRow) -> None:
             "wait for more traffic, or give another {since} and {until}",
         )
     if audits.voted.known is not None and not (audits.voted.known & audits.voted.votes.has_answer).any():
+        spoke = f" (callers spoke of {audits.by_callers}, which does not count)" if audits.by_callers else ""
         raise InvalidValue(
-            f"none of the {audits.audited} audited requests of {named} has a label, so that all count as wrong and "
-            "nothing would be answered",
-            "judge some on the review page or by feedback, the most confident first",
+            f"none of the {audits.audited} audited requests of {named} has a label from a reviewer{spoke}, so that all "
+            "count as wrong and nothing would be answered",
+            "judge some on the review page, or by feedback with a key of the role `review`, the most confident first",
         )

@@ -39,11 +39,11 @@ class SpokenLabels:
         self.rule = LabelRule() if plain else replace(rule, judge=None, verdicts=None)
         self.task = policy.upstream.answers.get("task")
 
-    def label(self, made: Decision, words: Sequence[Feedback]) -> SpokenLabel:
+    def label(self, made: Decision, words: Sequence[Feedback], *, callers: bool = False) -> SpokenLabel:
         """By the word that counts most of those that say something; `unsure` says nothing."""
         if winner_of(made) is None:
             return SpokenLabel(False)
-        labels = [self.of_word(made, word) for word in by_weight(words)]
+        labels = [self.of_word(made, word) for word in by_weight(words, callers=callers)]
         lost = any(label.lost for label in labels)
         return next((label for label in labels if label.right is not None), SpokenLabel(None, lost))
 
@@ -73,12 +73,14 @@ class SpokenLabels:
             return None
 
 
-def by_weight(words: Sequence[Feedback]) -> list[Feedback]:
-    """What was said of one decision, what counts most first: reviews before feedback, and later words before earlier.
+def by_weight(words: Sequence[Feedback], *, callers: bool = False) -> list[Feedback]:
+    """The words on one decision that count, the one that counts most first: of reviewers, the later before the earlier.
 
-    Who asks must not overrule who reviews.
+    Callers could move a promise by what they say of their own requests. Their words count with `callers` alone, and
+    after those of reviewers.
     """
-    return sorted(words, key=lambda word: (word.source == "review", word.feedback), reverse=True)
+    counted = (word for word in words if callers or word.source == "review")
+    return sorted(counted, key=lambda word: (word.source == "review", word.feedback), reverse=True)
 
 
 def winner_of(made: Decision) -> str | None:

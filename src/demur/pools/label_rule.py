@@ -64,6 +64,8 @@ class LabelRule:
     judge: LabelJudge | None = None
     people: bool = False
     """People labelled the votes, one by one."""
+    callers: bool = False
+    """Callers of a service were among these people: their feedback counted where no reviewer had spoken."""
     verdicts: Verdicts | None = field(default=None, compare=False, repr=False)
     """The judge's verdicts; a rule that was read from a policy has none."""
 
@@ -72,7 +74,9 @@ class LabelRule:
             object.__setattr__(self, "tolerance", exact_tolerance(self.tolerance))
         if self.verdicts is not None:
             object.__setattr__(self, "judge", self.verdicts.judge)
-        if self.people and replace(self, people=False) != LabelRule():
+        if self.callers and not self.people:
+            raise InvalidValue("callers are among the people who label votes, and here no people label them")
+        if self.people and replace(self, people=False, callers=False) != LabelRule():
             raise InvalidValue(
                 "people labelled these votes, so neither gold nor a field is looked at",
                 "leave {correct}, {gold_tolerance}, {gold_containment} and {label_verdicts} out",
@@ -93,7 +97,7 @@ class LabelRule:
         if self.label_field is not None:
             return {"field": self.label_field}
         if self.people:
-            return {"people": True}
+            return {"people": True, **({"callers": True} if self.callers else {})}
         known: dict[str, Any] = {"gold": _RELATION}
         known |= {} if self.tolerance is None else {"tolerance": str(self.tolerance)}
         known |= {"containment": _CONTAINMENT} if self.containment else {}
@@ -107,7 +111,7 @@ class LabelRule:
         """The rule that plain values tell of; ValueError where they tell of none. None: the plain one."""
         if described is None:
             return cls()
-        known = {"field", "gold", "tolerance", "containment", "judge", "people"}
+        known = {"field", "gold", "tolerance", "containment", "judge", "people", "callers"}
         if not isinstance(described, dict) or not set(described) <= known:
             raise InvalidValue(f"a label rule must be an object of {', '.join(sorted(known))}, got {described!r:.80}")
         name, tolerance, judge = (described.get(part) for part in ("field", "tolerance", "judge"))
@@ -118,10 +122,11 @@ class LabelRule:
             raise InvalidValue(
                 f"this demur has version {_CONTAINMENT} of containment, not {described['containment']!r:.20}"
             )
-        if described.get("people", True) is not True:
-            raise InvalidValue(f"`people` of a label rule is true or not there, got {described['people']!r:.20}")
+        for said in ("people", "callers"):
+            if described.get(said, True) is not True:
+                raise InvalidValue(f"`{said}` of a label rule is true or not there, got {described[said]!r:.20}")
         judged = None if judge is None else _judge(judge)
-        return cls(name, tolerance, "containment" in described, judged, "people" in described)
+        return cls(name, tolerance, "containment" in described, judged, "people" in described, "callers" in described)
 
     @property
     def told(self) -> str:
@@ -129,7 +134,9 @@ class LabelRule:
         if self.label_field is not None:
             return f"the field {self.label_field!r}"
         if self.people:
-            return "what people said who saw the answers"
+            return "what people said who saw the answers" + (
+                ", callers of the service included" if self.callers else ""
+            )
         ways = ["gold by the relation"]
         ways += [] if self.tolerance is None else [f"within {_shown(self.tolerance)} of its value"]
         ways += ["in an answer that holds its words"] if self.containment else []
@@ -144,7 +151,8 @@ class LabelRule:
         if self.label_field is not None:
             return f"Wrong means wrong by the field {self.label_field!r} of the paths."
         if self.people:
-            return "Wrong means wrong by the people who labelled the votes."
+            callers = " Where no reviewer spoke these were the callers of the service." if self.callers else ""
+            return f"Wrong means wrong by the people who labelled the votes.{callers}"
         lenient = replace(self, judge=None, verdicts=None)
         right = [] if lenient.is_plain else [f"Right is {lenient.told}."]
         wrong = [] if self.judge is None else [f"Wrong means wrong by {self.judge.told}."]
@@ -195,7 +203,7 @@ def _judge(described: Any) -> LabelJudge:
 
 def _compared(rule: LabelRule) -> tuple[Any, ...]:
     judge = None if rule.judge is None else rule.judge.name
-    return rule.label_field, rule.tolerance, rule.containment, judge, rule.people
+    return rule.label_field, rule.tolerance, rule.containment, judge, rule.people, rule.callers
 
 
 def _shown(share: Fraction) -> str:

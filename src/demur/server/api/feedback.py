@@ -22,7 +22,10 @@ router = APIRouter()
 
 @router.post("/v1/feedback", openapi_extra=described(FeedbackRequest, FeedbackReply))
 async def give(request: Request) -> dict[str, Any]:
-    """Keep a verdict or the true answer; the same again changes nothing, another is kept beside it."""
+    """Keep a verdict or the true answer; the same again changes nothing, another is kept beside it.
+
+    What a key with the role `review` says is a label. Without keys nobody is known to be a reviewer here.
+    """
     caller = await allowed(request, "ask", "review")
     service: Service = request.app.state.service
     body = await read_body(request, FeedbackRequest, service.settings.most_bytes)
@@ -37,6 +40,7 @@ async def give(request: Request) -> dict[str, Any]:
     if decision is None or not (decision.caller == caller.id or caller.may("review")):
         raise ApiError(404, f"there is no request {body.request_id!r}", param="request_id", code="request_not_found")
     verdict = _verdict(body, decision, service)
+    reviews = caller.id is not None and caller.may("review")
     said = await asyncio.to_thread(
         store.feedback.give,
         body.request_id,
@@ -44,9 +48,11 @@ async def give(request: Request) -> dict[str, Any]:
         time.time_ns() // 1_000_000,
         verdict=verdict,
         answer=service.settings.kept(body.answer),
+        source="review" if reviews else "api",
         note=service.settings.kept(body.note),
     )
-    return {"request_id": said.request, "verdict": said.verdict, "answer": said.answer, "said_before": said.turn}
+    told = {"request_id": said.request, "verdict": said.verdict, "answer": said.answer, "said_before": said.turn}
+    return told | {"by": "reviewer" if reviews else "caller"}
 
 
 def _verdict(body: FeedbackRequest, decision: Decision, service: Service) -> str | None:

@@ -93,6 +93,9 @@ class FeedbackReply(_Reply):
     verdict: Literal["right", "wrong", "unsure"] | None
     answer: str | None
     said_before: int = Field(ge=0, description="How often the same caller had said something else of it.")
+    by: Literal["reviewer", "caller"] = Field(
+        description="A reviewer's word is a label. A caller's is shown to reviewers, and counts for nothing."
+    )
 
 
 class ModelReply(_Reply):

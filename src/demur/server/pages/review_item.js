@@ -73,6 +73,10 @@ function decided(item) {
   if (known(threshold)) told.push(` · answers above ${number(threshold)}`);
   if (alpha) told.push(` · alpha ${alpha}`);
   if (outcome === "failed" && reason) told.push(el("span", "data", ` · ${reason}`));
+  for (const { verdict, answer } of item.vote.callers) {
+    const words = [verdict, answer === null ? null : `the true answer is ${shortened(answer)}`].filter(known);
+    told.push(el("span", "data", ` · a caller says: ${words.join(", ")}`));
+  }
   return told;
 }
 

@@ -112,7 +112,8 @@ function drawRow(item, actions) {
     words.push(actions.isShown(item.request) ? "shown above" : "somebody looks at it");
   if (item.state === "open" && item.judged_once) words.push("waits for a second opinion");
   for (const said of item.said) {
-    words.push(`${said.mine ? "you" : "another"}: ${said.verdict ?? "the true answer"}`);
+    const who = said.by_caller ? "a caller" : said.mine ? "you" : "another";
+    words.push(`${who}: ${said.verdict ?? "the true answer"}`);
   }
   if (item.agree !== null) words.push(item.agree ? "agreed" : "not agreed");
   const row = el(

@@ -40,7 +40,7 @@ class Judged:
     item: ReviewItem
     decision: Decision
     words: tuple[Feedback, ...]
-    """Each person's last word."""
+    """The last word of each reviewer: what callers say is no label."""
     labels: SpokenLabels | None = None
     """How its policy reads them; None where the store does not have it."""
 
@@ -101,7 +101,8 @@ def judged(store: ServiceStore, wanted: ReviewFilter, *, with_paths: bool) -> It
             for item in page:
                 if item.request in made:
                     decision = made[item.request]
-                    yield Judged(item, decision, said.get(item.request, ()), labels.of(decision.policy))
+                    words = tuple(reversed(by_weight(said.get(item.request, ()))))
+                    yield Judged(item, decision, words, labels.of(decision.policy))
             last = page[-1]
 
 

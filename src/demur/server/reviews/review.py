@@ -18,7 +18,7 @@ from demur.server.reviews.review_forms import ClaimRequest, LeaseRequest, UndoRe
 from demur.server.served import Served
 from demur.server.service import Service
 from demur.store.rows import storable
-from demur.store.service import Decision, ReviewFilter, ReviewItem, ServiceStore
+from demur.store.service import Decision, Feedback, ReviewFilter, ReviewItem, ServiceStore
 
 LEASE_SECONDS = 600
 """An item is held so long; the page renews that while it is open."""
@@ -90,7 +90,8 @@ async def claim(request: Request) -> dict[str, Any]:
             "at": item.at,
         }
         about |= {"reason": _reason(item), "second": item.second, "policy": named}
-        return {"item": about | review_items.shown(decision, blind=review_items.is_blind(item, body.blind))}
+        said, blind = _words(store, item.request), review_items.is_blind(item, body.blind)
+        return {"item": about | review_items.shown(decision, said, blind=blind)}
 
     return await asyncio.to_thread(take)
 
@@ -103,7 +104,8 @@ async def show(request: Request) -> dict[str, Any]:
     decision = await asyncio.to_thread(store.decisions.get, body.request)
     if decision is None:
         _gone(body.request)
-    return {"item": review_items.shown(decision, blind=False)}
+    said = await asyncio.to_thread(_words, store, body.request)
+    return {"item": review_items.shown(decision, said, blind=False)}
 
 
 @router.post("/renew", openapi_extra=described(LeaseRequest))
@@ -137,8 +139,8 @@ async def verdict(request: Request) -> dict[str, Any]:
     at = time.time_ns() // 1_000_000
     if not await asyncio.to_thread(store.reviews.settle, body.request, body.token, at, **said):
         _lost(body.request)
-    words = await asyncio.to_thread(store.feedback.latest, [body.request])
-    mine = [word for word in words.get(body.request, ()) if word.who == _who(caller)]
+    words = await asyncio.to_thread(_words, store, body.request)
+    mine = [word for word in words if word.who == _who(caller) and word.source == "review"]
     given = (said["verdict"], storable(said["answer"]))
     if item.settled == body.token and not any((word.verdict, word.answer) == given for word in mine):
         raise ApiError(409, "another verdict was given under this lease before", code="judged_already")
@@ -146,7 +148,7 @@ async def verdict(request: Request) -> dict[str, Any]:
     agree = None if judged is None else judged.agree
     waits = judged is not None and judged.state == "open"
     told = {"request": body.request, "verdict": said["verdict"], "answer": said["answer"]}
-    return told | {"agree": agree, "waits_for_second": waits, "vote": review_items.vote_of(decision)}
+    return told | {"agree": agree, "waits_for_second": waits, "vote": review_items.vote_of(decision, words)}
 
 
 @router.post("/undo", openapi_extra=described(UndoRequest))
@@ -159,8 +161,8 @@ async def undo(request: Request) -> dict[str, Any]:
     except StoreError as error:
         if await asyncio.to_thread(store.reviews.get, body.request) is None:
             _gone(body.request)
-        mine = [said for said in await asyncio.to_thread(store.feedback.history, body.request) if said.who == who]
-        if mine:
+        said = await asyncio.to_thread(store.feedback.history, body.request)
+        if any(word.who == who and word.source == "review" for word in said):
             raise  # there is something to be taken back: it is the store that fails
         raise ApiError(409, str(error), code="nothing_to_undo", param="request") from None
     return {"request": item.request, "state": item.state}
@@ -223,8 +225,14 @@ def _summary(item: ReviewItem, decision: Decision | None, who: str) -> dict[str,
     }
 
 
-def _word(word: Any, who: str) -> dict[str, Any]:
-    return {"verdict": word.verdict, "answer": word.answer, "mine": word.who == who, "at": word.at}
+def _words(store: ServiceStore, request: str) -> tuple[Feedback, ...]:
+    return store.feedback.latest([request]).get(request, ())
+
+
+def _word(word: Feedback, who: str) -> dict[str, Any]:
+    by_caller = word.source != "review"
+    told = {"verdict": word.verdict, "answer": word.answer, "at": word.at}
+    return told | {"mine": word.who == who and not by_caller, "by_caller": by_caller}
 
 
 def _policies(request: Request, store: ServiceStore, items: list[ReviewItem]) -> list[dict[str, Any]]:

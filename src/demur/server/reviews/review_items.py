@@ -13,7 +13,7 @@ from typing import Any
 
 from demur.prompts.conversations import MESSAGES, is_transcript
 from demur.records import ASKED_WITH, Problem, is_nothing
-from demur.store.service import Decision, DecisionPath, ReviewItem
+from demur.store.service import Decision, DecisionPath, Feedback, ReviewItem
 
 _OPTIONS = ("options", "choices")
 
@@ -27,8 +27,8 @@ def is_blind(item: ReviewItem, wanted: str) -> bool:
     return wanted == "always" or (wanted == "audits" and item.reason != "abstained")
 
 
-def shown(decision: Decision, *, blind: bool) -> dict[str, Any]:
-    """A decision as it is put to a person."""
+def shown(decision: Decision, words: Iterable[Feedback], *, blind: bool) -> dict[str, Any]:
+    """A decision as it is put to a person, with what callers said of it."""
     votes = decision.document.get("votes", [])
     answers = [_answer(vote) for vote in votes]
     paths = list(decision.paths)
@@ -41,12 +41,12 @@ def shown(decision: Decision, *, blind: bool) -> dict[str, Any]:
         "paths": [_path(path, blind=blind) for path in paths],
         "more_paths": len(decision.paths) - len(paths),
         "blind": blind,
-        "vote": None if blind else vote_of(decision),
+        "vote": None if blind else vote_of(decision, words),
     }
 
 
-def vote_of(decision: Decision) -> dict[str, Any]:
-    """What was decided, and on what."""
+def vote_of(decision: Decision, words: Iterable[Feedback]) -> dict[str, Any]:
+    """What was decided, and on what; and what callers say of it, who know the vote."""
     told = decision.document
     kept = ("threshold", "p_value", "explanation", "reason", "without_answer", "answer_set", "or_other", "paths")
     return {
@@ -57,6 +57,7 @@ def vote_of(decision: Decision) -> dict[str, Any]:
         "guarantee": decision.guarantee,
         **{name: told[name] for name in kept if told.get(name) is not None},
         "votes": [_answer(vote) for vote in told.get("votes", [])],
+        "callers": [{"verdict": word.verdict, "answer": word.answer} for word in words if word.source != "review"],
     }
 
 

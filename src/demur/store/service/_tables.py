@@ -109,7 +109,7 @@ feedback = table(
     _time("at"),
     _text("verdict", null=True, doc="right, wrong or unsure; null with an answer, or where a verdict was taken back"),
     _text("answer", null=True, doc="the true one"),
-    _text("source", doc="api or review"),
+    _text("source", doc="review: by who may review; api: by a caller"),
     _text("note", null=True),
     UniqueConstraint("request", "who", "turn"),
 )

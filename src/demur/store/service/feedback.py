@@ -44,7 +44,7 @@ class Feedback:
     answer: str | None
     """The true answer."""
     source: str
-    """api or review."""
+    """review: by somebody with that role, on the page or by a key. api: by a caller, or without keys."""
     note: str | None
 
     @property
@@ -81,9 +81,12 @@ class FeedbackLog(TableFamily):
 
     @patient
     def latest(self, requests: Iterable[str]) -> dict[str, tuple[Feedback, ...]]:
-        """Each person's last word on each request, the last one last; what was taken back is left out."""
+        """Each person's last word on each request, the last one last; what was taken back is left out.
+
+        Who speaks both as a reviewer and as a caller has two: without keys both have one name.
+        """
         wanted = known_names(requests)
-        last: dict[str, dict[str, Feedback]] = {}
+        last: dict[str, dict[tuple[str, str], Feedback]] = {}
         with self.reading() as connection:
             for start in range(0, len(wanted), _AT_ONCE):
                 last |= last_words(connection, wanted[start : start + _AT_ONCE])
@@ -132,11 +135,12 @@ def take_turns(connection: Connection, request: str) -> None:
         raise StoreError(f"there is no decision on a request {request!r:.80}")
 
 
-def last_words(connection: Connection, requests: list[str]) -> dict[str, dict[str, Feedback]]:
-    """Each person's last word on each request, by request and person; what was taken back is left out."""
-    last = {request: {word.who: word for word in words} for request, words in _of(connection, requests).items()}
+def last_words(connection: Connection, requests: list[str]) -> dict[str, dict[tuple[str, str], Feedback]]:
+    """Each person's last word on each request, by request, person and source; what was taken back is left out."""
+    said = _of(connection, requests)
+    last = {request: {(word.who, word.source): word for word in words} for request, words in said.items()}
     return {
-        request: {who: word for who, word in words.items() if not word.taken_back} for request, words in last.items()
+        request: {key: word for key, word in words.items() if not word.taken_back} for request, words in last.items()
     }
 
 

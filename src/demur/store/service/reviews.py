@@ -137,8 +137,8 @@ class Reviews(ReviewQueue):
             spoke = (feedback.c.request == request, feedback.c.who == who, feedback.c.source == "review")
             if connection.execute(select(feedback.c.turn).where(*spoke).limit(1)).first() is None:
                 raise StoreError(f"{who!r:.80} gave no verdict on {request!r:.80} that could be taken back")
+            say(connection, request, who, at, source="review")
             if who in (item.first_by, item.second_by):
-                say(connection, request, who, at, source="review")
                 others = [name for name in (item.first_by, item.second_by) if name not in (None, who)]
                 left = {"state": "open", "first_by": others[0] if others else None, "second_by": None, "agree": None}
                 connection.execute(reviews.update().where(reviews.c.request == request).values(left))
@@ -163,7 +163,7 @@ def _judged(connection: Connection, item: ReviewItem, said: Feedback) -> dict[st
     """What a verdict changes of an item."""
     if item.first_by is None:
         return {"first_by": said.who, "state": "open" if item.second else "done"}
-    first = last_words(connection, [item.request]).get(item.request, {}).get(item.first_by)
+    first = last_words(connection, [item.request]).get(item.request, {}).get((item.first_by, "review"))
     agree = None if first is None else int(_same(first, said))
     return {"second_by": said.who, "state": "done", "agree": agree}
 
