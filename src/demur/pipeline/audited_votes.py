@@ -112,7 +112,7 @@ def audited_votes(
         len(whole) - len(usable),
         sum(label.lost for label in said),
         sum(label.right is not None and winner is not None for label, winner in zip(reviewed, winners, strict=True)),
-        sum(bool(there := words.get(made.request)) and not by_weight(there) for made in usable),
+        sum(bool(there) and not by_weight(there) for there in (words.get(made.request, ()) for made in usable)),
     )
 
 
