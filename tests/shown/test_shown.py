@@ -79,6 +79,36 @@ def test_short_forms_say_what_matters(case):
     assert "alpha 0.1: abstains always" in repr(always)
 
 
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ({}, "a score without a name"),
+        ({"weight": dm.linear()}, "a score without a name"),
+        ({"normaliser": dm.voting.normalisers.rank}, "a score without a name"),
+        ({"score": "judge"}, "score 'judge'"),
+        ({"weight": dm.uniform(), "tie_break": "none"}, "majority vote"),
+        ({"weight": dm.uniform(), "tie_break": "none", "score": "judge"}, "majority vote"),
+        ({"weight": dm.uniform()}, "majority vote, ties by a score without a name"),
+        ({"weight": dm.uniform(), "score": "judge"}, "majority vote, ties by score 'judge'"),
+        ({"confidence": dm.Learned(0.0, {"margin": 1.0})}, "a score without a name, confidence learned"),
+    ],
+)
+def test_a_policy_names_the_vote_that_it_was_calibrated_on(how, told):
+    table = dm.simulate_pools(60, n_paths=5, seed=1)
+    scores = np.exp(table.scores)
+    votes = dm.vote(table.answers, scores, ids=[f"q{row}" for row in range(60)], **how)
+    policy = dm.calibrate(votes, votes.answer == table.gold, alpha=0.2)
+
+    assert repr(policy).startswith(f"Policy(60 questions, {told}; alpha 0.2: ")
+
+
+def test_a_majority_vote_without_scores_is_called_one():
+    table = dm.simulate_pools(60, n_paths=5, seed=1)
+    votes = dm.vote(table.answers)
+
+    assert "60 questions, majority vote;" in repr(dm.calibrate(votes, votes.answer == table.gold, alpha=0.2))
+
+
 def test_whatever_a_model_writes_stays_text():
     pool = dm.Pool(dm.Problem(HOSTILE, HOSTILE, (HOSTILE,)), (SampledPath(HOSTILE), SampledPath("b")))
     source = dm.PoolSource(

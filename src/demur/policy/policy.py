@@ -56,9 +56,8 @@ class Policy(PolicyParts):
     """
 
     def __repr__(self) -> str:
-        score = "majority vote" if self.score is None else f"score {self.score!r}"
         told = ", ".join(f"alpha {rule.alpha:g}: {_above(rule)}" for rule in self.points)
-        return f"Policy({self.n:,} {self.unit}s, {score}; {told})"
+        return f"Policy({self.n:,} {self.unit}s, {self.recipe.told(self.score)}; {told})"
 
     def _repr_html_(self) -> str:
         note = " ".join(dict.fromkeys(rule.promise for rule in self.points))
@@ -115,7 +114,7 @@ class Policy(PolicyParts):
 
     @property
     def score(self) -> str | None:
-        """The name of its score; None for the majority vote."""
+        """The name of its score; None for the majority vote, and where the scores were given without a name."""
         return self.upstream.score.get("name")
 
     @property

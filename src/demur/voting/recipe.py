@@ -100,6 +100,15 @@ class Recipe:
         """What breaks ties, in one word each."""
         return ", ".join(part.spec for part in self.ties) or NONE
 
+    def told(self, score: str | None) -> str:
+        """How votes are weighed and ranked, in a few words, given the name of the score if it has one."""
+        named = "a score without a name" if score is None else f"score {score!r}"
+        if isinstance(self.weight, Uniform):
+            by_score = f", ties by {named}" if any(part.looks_at_scores for part in self.ties) else ""
+            named = f"majority vote{by_score}"
+        first = self.key[0].inner if isinstance(self.key[0], Gated) else self.key[0]
+        return named if isinstance(first, Share) else f"{named}, confidence {first.name}"
+
     def describe(self) -> dict[str, Any]:
         """The stage `vote` of a description; `of` reads it back."""
         return {
