@@ -77,7 +77,7 @@ class Outcome:
     shared: bool = False
     """Whether its pool was drawn for another request of the same question."""
     seconds: float = 0.0
-    """From the request to the decision."""
+    """From the request to the decision, once it is committed; in the log itself, to the decision."""
     waited: float = 0.0
     """Of these, for models."""
     doubt: Doubt | None = None

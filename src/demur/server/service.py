@@ -91,10 +91,17 @@ class Service:
         return int.from_bytes(digest[:8], "big") < self.settings.audit_share * _FULL
 
     async def answer(
-        self, question: Question, request_id: str, caller: str | None = None, idempotency: str | None = None
+        self,
+        question: Question,
+        request_id: str,
+        caller: str | None = None,
+        idempotency: str | None = None,
+        *,
+        started: float | None = None,
     ) -> Outcome:
-        """Decide one request, and keep the decision."""
-        started, at = time.monotonic(), time.time_ns() // 1_000_000
+        """Decide one request, and keep the decision; `started` is when its admission began, on the monotonic clock."""
+        at = time.time_ns() // 1_000_000
+        started = time.monotonic() if started is None else started
         self._refuse_when_closing()
         audited, question = self.is_audited(request_id), self._in_force(question)
         problem, point = question.problem, question.served.point(question.rule)
@@ -173,6 +180,7 @@ class Service:
             outcome = replace(outcome, shown=best_path(outcome))
         if self.log is not None:
             await self.log.add(outcome, caller)
+            outcome = replace(outcome, seconds=time.monotonic() - started)  # the commit is waited for too
         for observer in self.observers:
             observer.saw(outcome)
         return outcome

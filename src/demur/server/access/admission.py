@@ -13,7 +13,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from demur.errors import StoreError
@@ -72,9 +72,14 @@ class Admission:
         """Decide a request; `admitted` is called with its id once nothing but the models is in its way."""
         with self.at_once.one_more(caller.id, caller.limits):
             if once is None or self.store is None:
-                outcome = await self._paid(question, new_id(), caller, None, admitted)
-                return replies.reply_of(outcome, self.service.settings)
+                started = time.monotonic()
+                outcome = await self._paid(question, new_id(), caller, None, admitted, started)
+                return self._timed(outcome, started)
             return await self._once(self.store, question, caller, once, admitted)
+
+    def _timed(self, outcome: Outcome, started: float) -> Reply:
+        """The reply, whose times include what its key and its budget waited for in the store."""
+        return replies.reply_of(replace(outcome, seconds=time.monotonic() - started), self.service.settings)
 
     def leave(self, work: asyncio.Future[Reply], once: Once | None) -> None:
         """Its caller went away: work goes on where it can be asked for again."""
@@ -90,14 +95,20 @@ class Admission:
             work.exception()  # nobody is left to hear of it
 
     async def _paid(
-        self, question: Question, request_id: str, caller: Caller, key: str | None, admitted: Callable[[str], None]
+        self,
+        question: Question,
+        request_id: str,
+        caller: Caller,
+        key: str | None,
+        admitted: Callable[[str], None],
+        started: float,
     ) -> Outcome:
         """Decide a request within the budget of its key."""
         paths, longest = question.served.policy.n_paths, question.served.policy.upstream.sampling.get("max_tokens")
         most_tokens = paths * longest if isinstance(longest, int) else 0
         async with self.budgets.reserved(caller.id, caller.limits, paths, most_tokens) as bill:
             admitted(request_id)
-            outcome = await self.service.answer(question, request_id, caller.id, key)
+            outcome = await self.service.answer(question, request_id, caller.id, key, started=started)
             if outcome.shared:
                 bill.paths = 0
             elif outcome.asked is not None:
@@ -114,7 +125,7 @@ class Admission:
         until = time.monotonic() + self.service.settings.seconds + self.lease
         await asyncio.to_thread(self._forget, store)
         while True:
-            now = time.time_ns() // 1_000_000
+            now, started = time.time_ns() // 1_000_000, time.monotonic()
             turn = await asyncio.to_thread(store.repeats.begin, who, once.key, once.body, request_id, now, self.lease)
             if turn.whose == "another body":
                 told = "this Idempotency-Key was sent with another body before"
@@ -122,7 +133,7 @@ class Admission:
             if turn.whose == "done":
                 return await self._kept(store, turn.request)
             if turn.whose == "mine":
-                reply = await self._owned(store, question, request_id, caller, once, admitted)
+                reply = await self._owned(store, question, request_id, caller, once, admitted, started)
                 if reply is not None:
                     return reply
             elif time.monotonic() > until:
@@ -139,12 +150,13 @@ class Admission:
         caller: Caller,
         once: Once,
         admitted: Callable[[str], None],
+        started: float,
     ) -> Reply | None:
         """Do the work under a lease; None where it was lost, so that what another replica decides is what counts."""
         mine = (caller.id or "", once.key, request_id)
         renewing = asyncio.create_task(self._renew(store, mine))
         try:
-            outcome = await self._paid(question, request_id, caller, once.key, admitted)
+            outcome = await self._paid(question, request_id, caller, once.key, admitted, started)
         except ApiError:
             await asyncio.to_thread(store.repeats.drop, *mine)
             raise
@@ -152,7 +164,7 @@ class Admission:
             renewing.cancel()
         if not await asyncio.to_thread(store.repeats.finish, *mine):
             return None
-        return replies.reply_of(outcome, self.service.settings)
+        return self._timed(outcome, started)
 
     async def _renew(self, store: ServiceStore, mine: tuple[str, str, str]) -> None:
         """Keep the lease; where that fails it runs out, which is found out at the end."""

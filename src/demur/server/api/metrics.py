@@ -16,7 +16,7 @@ from demur.server.outcomes import Outcome
 
 router = APIRouter()
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
-_OVERHEAD = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1)
+_OVERHEAD = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 2.5, 5, 10)
 _EVERY = 1.0
 FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -38,7 +38,11 @@ class Metrics:
         )
         self.tokens = Counter("demur_tokens", "Tokens of all paths.", ["policy", "kind"], registry=registry)
         self.seconds = Histogram(
-            "demur_request_seconds", "From request to decision.", by_policy, buckets=_SECONDS, registry=registry
+            "demur_request_seconds",
+            "From request to committed decision.",
+            by_policy,
+            buckets=_SECONDS,
+            registry=registry,
         )
         self.overhead = Histogram(
             "demur_overhead_seconds", "Of that, not spent waiting for models.", buckets=_OVERHEAD, registry=registry
