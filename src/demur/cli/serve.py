@@ -165,21 +165,19 @@ def run(
         require_keys,
         _runs(canaries or [], files, no_log=no_log),
     )
-    from demur import event_loop
     from demur.store.connection import shown
 
     try:
         from demur.server import running
-        from demur.server.live import check_live
+        from demur.server.live import wait_for_models
     except ImportError as error:
         raise MissingExtra(f"the service needs packages that are not here ({error.name})", "serve") from None
     prepared = serving.prepared()  # what is wrong is said before anything listens, and before the store knows of it
     asks_for_keys = _asks_for_keys(prepared.store, host, require_keys=require_keys)
-    for note in event_loop.run(check_live(prepared.models)):
-        mention(note)
     with running.bound(host, port) as listening:  # closed, whatever is found wrong from here on
-        app, service, kept = prepared.made()
         address = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}/v1"
+        wait_for_models(prepared.models, listening, address, mention)
+        app, service, kept = prepared.made()
         models = service.models
         versions = {name: served.version for name, served in models.active.items()}
         if json:

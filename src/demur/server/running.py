@@ -11,10 +11,10 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, Never, TypeVar
 
 import uvicorn
 
@@ -24,6 +24,8 @@ from demur.server.api.metrics import forget_process
 from demur.server.service import Service
 
 _logger = logging.getLogger("demur.server")
+Result = TypeVar("Result")
+_MOMENT_SECONDS = 1.0
 _HEADERS_SECONDS = 20
 _LOOK_SECONDS, _PAUSE = 0.5, 1.0
 _HURRY_SECONDS = 0.1
@@ -99,6 +101,41 @@ def bound(host: str, port: int) -> socket.socket:
     return listening
 
 
+def waited_for(
+    work: Coroutine[Any, Any, Result], listening: socket.socket, app: Any, slow: Callable[[], None]
+) -> Result:
+    """Wait for what must be known before requests can be served; if it takes longer than a moment, `slow` is called
+    and an application answers on the socket until then."""
+    host, port = listening.getsockname()[:2]
+
+    async def main() -> Result | None:
+        waiting, ending = asyncio.ensure_future(work), asyncio.Event()
+        for told in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(told, ending.set)
+        over = [waiting, asyncio.ensure_future(ending.wait())]
+        if not (await asyncio.wait(over, timeout=_MOMENT_SECONDS, return_when=asyncio.FIRST_COMPLETED))[0]:
+            slow()
+            server = _Subordinate(configured(app, host=host, port=port, grace=0))
+            serving = asyncio.create_task(server.serve([listening.dup()]))
+            await asyncio.wait(over, return_when=asyncio.FIRST_COMPLETED)
+            server.should_exit = True
+            await serving
+        return None if ending.is_set() else await waiting
+
+    result = asyncio.run(main())
+    if result is None:
+        _end()
+    return result
+
+
+class _Subordinate(uvicorn.Server):
+    """Leaves signals to who runs it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
 def serve_here(app: Any, service: Service, listening: socket.socket, grace: float) -> None:
     """Serve in this process until it is told to end."""
     for told in (signal.SIGTERM, signal.SIGINT):  # the server hands them on when all is done
@@ -127,7 +164,7 @@ def _collecting_less() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _end(*_: object) -> None:
+def _end(*_: object) -> Never:
     """To be told to end is no failure."""
     raise SystemExit(0)
 
