@@ -21,7 +21,7 @@ from demur.records import Pool
 from demur.server.api.asking import Question
 from demur.server.api.replies import best_path
 from demur.server.errors import ApiError
-from demur.server.fan_out import FanOut
+from demur.server.fan_out import FanOut, late_turn
 from demur.server.outcomes import Doubt, Failure, MovedThreshold, Outcome
 from demur.server.served import Models, Point
 from demur.server.settings import ServiceSettings
@@ -211,10 +211,9 @@ class Service:
 
     async def _drawn(self, question: Question, *, whole: bool) -> _Drawn:
         served, settings = question.served, self.settings
-        started = time.monotonic()
-        asked, failure = None, None
+        started, asked, failure = None, None, None
         try:
-            async with asyncio.timeout(settings.seconds), self.fan_out.paths(served.policy.n_paths):
+            async with asyncio.timeout(settings.seconds), self.fan_out.paths(served.policy.n_paths, settings.seconds):
                 started = time.monotonic()
                 asked = await served.answerer.ask_async(
                     question.problem,
@@ -224,6 +223,8 @@ class Service:
                     whole=whole,
                 )
         except TimeoutError:
+            if started is None:  # no path was asked for
+                raise late_turn(1.0) from None
             failure = Failure("too_slow", f"no decision within {settings.seconds:g} s", "TimeoutError")
         except BackendError as error:
             failure = Failure("upstream_failed", str(error), type(error).__name__)
@@ -237,6 +238,7 @@ class Service:
             _logger.error("a pool failed: %s", type(error).__name__, exc_info=error)
             name = type(error).__name__
             failure = Failure("not_decidable", f"{name}: {error}", name)
+        assert started is not None
         waited = time.monotonic() - started if asked is None else asked.spent.seconds
         return _Drawn(asked, failure, waited)
 

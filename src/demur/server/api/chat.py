@@ -28,6 +28,8 @@ from demur.server.service import Service
 
 router = APIRouter()
 PATH = "/v1/chat/completions"
+_REFUSED_WITHIN = 0.05
+"""Seconds that a stream waits for a refusal after nothing but the models is in its way."""
 _GONE = 499
 """The status of a request whose caller went away, which nobody sees."""
 
@@ -54,6 +56,8 @@ async def complete(request: Request) -> Response:
         first: set[asyncio.Future[Any]] = {work, gone, *([admitted.told] if question.stream else [])}
         patience = service.settings.keep_alive if question.stream else None
         await asyncio.wait(first, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done() and not gone.done():  # a full queue refuses at once, and before a stream begins
+            await asyncio.wait({work, gone}, timeout=_REFUSED_WITHIN, return_when=asyncio.FIRST_COMPLETED)
         if work.done():
             work.result()  # what is refused has a status of its own, streamed or not
         elif gone.done():
