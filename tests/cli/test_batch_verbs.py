@@ -172,7 +172,7 @@ def test_an_export_after_partial_results_asks_for_the_rest_alone(demur, prepared
     ran = demur("import", "--batch", "out.jsonl", write("errors.jsonl", [failed]), "-o", "run.db", "--json")
     assert ran.code == 0, ran.err
     assert ran.json == {"run": "run", "lines": 4, "saved": 11, "there": 0, "short": 1, "lacking": 13,
-                        "failed": {"batch_expired": 1}, "foreign": {}}  # fmt: skip
+                        "models": {"adder": 11}, "failed": {"batch_expired": 1}, "foreign": {}}  # fmt: skip
     assert demur("export", "run.db", "--batch", "rest.jsonl").code == 0
     rest = read("rest.jsonl")
     assert [request["body"].get("n", 1) for request in rest] == [1, 4, 4, 4]

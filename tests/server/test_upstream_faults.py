@@ -54,7 +54,14 @@ def without_logprobs(number, body, request):
     return reply(*(choice("So \\boxed{5}", None) for _ in range(body.get("n", 1))))
 
 
+def several_models(number, body, request):
+    """Two paths to a reply at most, each reply from another model."""
+    said = json.loads(adder(number, {**body, "n": min(2, body.get("n", 1))}, request).body)
+    return web.json_response(said | {"model": f"adder-{number % 2}"})
+
+
 FAULTS = {
+    "its replies name several models": (several_models, {"upstream_failed"}),
     "it hangs": (never, {"too_slow"}),
     "it answers after the deadline": (late, {"too_slow"}),
     "it sends what is no JSON": (malformed, {"too_slow", "upstream_failed"}),
@@ -122,6 +129,15 @@ def test_a_wait_that_a_busy_model_asks_for_is_kept(upstream, sums_policy):
         started = time.monotonic()
         assert decided(address)["decision"] == "answered"
         assert time.monotonic() - started > 0.9
+
+
+def test_a_pool_of_several_models_is_decided_if_asked_to(upstream, sums_policy):
+    upstream.behave = several_models
+    service = service_of(upstream.url, sums_policy)
+    answerer = service.models.active["sums"].answerer
+    answerer.pipeline = replace(answerer.pipeline, mixed_models=True)
+    with listening(made_app(service)) as address:
+        assert decided(address)["decision"] == "answered"
 
 
 def test_what_the_model_calls_itself_is_kept(upstream, sums_policy, tmp_path):

@@ -92,7 +92,7 @@ class Interchangeable:
     """One model on several servers.
 
     `patience` is how long nothing may come from any of them, in seconds. A server that fails is set aside for `pause`
-    seconds, twice as long each time that it fails again.
+    seconds, twice as long each time that it fails again. With `mixed_models` replies may name several models.
     """
 
     def __init__(
@@ -102,6 +102,7 @@ class Interchangeable:
         *,
         patience: float | None = None,
         pause: float = 2.0,
+        mixed_models: bool = False,
     ) -> None:
         if len({backend.model for backend in backends}) != 1:
             raise InvalidValue("several endpoints of one run serve one model: give each the same name of it")
@@ -112,6 +113,7 @@ class Interchangeable:
         given = [1.0] * len(backends) if weights is None else list(weights)
         self._members = [_Member(*pair) for pair in zip(backends, given, strict=True)]
         self.model, self.patience, self.pause = backends[0].model, patience, pause
+        self._mixed_models = mixed_models
         self.concurrency = max(backend.concurrency for backend in backends)
         self.events: list[str] = []
         """What befell the servers."""
@@ -340,6 +342,8 @@ class Interchangeable:
         async with aclosing(member.backend.sample(probe, first, [Wanted(0, 0)])) as portions:
             async for portion in portions:
                 facts |= _said(portion)
+                if self._mixed_models:
+                    facts.pop(_MODEL, None)
                 if logprobs and portion[0].text:  # a blank one has none to give
                     facts[_LOGPROBS] = "no" if portion[0].logprobs is None else "yes"
         return facts
@@ -349,7 +353,7 @@ class Interchangeable:
         for name, value in _said(portion).items():
             if name == _TOKENS or self._same.setdefault(name, value) == value:
                 continue
-            if name == _MODEL:
+            if name == _MODEL and not self._mixed_models:
                 self._leave(member, f"it answers as {value!r}, not as {self._same[name]!r}")
             if (name, value) not in member.told:
                 member.told.add((name, value))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from demur.answers.completions import deviation_of, logprobs_of, mean_of, text_of, written
 from demur.answers.extraction import was_cut
+from demur.errors import EndpointRefused
 from demur.prompts import Prompt
 
 
@@ -64,6 +66,46 @@ class Completion(NamedTuple):
     @property
     def logprob_std(self) -> float | None:
         return deviation_of(self.logprobs) if self.logprobs else None
+
+
+class ReportedModels:
+    """The names of the models that replies to one requested model say they are from, and how many paths each gave.
+
+    `known` are the paths of earlier replies. A reply that names no model is not compared. Raises EndpointRefused when
+    a reply names another model, unless `mixed`.
+    """
+
+    def __init__(self, known: Mapping[str, int] | None = None, *, mixed: bool = False) -> None:
+        self.known, self.mixed = dict(known or {}), mixed
+        self.paths = Counter[str]()
+        """Of the replies that were taken here."""
+
+    def take(self, completions: Sequence[Completion]) -> None:
+        """Count the paths of some replies; none of them where a name differs."""
+        name, came = None, Counter[str]()
+        for completion in completions:
+            if completion.receipt is not None:  # the first path of a reply
+                name = completion.receipt.model
+            if name is not None:
+                came[name] += 1
+        self.add(came)
+
+    def add(self, came: Mapping[str, int]) -> None:
+        """Count paths by the name of their model; none of them where a name differs."""
+        names = list(dict.fromkeys([*self.known, *self.paths, *came]))
+        if came and len(names) > 1 and not self.mixed:
+            raise EndpointRefused(
+                f"replies to one requested model come from several models: {', '.join(map(repr, names[:3]))}",
+                "name an endpoint that serves one model, or keep the paths of all of them with {mixed_models=True}",
+            )
+        self.paths.update(came)
+
+    @property
+    def told(self) -> str:
+        """The share of the paths that each model gave, in words; blank unless there are several models."""
+        total = self.paths + Counter(self.known)
+        shares = [f"{name} {paths / total.total():.1%}" for name, paths in total.most_common()]
+        return ", ".join(shares) if len(shares) > 1 else ""
 
 
 Portions = AsyncGenerator[list[Completion], None]
@@ -130,13 +172,18 @@ def _receipt(document: Mapping[str, Any]) -> Receipt:
     return Receipt(
         _count(counted.get("prompt_tokens")),
         _count(counted.get("completion_tokens")),
-        _name(document.get("model")),
+        model_named(document),
         _name(document.get("system_fingerprint")),
     )
 
 
 def _count(told: Any) -> int | None:
     return told if type(told) is int and 0 <= told < 2**31 else None
+
+
+def model_named(document: Mapping[str, Any]) -> str | None:
+    """The model that a reply says it is from."""
+    return _name(document.get("model"))
 
 
 def _name(told: Any) -> str | None:

@@ -32,6 +32,7 @@ from demur.cli.sampling_options import (
     BaseUrl,
     Concurrency,
     FirstWave,
+    MixedModels,
     Model,
     Patience,
     ScorerSet,
@@ -100,6 +101,7 @@ def run(
     concurrency: Concurrency = None,
     patience: Patience = None,
     answer_seconds: AnswerSeconds = None,
+    mixed_models: MixedModels = None,
     wave: Wave = None,
     first_wave: FirstWave = None,
     settings: ScorerSet = None,
@@ -114,7 +116,7 @@ def run(
     if task is not None:
         demur.tasks.chosen(task)
     given: dict[str, Any] = {"base_url": base_url, "model": model, "concurrency": concurrency, "patience": patience}
-    given |= backend_flags(backend, backend_set) | {"answer_seconds": answer_seconds}
+    given |= backend_flags(backend, backend_set) | {"answer_seconds": answer_seconds, "mixed_models": mixed_models}
     how: dict[str, Any] = {"config": config, "trust": trust_address or (), "settings": scorer_flags(settings)}
     how |= {"seed": seed or 0, "score": score, "extract": extract}
     beside: dict[str, Any] = {"options": options or [], "passages": passage or []}

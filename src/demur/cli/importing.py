@@ -60,6 +60,7 @@ def run(
     labels_by: Annotated[Text, option("--labels-by", "SCORER", _LABELS_BY)] = None,
     recover: Annotated[bool, typer.Option("--recover", help="Take what a log holds that was cut off.")] = False,
     extract: sampling_options.Extract = None,
+    mixed_models: sampling_options.MixedModels = None,
     json: Json = False,
 ) -> None:
     from demur.pools.files import neighbour_file
@@ -69,8 +70,10 @@ def run(
     if batch:
         if labels_by is not None or recover:
             raise InvalidValue("--labels-by and --recover are for logs of inspect, not for a --batch")
-        _import_batch([Path(file) for file in files], out, run_name, extract, json=json)
+        _import_batch([Path(file) for file in files], out, run_name, extract, bool(mixed_models), json=json)
         return
+    if mixed_models:
+        raise InvalidValue("--mixed-models goes with --batch")
     if extract is not None:
         raise InvalidValue("--extract goes with --batch; of other files, `demur answers` reads answers off texts")
     imported: list[dict[str, Any]] = []
@@ -199,17 +202,21 @@ def _mention_gaps(done: ImportedLog) -> None:
         output.say(f"{told} (its status: {output.visible(done.status, 40)}).")
 
 
-def _import_batch(files: Sequence[Path], out: str, run_name: str, extract: str | None, *, json: bool) -> None:
+def _import_batch(
+    files: Sequence[Path], out: str, run_name: str, extract: str | None, mixed_models: bool, *, json: bool
+) -> None:
     from demur.pipeline.batch_files import read_batch
     from demur.pipeline.from_run import batch_pipeline_of_run
 
     with demur.Store(out) as store:
         chosen = store.run(run_name)
-        read = read_batch(chosen, batch_pipeline_of_run(chosen, extract=extract), files)
+        fitted = batch_pipeline_of_run(chosen, extract=extract)
+        read = read_batch(chosen, fitted, files, mixed_models=mixed_models)
     if json:
         counts = ("lines", "saved", "there", "short", "lacking")
         facts = {"run": run_name, **{name: getattr(read, name) for name in counts}}
-        output.emit(facts | {"failed": dict(read.failed), "foreign": dict(read.foreign)})
+        counted = {"models": read.reported.paths, "failed": read.failed, "foreign": read.foreign}
+        output.emit(facts | {name: dict(counts) for name, counts in counted.items()})
     else:
         _say_batch(read)
     if read.foreign:
@@ -224,6 +231,8 @@ def _say_batch(read: ReadBatch) -> None:
     output.say(f"{read.saved} new paths from {read.lines} answers; the run lacks {read.lacking or 'none'}.")
     if read.there:
         output.say(f"  {read.there} paths were there before, and stay as they were.")
+    if models := read.reported.told:
+        output.say(f"  Paths by the model that their answer names: {output.visible(models, 300)}.")
     for cause, times in read.failed.most_common(5):
         output.say(f"  {times} requests failed: {output.visible(cause, 200)}")
     if read.short:

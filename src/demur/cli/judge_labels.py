@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,6 +57,7 @@ def run(
     concurrency: sampling_options.Concurrency = None,
     patience: sampling_options.Patience = None,
     answer_seconds: sampling_options.AnswerSeconds = None,
+    mixed_models: sampling_options.MixedModels = None,
     check: Annotated[int | None, typer.Option("--check", min=1, metavar="N", help=options.DRAWN)] = None,
     checked: Annotated[Path | None, options.option("--checked", "SHEET", "Read a filled-in sheet back.")] = None,
     seed: options.Seed = None,
@@ -99,7 +101,8 @@ def run(
     source = demur.read_pools(file, run_name, facts=facts_wanted, partial=partial, say=options.mention)
     # One question at a time here, with room for the question beside the reply.
     judge = Config(base_url, model, concurrency, patience, answer_seconds, paths=1, max_tokens=_CONTEXT)
-    asker = LabelAsker(judge.backend(options.mention), max_tokens=max_tokens or MAX_TOKENS)
+    backend = replace(judge, mixed_models=mixed_models).backend(options.mention)
+    asker = LabelAsker(backend, max_tokens=max_tokens or MAX_TOKENS, mixed_models=bool(mixed_models))
     with VerdictFile(out) as verdicts, Meter(quiet=json, counted="verdicts") as meter, stop_on_sigterm():
         progress = event_loop.run_stoppable(
             lambda stop: judge_labels(

@@ -85,6 +85,7 @@ _FLAGS = {
     "n_paths": "--paths",
     "prompt": "--prompt",
     "logprobs=False": "--no-logprobs",
+    "mixed_models=True": "--mixed-models",
     "partial=True": "--partial",
     "partly_labelled=True": "--partly-labelled",
     "sizes_by_chance=True": "--sizes-by-chance",

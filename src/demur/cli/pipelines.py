@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,9 @@ def pipeline_of(
     chosen = chosen.override(paths=policy.n_paths, max_tokens=longest if isinstance(longest, int) else None)
     scorers = {name: chosen.scorer_settings(name, settings) for name in _scores_of(policy)}
     backend = chosen.backend(mention)
-    return demur.pipeline_of_policy(
-        policy, backend, seed=seed, scorers=scorers, score=score, extract=extract, say=mention
-    )
+    how: dict[str, Any] = {"seed": seed, "score": score, "extract": extract, "say": mention}
+    pipeline = demur.pipeline_of_policy(policy, backend, scorers=scorers, **how)
+    return replace(pipeline, mixed_models=bool(chosen.mixed_models))
 
 
 def _scores_of(policy: demur.Policy) -> list[str]:

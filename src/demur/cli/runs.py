@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import demur
+from demur.backends.protocol import ReportedModels
 from demur.cli import output
 from demur.cli.options import Json, RunName, StorePlace
 from demur.cli.progress import duration
@@ -42,6 +43,8 @@ def run(store: StorePlace, run_name: RunName = None, json: Json = False) -> None
                 f"{command['started']}  {command['command']}: {command.get('paths', 0)} paths, "
                 f"{command.get('tokens', 0)} tokens in {command.get('seconds', 0)} s, {command.get('failed', 0)} failed"
             )
+            if models := ReportedModels(command.get("models")).told:
+                output.say(f"  by the model that replies name: {output.visible(models, 300)}")
 
 
 def _show_workers(runs: list[dict[str, Any]]) -> None:

@@ -90,6 +90,7 @@ def run(
     patience: sampling_options.Patience = None,
     answer_seconds: sampling_options.AnswerSeconds = None,
     repeatable: sampling_options.Repeatable = None,
+    mixed_models: sampling_options.MixedModels = None,
     budget_paths: sampling_options.BudgetPaths = None,
     budget_tokens: sampling_options.BudgetTokens = None,
     budget_seconds: sampling_options.BudgetSeconds = None,
@@ -113,7 +114,7 @@ def run(
     read = {"prompt": prompt, "extract": extract, "answer_marker": answer_marker, "logprobs": logprobs, "seed": seed}
     read |= {"labels": None if labels is None else list(label_names(labels))}
     asked: dict[str, Any] = {"model": model, "base_url": base_url, "concurrency": concurrency, "patience": patience}
-    asked |= {"answer_seconds": answer_seconds, "repeatable": repeatable}
+    asked |= {"answer_seconds": answer_seconds, "repeatable": repeatable, "mixed_models": mixed_models}
     asked |= sampling_options.backend_flags(backend, backend_set)
     chosen = read_config(config, trust_address or ()).override(**drawn, **read, **asked)
     if place.is_ray:
@@ -142,6 +143,7 @@ def run(
         **{name: getattr(progress, name) for name in counts},
         "unscored": sampled.unscored,
         "budget_spent": progress.budget.partition("; ")[0] or None,
+        "models": dict(progress.reported.paths),
         "events": list(getattr(pipeline.backend, "events", ())),
     }
     if json:
@@ -157,6 +159,8 @@ def run(
             f"{progress.truncated} of them cut off) in {store}."
         )
         _say_shared(progress)
+        if models := progress.reported.told:
+            output.say(f"  Paths by the model that their reply names: {output.visible(models, 300)}.")
         for event in facts["events"]:
             output.say(f"  {output.visible(event, 300)}")
         for name, reason in list(progress.failed.items())[:3]:

@@ -41,6 +41,8 @@ _WHOLE = "How long one answer of the endpoint may take in all.  [default: 600, a
 AnswerSeconds = Annotated[float | None, option("--answer-seconds", "SECONDS", _WHOLE)]
 _REPEATABLE = "In this process: the same paths whatever was sampled before, at up to twice the cost."
 Repeatable = Annotated[bool | None, typer.Option("--repeatable", help=_REPEATABLE)]
+_MIXED = "Go on when replies name several models, and note the share of each. Without it such replies are refused."
+MixedModels = Annotated[bool | None, typer.Option("--mixed-models", help=_MIXED)]
 _LOGPROBS = "Record token log-probabilities.  [default: yes]"
 Logprobs = Annotated[bool | None, typer.Option("--logprobs/--no-logprobs", help=_LOGPROBS)]
 FirstWave = Annotated[int | None, typer.Option("--first-wave", help="Paths of the first wave.  [default: as --wave]")]

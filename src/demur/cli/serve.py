@@ -26,6 +26,7 @@ from demur.cli.sampling_options import (
     BaseUrl,
     Concurrency,
     FirstWave,
+    MixedModels,
     Model,
     Patience,
     ScorerSet,
@@ -132,12 +133,13 @@ def run(
     concurrency: Concurrency = None,
     patience: Patience = None,
     answer_seconds: AnswerSeconds = None,
+    mixed_models: MixedModels = None,
     settings: ScorerSet = None,
     config: Config = None,
     json: Json = False,
 ) -> None:
     given: dict[str, Any] = {"base_url": base_url, "model": model, "concurrency": concurrency, "patience": patience}
-    given |= backend_flags(backend, backend_set) | {"answer_seconds": answer_seconds}
+    given |= backend_flags(backend, backend_set) | {"answer_seconds": answer_seconds, "mixed_models": mixed_models}
     how: dict[str, Any] = {"config": config, "trust": trust_address or (), "settings": scorer_flags(settings)}
     how |= {"seed": seed or 0, "score": None, "extract": None}
     told = {"show": show, "waves": waves_of(first_wave, wave), "audit_share": audit_share, "texts": not no_texts}

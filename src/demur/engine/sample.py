@@ -6,11 +6,11 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from demur.answers.extraction import was_cut
-from demur.backends.protocol import Backend, Completion, Settings, Wanted
+from demur.backends.protocol import Backend, Completion, ReportedModels, Settings, Wanted
 from demur.engine.progress import Progress
 from demur.engine.queue import WorkQueue
 from demur.engine.sharing import SharedWork, asked_of, working
@@ -40,6 +40,7 @@ class SamplingProgress(Progress):
     """Paths that were there, and were drawn again because they lacked log-probabilities."""
     still_without: int = 0
     """Those of them that came without log-probabilities once more; what was there stays."""
+    reported: ReportedModels = field(default_factory=ReportedModels)
 
     def take(self, portion: Sequence[Completion]) -> None:
         """Count what came."""
@@ -112,6 +113,7 @@ async def sample(
     *,
     seed: int = 0,
     needs_logprobs: bool = False,
+    mixed_models: bool = False,
     ids: Collection[str] | None = None,
     watch: Watch = lambda _: None,
     stop: Stop = None,
@@ -125,11 +127,15 @@ async def sample(
 
     `needs_logprobs`: paths that came without log-probabilities are drawn again; and nobody but one asks, for one path
     at a time, until a path came with them, so that a model that gives none costs next to nothing.
+
+    Raises EndpointRefused when a reply names another model than those before it, in this process or in the notes of the
+    run, unless `mixed_models`.
     """
     stop = stop or asyncio.Event()
     by_others = await asked_of(run, stop, lambda: run.came(SAMPLING))  # first, so that what comes meanwhile is noticed
     pending = await asked_of(run, stop, lambda: run.pending(ids, with_logprobs=needs_logprobs))
     n_paths, progress, ended = run.n_paths or 1, SamplingProgress(0, 0), None
+    progress.reported = ReportedModels(await asked_of(run, stop, run.reported_models), mixed=mixed_models)
     if run.stopping is not None:
         ended = await asked_of(run, stop, partial(UntilStopped, run.stopping, run, progress))
         pending = ended.begin(pending)
@@ -146,6 +152,7 @@ async def sample(
     async def draw(lacking: Pending, prompt: Prompt, wanted: Sequence[Wanted]) -> None:
         async with aclosing(backend.sample(prompt, settings, wanted)) as portions:
             async for portion in portions:
+                progress.reported.take(portion)
                 for drawn in portion:
                     again = (lacking.number, drawn.path) in there
                     progress.drawn_again += again

@@ -7,15 +7,16 @@ Of a run under a stopping rule, an export asks for one wave: the rule looks at i
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from demur.backends.batch import Answer, Batch, answer_of
-from demur.backends.protocol import consecutive, odd_choices, read_choices
+from demur.backends.protocol import ReportedModels, consecutive, model_named, odd_choices, read_choices
 from demur.engine.sample import wanted_paths
 from demur.errors import InvalidValue, PoolFileError, StoreError
 from demur.files.atomic import written_whole
@@ -168,15 +169,23 @@ class ReadBatch:
     """Answers that are not of this run, by reason; nothing of them is stored."""
     first_foreign: str = ""
     """Where the first of them stands."""
+    reported: ReportedModels = field(default_factory=ReportedModels)
     lacking: int = 0
     """Paths that the run still lacks; under a stopping rule, those that it wants next."""
 
 
-def read_batch(run: Run, fitted: Fitted, files: Sequence[Path]) -> ReadBatch:
-    """Put the answers of a batch into a run; whatever is in the way of one, those before it are kept."""
+def read_batch(run: Run, fitted: Fitted, files: Sequence[Path], *, mixed_models: bool = False) -> ReadBatch:
+    """Put the answers of a batch into a run; whatever is in the way of one, those before it are kept.
+
+    Raises before anything is stored if the answers, or they and the run, name several models, unless `mixed_models`.
+    """
     started, read = _now(), ReadBatch()
     problems = run.questions()
     ids = BatchIds(run, (problem for _, problem in problems))
+    known = run.reported_models()
+    if not mixed_models:
+        _refuse_several_models(known, ids, files)
+    read.reported = ReportedModels(known, mixed=mixed_models)
     numbers = {problem.id: number for number, problem in problems}
     missing = {lacking.problem.id: set(lacking.missing) for lacking in run.pending()}
     new: list[PlacedPath] = []
@@ -207,7 +216,8 @@ def read_batch(run: Run, fitted: Fitted, files: Sequence[Path]) -> ReadBatch:
         if new:
             save()
         if read.saved:
-            facts = {"paths": read.saved, "failed": sum(read.failed.values()), "batch": True}
+            facts: dict[str, Any] = {"paths": read.saved, "failed": sum(read.failed.values()), "batch": True}
+            facts |= {"models": dict(read.reported.paths)} if read.reported.paths else {}
             run.note("import", started, facts)
     read.lacking = sum(len(lacking.missing) for lacking in _wanted_next(run))
     return read
@@ -229,6 +239,24 @@ def _answers(files: Sequence[Path]) -> Iterator[tuple[str, Answer]]:
             yield where, answer_of(record, where)
 
 
+def _refuse_several_models(known: Mapping[str, int], ids: BatchIds, files: Sequence[Path]) -> None:
+    """Raise unless the answers of this run name one model, the one that the run has paths of."""
+    models = Counter[str]()
+    with contextlib.suppress(PoolFileError):  # of a line that cannot be read, when the answers before it are stored
+        for _, answer in _answers(files):
+            named = None if answer.document is None else model_named(answer.document)
+            if named is not None and not isinstance(ids.read(answer.custom_id), str):
+                models[named] += 1
+    if len({*known, *models}) > 1:
+        told = [f"{name!r:.80} {count}" for name, count in models.most_common(3)]
+        theirs = f"; the run has paths of {', '.join(f'{name!r:.80}' for name in known)}" if known else ""
+        raise PoolFileError(
+            f"the answers name several models ({', '.join(told)} answers{theirs}), and nothing is stored",
+            "leave the lines of the others out, so that the next export asks for their paths again, or keep the paths "
+            "of all of them with {mixed_models=True}",
+        )
+
+
 def _paths(fitted: Fitted, asked: Asked, answer: Answer, read: ReadBatch) -> Iterator[tuple[int, Any]]:
     """The paths of one answer, read as those that are sampled here."""
     failure = answer.failure
@@ -238,6 +266,7 @@ def _paths(fitted: Fitted, asked: Asked, answer: Answer, read: ReadBatch) -> Ite
         read.failed[failure] += 1
         return
     completions = read_choices(answer.document, asked.wanted)
+    read.reported.take(completions)
     read.short += len(asked.wanted) - len(completions)
     for completion in completions:
         yield completion.path, fitted.path(asked.problem, completion)

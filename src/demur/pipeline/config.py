@@ -40,7 +40,7 @@ from demur.typed_toml import read_toml, typed_fields
 
 FILE = "demur.toml"
 _SECTIONS = {
-    "model": ("base_url", "model", "concurrency", "patience", "answer_seconds", "repeatable"),
+    "model": ("base_url", "model", "concurrency", "patience", "answer_seconds", "repeatable", "mixed_models"),
     "sampling": (
         "paths",
         "temperature",
@@ -73,6 +73,7 @@ class Config:
     patience: float | None = None
     answer_seconds: float | None = None
     repeatable: bool | None = None
+    mixed_models: bool | None = None
     paths: int | None = None
     temperature: float | None = None
     top_p: float | None = None
@@ -156,7 +157,8 @@ class Config:
             return served
         longest = MEMBER_PATIENCE if self.patience is None else min(self.patience, MEMBER_PATIENCE)
         members = [OpenAI(address, model, **{**said, "patience": longest}) for _, address in places]
-        spread = Interchangeable(members, [weight for weight, _ in places], patience=self.patience)
+        how: dict[str, Any] = {"patience": self.patience, "mixed_models": bool(self.mixed_models)}
+        spread = Interchangeable(members, [weight for weight, _ in places], **how)
         say(f"the model is asked at {spread.told}")
         return spread
 
@@ -171,7 +173,8 @@ class Config:
             raise InvalidValue(f"waves of {self.wave} are for a stopping rule, and none is named", "name one as {stop}")
         stop = None if self.stop_rule is None else parse_stopping(self.stop_rule, self.wave)
         drawn_by = (settings, self.extract, self.seed or 0, *said_of_answers)
-        return Pipeline(backend, n_paths, score, template, *drawn_by, stop=stop)
+        ended_by: dict[str, Any] = {"stop": stop, "mixed_models": bool(self.mixed_models)}
+        return Pipeline(backend, n_paths, score, template, *drawn_by, **ended_by)
 
 
 def _said(values: Mapping[str, Any]) -> dict[str, Any]:

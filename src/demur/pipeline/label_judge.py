@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from demur.backends.protocol import Backend, Settings, Wanted
+from demur.backends.protocol import Backend, ReportedModels, Settings, Wanted
 from demur.engine.progress import Progress
 from demur.engine.queue import WorkQueue
 from demur.errors import BackendError, EndpointRefused, InvalidValue
@@ -105,8 +105,8 @@ def undecided(
 class LabelAsker:
     """Puts answers to a model, at temperature 0."""
 
-    def __init__(self, backend: Backend, *, max_tokens: int = MAX_TOKENS) -> None:
-        self.backend = backend
+    def __init__(self, backend: Backend, *, max_tokens: int = MAX_TOKENS, mixed_models: bool = False) -> None:
+        self.backend, self.reported = backend, ReportedModels(mixed=mixed_models)
         self.settings = Settings(temperature=0.0, max_tokens=max_tokens, logprobs=False)
 
     @property
@@ -152,6 +152,7 @@ class LabelAsker:
         prompt, text = Prompt(problem, messages=tuple(chat)), ""
         async with aclosing(self.backend.sample(prompt, self.settings, [Wanted(0, 0)])) as portions:
             async for portion in portions:
+                self.reported.take(portion)
                 text = portion[0].text if portion else text
         return text
 

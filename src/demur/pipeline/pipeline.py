@@ -77,6 +77,8 @@ class Pipeline:
     """What scores paths besides, where a policy's key looks at several scores."""
     stop: Stopping | None = None
     """When a question has paths enough: `stopping.beta(0.95, wave=4)`; None: when it has all of them."""
+    mixed_models: bool = False
+    """Keep paths whose replies name several models, for one requested."""
 
     def __post_init__(self) -> None:
         if self.n_paths < 1:
@@ -195,6 +197,7 @@ class Pipeline:
                 seed=self.seed,
                 needs_logprobs=self.needs_logprobs,
                 ids=ids,
+                mixed_models=self.mixed_models,
                 watch=see,
                 stop=stop,
                 seconds=seconds,
@@ -207,6 +210,7 @@ class Pipeline:
             await self.backend.close()
             if latest is not None and latest.saved:
                 facts = {**_facts(latest), "logprobs": self.settings.logprobs, "ended": ended}
+                facts |= {"models": dict(models)} if (models := latest.reported.paths) else {}
                 facts |= {"events": list(events)} if (events := getattr(self.backend, "events", ())) else {}
                 await asyncio.to_thread(run.note, "sample", started, facts)
 

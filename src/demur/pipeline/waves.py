@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from demur.backends.protocol import Backend, Completion, Settings, Wanted
+from demur.backends.protocol import Backend, Completion, ReportedModels, Settings, Wanted
 from demur.engine.score import score_pool
 from demur.errors import BackendError, InvalidValue
 from demur.pipeline.fitted import Fitted
@@ -133,12 +133,15 @@ async def draw(
 ) -> Drawn:
     """Draw paths wave by wave into `watched`, until it is certain or all are there.
 
-    Requests that are still out then are cancelled.
+    Requests that are still out then are cancelled. Raises EndpointRefused when the replies name several models, unless
+    the pipeline takes them (`mixed_models`).
     """
+    reported = ReportedModels(mixed=fitted.pipeline.mixed_models)
     prompt, came = fitted.render(watched.problem), dict[int, Completion]()
     for wave in waves.of(wanted):
         async with contextlib.aclosing(backend.sample(prompt, settings, wave)) as portions:
             async for portion in portions:
+                reported.take(portion)
                 came |= {drawn.path: drawn for drawn in portion}
                 known = len(watched.paths)
                 ready = known

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -147,6 +148,14 @@ class Run(RunSharing):
             same = [sessions.c[name] == value for name, value in row.items()]
             if connection.execute(select(sessions.c.session).where(*same)).first() is None:
                 connection.execute(sessions.insert(), row)
+
+    @patient
+    def reported_models(self) -> Counter[str]:
+        """How many paths the replies of each model brought, as the commands that sampled or imported them noted."""
+        noted = select(sessions.c.facts).where(sessions.c.run == self.key).order_by(sessions.c.session)
+        with reading(self.engine, self.place) as connection:
+            told = [json.loads(facts).get("models", {}) for facts in connection.execute(noted).scalars()]
+        return sum(map(Counter, told), Counter[str]())
 
     @patient
     def summary(self) -> dict[str, Any]:

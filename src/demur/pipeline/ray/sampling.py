@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from demur import event_loop
-from demur.backends.protocol import Backend, Completion, Settings, Wanted
+from demur.backends.protocol import Backend, Completion, ReportedModels, Settings, Wanted
 from demur.engine.ray.blocks import Crew, work_through
 from demur.engine.ray.cluster import Cluster, cluster, ray_library
 from demur.engine.ray.surroundings import Surroundings
@@ -88,6 +88,8 @@ class BlockReceipt:
     """Of the worker, so far."""
     trouble: str
     finished: bool
+    models: dict[str, int] = field(default_factory=dict)
+    """Paths by the model that their reply names."""
 
 
 def sample_shards(
@@ -122,6 +124,7 @@ def sample_shards(
         lacking = shards.lacking()
         wanted = sum(len(block.problems) for block in lacking) * pipeline.n_paths
         progress = SamplingProgress(wanted, sum(len(block.problems) for block in lacking))
+        progress.reported = ReportedModels(mixed=pipeline.mixed_models)
         scored = None if pipeline.scorer is None else pipeline.scorer.name
         done = SampledShards(path, progress, scored, len(shards.blocks), len(shards.blocks) - len(lacking), 0.0)
         if not lacking:
@@ -181,6 +184,7 @@ class _Tally:
         progress = self.progress
         for name in _ADDED:
             setattr(progress, name, getattr(progress, name) + receipt.counts[name])
+        progress.reported.add(receipt.models)
         progress.wanted -= receipt.unwanted
         progress.failed |= receipt.failed
         self.unscored |= receipt.unscored
@@ -278,6 +282,7 @@ class _Sampling:
             getattr(backend, "retries", 0),
             getattr(backend, "trouble", ""),
             finished,
+            dict(progress.reported.paths),
         )
 
 
