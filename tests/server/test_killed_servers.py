@@ -267,3 +267,33 @@ def test_a_database_that_goes_away_and_comes_back(upstream, sums_policy, databas
         said = post(address, {"request_id": before, "verdict": "right"}, "/v1/feedback")
         assert said.status_code == 200
         assert store.decisions.get(after.json()["demur"]["request_id"]) is not None
+
+
+@pytest.mark.parametrize("options", [(), ("--workers", "2")])
+@pytest.mark.parametrize("signals", [(signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM)])
+def test_a_second_signal_ends_it_whatever_the_grace(upstream, policy_file, tmp_path, options, signals):
+    upstream.behave = lambda number, body, request: (
+        hang(600) if "What is" in body["messages"][-1]["content"] else adder(number, body, request)
+    )
+    place, grace = str(tmp_path / "service.db"), ("--grace", "3600")
+    with serving(policy_file, upstream.url, place, tmp_path, *grace, *options) as server:
+        wait_until_it_serves(server.address)
+        failed = []
+
+        def ask():
+            try:
+                failed.append(post(server.address, chat()).json()["demur"]["cause"])
+            except requests.ConnectionError:
+                failed.append("shutting_down")
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        wait_until(lambda: upstream.busy == 1)
+        server.process.send_signal(signals[0])
+        wait_until(lambda: any("ending: " in line for line in server.lines))
+        assert server.process.poll() is None
+        server.process.send_signal(signals[1])
+        assert server.process.wait(300) == 0
+        asking.join(300)
+        assert failed == ["shutting_down"]
+        assert not [line for line in server.lines if "Traceback" in line]

@@ -11,8 +11,10 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import Any, Never, TypeVar
 
@@ -29,25 +31,39 @@ _MOMENT_SECONDS = 1.0
 _HEADERS_SECONDS = 20
 _LOOK_SECONDS, _PAUSE = 0.5, 1.0
 _HURRY_SECONDS = 0.1
+_HURRIED_SECONDS, _END_SECONDS = 1.5, 10.0
+"""What ending may take after the second signal, and after the grace time."""
 _BACKLOG = 2048
 _OBJECTS = 20_000
 """New ones between two looks of the garbage collector."""
 
 
 class OrderlyServer(uvicorn.Server):
-    """Ends by letting requests finish, and has those abstain that do not, or when it is interrupted again."""
+    """Ends by letting requests finish, and has those abstain that do not, or when it is told to end again.
 
-    def __init__(self, config: uvicorn.Config, service: Service, grace: float) -> None:
+    `give_up` is called if it does not end in time even so: a thread that hangs would be waited for.
+    """
+
+    def __init__(
+        self, config: uvicorn.Config, service: Service, grace: float, give_up: Callable[[], object] = lambda: None
+    ) -> None:
         super().__init__(config)
-        self.service, self.grace = service, grace
+        self.service, self.grace, self._give_up = service, grace, give_up
         self._again = False
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Told to end; a second interruption takes the grace time away."""
-        if self.should_exit and sig == signal.SIGINT:
-            self._again = True
-        else:
+        """Told to end; the second signal takes the grace time away. A worker has that from its parent as SIGINT."""
+        if not self.should_exit:
             super().handle_exit(sig, frame)
+            self._give_up_in(self.grace + _END_SECONDS)
+        elif sig == signal.SIGINT or multiprocessing.parent_process() is None:
+            self._again = True
+            self._give_up_in(_HURRIED_SECONDS)
+
+    def _give_up_in(self, seconds: float) -> None:
+        timer = threading.Timer(seconds, self._give_up)
+        timer.daemon = True
+        timer.start()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self.service.underway:
@@ -63,6 +79,9 @@ class OrderlyServer(uvicorn.Server):
         while not self._again:  # a signal wakes nobody
             await asyncio.sleep(_HURRY_SECONDS)
         await self.service.drain(0)
+        await asyncio.sleep(5 * _HURRY_SECONDS)
+        for connection in list(self.server_state.connections):  # one that takes nothing is not waited for
+            connection.transport.abort()
 
 
 def configured(app: Any, *, host: str, port: int, grace: float) -> uvicorn.Config:
@@ -141,7 +160,8 @@ def serve_here(app: Any, service: Service, listening: socket.socket, grace: floa
     for told in (signal.SIGTERM, signal.SIGINT):  # the server hands them on when all is done
         signal.signal(told, _end)
     host, port = listening.getsockname()[:2]
-    server = OrderlyServer(configured(app, host=host, port=port, grace=grace), service, grace)
+    config = configured(app, host=host, port=port, grace=grace)
+    server = OrderlyServer(config, service, grace, give_up=partial(os._exit, 0))
     with _collecting_less():
         server.run(sockets=[listening])
 
@@ -184,15 +204,17 @@ def end_with_parent() -> None:
 def serve_by_workers(work: Callable[[socket.socket], None], listening: socket.socket, workers: int) -> None:
     """Serve in so many processes on one socket; one that ends is started again, until this one is told to end."""
     multiprocessing.allow_connection_pickling()
-    context, ending = multiprocessing.get_context("spawn"), threading.Event()
+    context, ending, again = multiprocessing.get_context("spawn"), threading.Event(), threading.Event()
 
     def begun() -> Any:
         process = context.Process(target=work, args=(listening,))
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)  # it would leave a traceback while it is imported
         process.start()
+        signal.signal(signal.SIGINT, handler)
         return process
 
     for told in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(told, lambda *_: ending.set())
+        signal.signal(told, lambda *_: (again if ending.is_set() else ending).set())
     running = [begun() for _ in range(workers)]
     while not ending.is_set():
         multiprocessing.connection.wait([process.sentinel for process in running], timeout=_LOOK_SECONDS)
@@ -204,5 +226,18 @@ def serve_by_workers(work: Callable[[socket.socket], None], listening: socket.so
     listening.close()  # else who comes now would wait for nobody
     for process in running:
         process.terminate()
+    while any(process.is_alive() for process in running):
+        if again.wait(_HURRY_SECONDS):
+            _hurry(running)
+
+
+def _hurry(running: Sequence[Any]) -> None:
+    """End processes at once: in order where they can, and else without it."""
     for process in running:
+        if process.is_alive():
+            os.kill(process.pid, signal.SIGINT)
+    until = time.monotonic() + _HURRIED_SECONDS
+    for process in running:
+        process.join(max(0.0, until - time.monotonic()))
+        process.kill()
         process.join()
