@@ -53,6 +53,15 @@ MAY_READ_GOLD = {
 }
 
 
+WRITES_JSON = {
+    "files/strict_json.py",
+    "answers/equivalence/_slow_worker.py",  # these two run as scripts of their own, without demur, and answer in texts
+    "backends/_template_worker.py",
+}
+NOT_STRICT = {"dump", "dumps", "JSONEncoder", "JSONResponse", "ORJSONResponse", "UJSONResponse"}
+"""What writes JSON by other rules than ours: with NaN in it, or not at all where a number is infinite."""
+
+
 @pytest.fixture(scope="module")
 def graph():
     return grimp.build_graph("demur", include_external_packages=True, cache_dir=None)
@@ -127,6 +136,31 @@ def test_only_what_keeps_gold_the_labels_and_the_simulator_touch_it():
             if isinstance(node, ast.Attribute) and node.attr == "gold"
         ]
         assert not reads or name in MAY_READ_GOLD, f"{name} reads .gold"
+
+
+def not_strict(source):
+    """The ways to write JSON that a module names, but for pickle's and our own reply's."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            yield from ({alias.name for alias in node.names} & NOT_STRICT)
+        elif isinstance(node, ast.Attribute) and node.attr in NOT_STRICT and getattr(node.value, "id", "") != "pickle":
+            yield node.attr
+
+
+def test_all_json_is_written_in_one_place_which_knows_no_infinite_numbers():
+    for module in MODULES:
+        name, found = module.relative_to(SOURCE).as_posix(), set(not_strict(module.read_text()))
+        if name == "server/api/written.py":
+            found.remove("JSONResponse")  # the reply that is written there
+        assert not found or name in WRITES_JSON, f"{name} uses {found}; write JSON by files.strict_json.as_json"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["import json as j; j.dumps(1)", "from json import dumps as d", "from json import dump", "json.JSONEncoder()"],
+)
+def test_json_that_is_written_elsewhere_is_found(line):
+    assert list(not_strict(line))
 
 
 def test_the_check_on_gold_can_fail():

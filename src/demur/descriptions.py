@@ -12,12 +12,12 @@ A stage holds plain values only. A run knows the first two; a policy knows all f
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from demur.errors import InvalidValue
+from demur.files.strict_json import as_json
 
 Stage = Mapping[str, Any]
 _IF_KNOWN = (("sampling", "model"), ("sampling", "temperature"))
@@ -97,4 +97,4 @@ def digest(document: Any) -> str:
 
 def canonical(document: Any) -> bytes:
     """The one way to write a document of plain values."""
-    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
+    return as_json(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True, finite=True).encode()

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 
 from demur.errors import InvalidValue
+from demur.files.strict_json import as_json
 from demur.shown.html import MOST_ROWS, html_of, shown
 
 Groups = tuple[str, ...]
@@ -92,7 +93,7 @@ def group_as_text(group: str | Groups | None) -> str | None:
     """A problem's group in one text: several as a JSON list, and one too that would be read as a list."""
     if group is None or (isinstance(group, str) and group_of_text(group) == group):
         return group
-    return json.dumps([group] if isinstance(group, str) else list(group), ensure_ascii=False)
+    return as_json([group] if isinstance(group, str) else list(group), ensure_ascii=False)
 
 
 def group_of_text(text: str) -> str | Groups:
@@ -118,7 +119,7 @@ def question_digest(question: Any, fields: Mapping[str, Any] | None = None) -> s
     beside = {name: value for name in named if fields and _says_something(value := fields.get(name))}
     if not text and "messages" not in beside:
         return None
-    asked = json.dumps([text, beside], sort_keys=True, default=_plain) if beside else text
+    asked = as_json([text, beside], sort_keys=True, default=_plain) if beside else text
     return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

@@ -222,7 +222,7 @@ def test_two_files_are_never_mixed_into_one_pool(demur, tmp_path):
         assert [path.answer for path in store.run().pools()[0].paths] == ["1", "2"]
 
 
-@pytest.mark.parametrize("score", [None, "high", True, float("nan")])
+@pytest.mark.parametrize("score", ["high", True, 10**400])
 def test_scores_that_are_no_numbers_are_refused_on_import(demur, tmp_path, score):
     record = {"id": "q", "paths": [{"answer": "1", "scores": {"s": score}}]}
     (tmp_path / "odd.jsonl").write_text(json.dumps(record))
@@ -372,3 +372,15 @@ def test_one_path_without_logprobs_costs_its_own_problem_the_score(demur, server
     ran = demur("calibrate", "run.db", "--score", "perplexity", "--alpha", 0.4)
     assert ran.code == 2
     assert odd.id in ran.err
+
+
+@pytest.mark.parametrize("score", ["null", "NaN", "-Infinity", "1e999"])
+def test_scores_that_are_missing_or_not_finite_are_left_out_of_an_import_with_a_count(demur, tmp_path, score):
+    paths = ", ".join(f'{{"answer": "1", "scores": {{"s": {each}}}}}' for each in (score, 1))
+    line = f'{{"id": "q", "paths": [{paths}]}}'
+    (tmp_path / "odd.jsonl").write_text(line)
+    ran = demur("import", "odd.jsonl", "-o", "run.db")
+    assert "note: 1 scores are null or not finite, and are left out" in ran.out
+    assert demur("import", "odd.jsonl", "-o", "run.db", "--json").json["left_out_scores"] == 1
+    with Store("run.db") as store:
+        assert [dict(path.scores) for path in store.run().pools()[0].paths] == [{}, {"s": 1.0}]

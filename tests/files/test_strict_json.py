@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from demur.files.strict_json import NotJson, RepeatedKey, is_deep, parse
+from demur.files.strict_json import NotJson, RepeatedKey, as_json, is_deep, is_finite, parse
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -19,6 +20,33 @@ values = st.recursive(
 @given(values, st.sampled_from([None, 1]))
 def test_whatever_json_writes_is_read_as_it_was(value, indent):
     assert parse(json.dumps(value, indent=indent), finite=True) == value
+
+
+@given(values, st.booleans())
+def test_finite_values_are_written_as_ever(value, is_ascii):
+    assert as_json(value, ensure_ascii=is_ascii, finite=True) == json.dumps(value, ensure_ascii=is_ascii)
+    assert is_finite(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (float("nan"), "null"),
+        ([1.5, float("inf"), (float("-inf"),)], "[1.5, null, [null]]"),
+        ({"a": {"b": [float("nan")]}, "c": "NaN"}, '{"a": {"b": [null]}, "c": "NaN"}'),
+        (np.float64("inf"), "null"),
+    ],
+)
+def test_numbers_that_json_does_not_have_become_null_or_are_refused(value, written):
+    assert as_json(value) == written
+    assert not is_finite(value)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        as_json(value, finite=True)
+
+
+def test_numbers_that_json_does_not_have_are_found_in_keys_and_in_what_stands_for_other_values():
+    assert parse(as_json({float("inf"): 1}), finite=True) == {"inf": 1}
+    assert as_json([object(), float("nan")], default=lambda _: {"a": float("inf")}) == '[{"a": null}, null]'
 
 
 @given(st.lists(st.text(), min_size=1, max_size=4, unique=True), values)

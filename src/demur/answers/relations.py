@@ -37,6 +37,7 @@ from demur.answers.extraction import text as text_extraction
 from demur.answers.languages import with_points
 from demur.errors import InvalidValue
 from demur.files import strict_json
+from demur.files.strict_json import as_json
 
 
 @dataclass(frozen=True)
@@ -204,10 +205,12 @@ def _as_json(answer: Any) -> str | None:
     if strict_json.is_deep(answer):
         return None
     try:
-        written = json.dumps(answer, ensure_ascii=False)
+        written = as_json(answer, ensure_ascii=False, finite=True)
         written.encode()
     except UnicodeEncodeError:  # half a surrogate pair: only an escape can write it
-        return json.dumps(answer)
+        return as_json(answer)
+    except ValueError:  # NaN and infinite numbers are no JSON, and so is their text: null would be another answer
+        return str(answer)
     except TypeError as error:
         raise InvalidValue(f"the answer {answer!r:.60} is not JSON: {error}") from None
     return written

@@ -18,6 +18,7 @@ from threading import Lock
 from typing import Any
 
 from demur.errors import BackendError, MissingExtra
+from demur.files.strict_json import as_json
 from demur.foreign_code import is_readable, isolated_python, without_secrets
 
 LONGEST_TEMPLATE = 1 << 18
@@ -69,7 +70,7 @@ class ChatTemplate:
     def _ask(self, child: Popen[bytes], given: Any, seconds: float) -> dict[str, Any]:
         assert child.stdin is not None
         try:
-            child.stdin.write(json.dumps(given, default=str).encode() + b"\n")
+            child.stdin.write(as_json(given, default=str).encode() + b"\n")
             child.stdin.flush()
         except BrokenPipeError:
             return {}

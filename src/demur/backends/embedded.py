@@ -23,6 +23,7 @@ from demur.backends.chat_template import ChatTemplate
 from demur.backends.gguf_metadata import gguf_fields
 from demur.backends.protocol import Completion, Portions, Settings, Wanted, consecutive, read_choices
 from demur.errors import BackendError, MissingExtra
+from demur.files.strict_json import as_json
 from demur.prompts import Prompt
 
 _AS_IT_IS = "{{ messages[0]['content'] }}"
@@ -141,7 +142,7 @@ class Embedded:
         address = urlsplit(self._open().listening_address)
         connection = HTTPConnection(address.hostname or "127.0.0.1", address.port, timeout=60)
         try:
-            body = json.dumps({"content": text, "add_special": False})
+            body = as_json({"content": text, "add_special": False})
             connection.request("POST", "/tokenize", body, {"Content-Type": "application/json"})
             document = json.loads(connection.getresponse().read())
         except (OSError, HTTPException, ValueError) as error:

@@ -25,6 +25,7 @@ from demur.backends.addresses import is_web_address, same_address, usable_key, w
 from demur.backends.protocol import has_choices
 from demur.backends.redaction import Secrets, secrets_of, shown_address
 from demur.errors import BackendError, EndpointRefused, EndpointSilent, MissingExtra, NoSuchRoute
+from demur.files.strict_json import as_json
 from demur.foreign_code import FromFile
 
 _LATER = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
@@ -111,7 +112,7 @@ class Endpoint:
         `at_root`: the route lies beside /v1, not under it. `seconds` is how long an answer to this may take, unless
         `answer_seconds` says it for all.
         """
-        payload = json.dumps(body).encode()
+        payload = as_json(body).encode()
         first_failure: float | None = None
         tries = 0
         try:

@@ -7,11 +7,12 @@ inside Base64. Others are found by where they stand: logins and key-like paramet
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
+
+from demur.files.strict_json import as_json
 
 HIDDEN = "[secret]"
 _LONG = 8
@@ -97,9 +98,9 @@ def _spellings(secret: str) -> Iterable[str]:
         yield from _either_case(quote(secret, safe=safe))
     yield from _either_case(quote_plus(secret))
     for plain in (True, False):
-        escaped = json.dumps(secret, ensure_ascii=plain)[1:-1]
+        escaped = as_json(secret, ensure_ascii=plain)[1:-1]
         for once in (escaped, escaped.replace("/", "\\/")):
-            yield from (once, json.dumps(once)[1:-1])  # a message may quote what was quoted already
+            yield from (once, as_json(once)[1:-1])  # a message may quote what was quoted already
     yield from _base64(secret.encode())
 
 

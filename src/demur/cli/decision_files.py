@@ -6,13 +6,13 @@ stages of a cascade) is JSON.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
 from demur.cli import replacing
 from demur.errors import InvalidValue
+from demur.files.strict_json import as_json
 from demur.pools.shards import ENDINGS, is_remote
 
 FIELDS = (
@@ -93,4 +93,4 @@ def _cell(line: dict[str, Any], name: str) -> Any:
         return value
     if name in _LISTS:
         return [writable(str(one)) for one in value] if _LISTS[name] == "string" else list(value)
-    return writable(str(value) if name in _TEXTS else json.dumps(value, ensure_ascii=False))
+    return writable(str(value) if name in _TEXTS else as_json(value, ensure_ascii=False))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import demur
 from demur.cli import decision_files, replacing
 from demur.errors import InvalidValue, PoolFileError
+from demur.files.strict_json import as_json
 from demur.pools.shards import ENDINGS, Shard, is_remote, shards_of
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class DecisionFolder:
         if flags.get("fdr") is not None:  # of a batch, each decision hangs on all pools
             how["batch"] = [[shard.base_name, *shard.stamp] for shard in shards]
         made = {shard.base_name: _made(how, shard) for shard in shards}
-        way = json.dumps(how, sort_keys=True)
+        way = as_json(how, sort_keys=True)
         there = {table.base_name for table in tables_at(out) if _is_there(table, made, way, place, out)}
         return cls(out, shards, made, frozenset(there))
 
@@ -109,7 +110,7 @@ def _refuse_inputs(out: str, shards: Sequence[Shard]) -> None:
 
 
 def _made(how: Mapping[str, object], shard: Shard) -> str:
-    return json.dumps({"how": how, "of": shard.stamp}, sort_keys=True)
+    return as_json({"how": how, "of": shard.stamp}, sort_keys=True)
 
 
 def _is_there(table: Shard, made: Mapping[str, str], way: str, place: str, out: str) -> bool:
@@ -125,7 +126,7 @@ def _is_there(table: Shard, made: Mapping[str, str], way: str, place: str, out: 
     told = known[decision_files.MADE].decode(errors="replace")
     if told == made[table.base_name]:
         return True
-    if json.dumps(_how(told), sort_keys=True) != way:
+    if as_json(_how(told), sort_keys=True) != way:
         raise PoolFileError(
             f"{table.name} was decided another way: by another policy, another version of demur, or with other flags",
             f"choose another folder, or remove {out}",

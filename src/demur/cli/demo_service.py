@@ -16,6 +16,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 import demur
 from demur.cli import output
 from demur.errors import DemurError, MissingExtra
+from demur.files.strict_json import as_json
 
 DEMUR = (sys.executable, "-m", "demur")
 _MODEL, _POLICY, _STORE, _LINES = "demo", "policy.json", "service.db", "service.log"
@@ -142,7 +143,7 @@ def _judge(address: str, request: str, gold: str) -> dict[str, Any]:
 
 
 def _post(url: str, document: dict[str, Any]) -> dict[str, Any]:
-    request = Request(url, json.dumps(document).encode(), {"Content-Type": "application/json"})
+    request = Request(url, as_json(document).encode(), {"Content-Type": "application/json"})
     with _PLAIN.open(request, timeout=_ANSWER_SECONDS) as reply:
         told: dict[str, Any] = json.load(reply)
     return told

@@ -102,27 +102,33 @@ def _import_pools(file: str, out: str, run_name: str, *, json: bool) -> dict[str
         lacking = lacking_of(folder, refuse_shared_ids(files))
         if lacking.told:
             raise PoolFileError(f"{lacking.told}; {BIASED}", lacking.go_on)
-        problems, new, names = _bring_in(lambda: map(source_of_file, files), out, run_name)
+        problems, new, names, left_out = _bring_in(lambda: map(source_of_file, files), out, run_name)
     else:
         whole = [source_of_file(file)]  # read once: it may be a pipe
         lacking = lacking_in(file, whole[0])
         if lacking.told:
             raise PoolFileError(f"{lacking.told}; {BIASED}", lacking.go_on)
-        problems, new, names = _bring_in(lambda: whole, out, run_name)
+        problems, new, names, left_out = _bring_in(lambda: whole, out, run_name)
     if not json:
         output.say(f"{problems} problems, {new} new paths; scores: {', '.join(names) or 'none'}.")
-    return {"problems": problems, "new_paths": new, "scores": names}
+        if left_out:
+            output.say(f"note: {left_out} scores are null or not finite, and are left out")
+    facts = {"problems": problems, "new_paths": new, "scores": names}
+    return facts | ({"left_out_scores": left_out} if left_out else {})
 
 
-def _bring_in(sources: Callable[[], Iterable[demur.PoolSource]], out: str, run_name: str) -> tuple[int, int, list[str]]:
-    """Put pools into a run; how many there are, how many paths were new, and the scores that the run has.
+def _bring_in(
+    sources: Callable[[], Iterable[demur.PoolSource]], out: str, run_name: str
+) -> tuple[int, int, list[str], int]:
+    """Put pools into a run; how many there are, how many paths were new, the scores that the run has, and how many
+    scores were no numbers.
 
     The sources are gone through twice, one at a time, however many there are: what is wrong with any is said before a
     path is written.
     """
     parts = iter(sources())
     first = next(parts)
-    _refuse_other_scores(first.pools)  # before anything is written
+    left_out = _count_no_scores(first.pools)  # before anything is written
     described = _described(first)
     with demur.Store(out, create=True) as store:
         chosen = store.open_run(run_name, described, None)
@@ -130,7 +136,7 @@ def _bring_in(sources: Callable[[], Iterable[demur.PoolSource]], out: str, run_n
         problems: list[demur.Problem] = []
         for source in chain([first], parts):
             if source is not first:
-                _refuse_other_scores(source.pools)
+                left_out += _count_no_scores(source.pools)
             if told := described.differences(_described(source), "the first shard", "in another"):
                 raise PoolFileError(f"these shards were made in several ways: {'; '.join(told)}", "keep them apart")
             mine = [pool.problem for pool in source.pools]
@@ -142,7 +148,7 @@ def _bring_in(sources: Callable[[], Iterable[demur.PoolSource]], out: str, run_n
         for source in sources():
             _save(source, chosen, places)
         after = chosen.summary()
-    return len(problems), after["paths"] - before, sorted(after["scores"])
+    return len(problems), after["paths"] - before, sorted(after["scores"]), left_out
 
 
 def _described(source: demur.PoolSource) -> Description:
@@ -170,7 +176,7 @@ def _save(source: demur.PoolSource, chosen: Run, places: Mapping[str, int]) -> N
         scores = [
             PathScore(number, place, float(path.scores[name]), flag_of(path.extra, name))
             for number, place, path in placed
-            if name in path.scores
+            if not _is_no_score(path.scores.get(name))
         ]
         chosen.save_scores(name, source.scorers.get(name, IMPORTED), scores)
 
@@ -273,10 +279,21 @@ def _refuse_other_paths(pools: Sequence[demur.Pool], stored: Sequence[demur.Pool
             )
 
 
-def _refuse_other_scores(pools: Sequence[demur.Pool]) -> None:
-    """Raise if a score is not a finite number."""
+def _is_no_score(value: Any) -> bool:
+    """Whether a path has no score where others have one: null, NaN, or infinite."""
+    from demur.files.strict_json import is_finite
+
+    return value is None or not is_finite(value)
+
+
+def _count_no_scores(pools: Sequence[demur.Pool]) -> int:
+    """How many scores are missing; raises if one is something else than a number."""
+    missing = 0
     for pool in pools:
         for name, value in (score for path in pool.paths for score in path.scores.items()):
-            if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) < 1e300:
+            if _is_no_score(value):
+                missing += 1
+            elif not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) < 1e300:
                 where = f"problem {pool.problem.id!r}: the score {name!r}"
                 raise PoolFileError(f"{where} must be a finite number, got {value!r:.40}")
+    return missing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shutil
@@ -13,6 +12,7 @@ from typing import Any
 import typer
 
 from demur.errors import DemurError
+from demur.files.strict_json import as_json
 
 DASH = "–"
 _NARROWEST, _OF_PIPES = 40, 160
@@ -162,17 +162,7 @@ def emit(document: dict[str, Any]) -> None:
     """Print one JSON object; numbers that are not defined become null, and what no terminal should see is escaped."""
     told = {"notes": list(_in_the_end)} if _in_the_end and "notes" not in document else {}
     _in_the_end.clear()
-    written = json.dumps(_plain({**document, **told}), ensure_ascii=False, allow_nan=False)
+    written = as_json({**document, **told}, ensure_ascii=False)
     if not written.isprintable():
-        written = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in written)
+        written = "".join(c if c.isprintable() else as_json(c)[1:-1] for c in written)
     typer.echo(written)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -1,9 +1,15 @@
-"""JSON that others wrote, read strictly: no key twice in an object, no nesting that nobody could follow."""
+"""JSON, read strictly and written strictly.
+
+`parse` refuses a key that stands twice in an object and nesting that is too deep. `as_json` writes everything that
+demur writes: JSON has no NaN and no infinite numbers, so those become null, or are refused with `finite`.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 _DEEPEST = 100
@@ -43,6 +49,59 @@ def parse(text: str, *, finite: bool = False, any_depth: bool = False) -> Any:
     if not any_depth and is_deep(value):
         raise NotJson("it is nested too deeply")
     return value
+
+
+def as_json(
+    value: Any,
+    *,
+    finite: bool = False,
+    ensure_ascii: bool = True,
+    sort_keys: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    default: Callable[[Any], Any] | None = None,
+) -> str:
+    """A value as JSON. NaN and infinite numbers are written as null; `finite` raises ValueError on them."""
+
+    def written(held: Any, plain: Callable[[Any], Any] | None) -> str:
+        return json.dumps(
+            held,
+            ensure_ascii=ensure_ascii,
+            allow_nan=False,
+            indent=indent,
+            separators=separators,
+            default=plain,
+            sort_keys=sort_keys,
+        )
+
+    try:
+        return written(value, default)
+    except ValueError:
+        if finite:
+            raise
+    return written(_with_nulls(value), default and (lambda held: _with_nulls(default(held))))
+
+
+def is_finite(value: Any) -> bool:
+    """Whether JSON has every number that stands in a value."""
+    if isinstance(value, dict):
+        return all(map(is_finite, value.values()))
+    if isinstance(value, (list, tuple)):
+        return all(map(is_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _with_nulls(value: Any) -> Any:
+    """A value with null in place of each number that JSON does not have."""
+    if isinstance(value, dict):
+        return {_key(key): _with_nulls(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_nulls(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _key(key: Any) -> Any:
+    return str(key) if isinstance(key, float) and not math.isfinite(key) else key
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -10,12 +10,12 @@ digits and hyphens, which every service takes.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from demur.backends.protocol import Wanted
+from demur.files.strict_json import as_json
 from demur.records import Problem
 from demur.store import Run
 from demur.store.rows import MOST_PATHS
@@ -67,4 +67,4 @@ def _digest_of(problem: Problem) -> str:
 
 
 def _digest(*parts: str, letters: int) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:letters]
+    return hashlib.sha256(as_json(parts).encode()).hexdigest()[:letters]

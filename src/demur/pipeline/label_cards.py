@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from demur.files.strict_json import as_json
 from demur.pools.voted_pools import VotedPools
 from demur.prompts.conversations import MESSAGES, is_transcript
 from demur.records import ASKED_WITH, Path, Pool, is_nothing
@@ -64,4 +64,4 @@ def _text(value: Any) -> str:
         return "\n".join(_text(entry) for entry in value)
     if isinstance(value, dict) and isinstance(value.get("content"), str):
         return f"{value.get('role', '')}: {value['content']}"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return value if isinstance(value, str) else as_json(value, ensure_ascii=False, default=str)

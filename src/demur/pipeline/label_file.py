@@ -10,7 +10,6 @@ drawn is drawn by then. Labels of other votes are refused, and so are two on one
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,7 +27,7 @@ from demur.descriptions import Description, digest
 from demur.errors import InvalidValue, LabelMismatch
 from demur.files.appended import AppendedLines
 from demur.files.inputs import lines_of
-from demur.files.strict_json import NotJson, parse
+from demur.files.strict_json import NotJson, as_json, parse
 from demur.pools.checks import Checks, draw_checks
 from demur.pools.label_rule import LabelRule
 from demur.pools.labels import Labels
@@ -58,7 +57,7 @@ class Label:
     def line(self, *, undone: bool = False) -> str:
         """As its file has it; in ASCII, so that a line which is cut off is still text."""
         said = {"undo": True} if undone else {"label": self.said}
-        return json.dumps({"id": self.id, **said, "by": self.by, "at": self.at})
+        return as_json({"id": self.id, **said, "by": self.by, "at": self.at})
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ class LabelHeader:
         chance: dict[str, Any] = {"sizes_by_chance": True} if self.sizes_by_chance else {}
         chance |= {} if self.check is None else {"check": dict(zip(("drawn", "seed"), self.check, strict=True))}
         chance |= {} if self.down_to is None else {"down_to": self.down_to.document()}
-        return json.dumps({**known, **chance, "pipeline": self.description.document()})
+        return as_json({**known, **chance, "pipeline": self.description.document()})
 
     def refuse_other(self, voted: VotedPools, where: object) -> None:
         """Raise LabelMismatch unless these are the votes that were to be labelled."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -20,7 +19,7 @@ from demur.errors import InvalidValue
 from demur.files.atomic import written_whole
 from demur.files.cells import harmless, looks_like_formula
 from demur.files.inputs import lines_of, text_of
-from demur.files.strict_json import NotJson, parse
+from demur.files.strict_json import NotJson, as_json, parse
 from demur.pipeline.label_cards import LabelCard
 from demur.pipeline.label_file import RIGHT, SKIP, WRONG, Label, LabelHeader
 
@@ -38,7 +37,7 @@ def write_sheet(path: Path, cards: Iterable[LabelCard], header: LabelHeader) -> 
         writer.writeheader()
         writer.writerows({name: harmless(value) for name, value in row.items()} for row in rows)
     else:
-        text.writelines(json.dumps(row, ensure_ascii=True) + "\n" for row in rows)
+        text.writelines(as_json(row, ensure_ascii=True) + "\n" for row in rows)
     if path.exists():
         raise InvalidValue(f"{path} is there already, and may be filled in; choose another name")
     with written_whole(path, InvalidValue) as unfinished:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from itertools import chain
 from pathlib import Path as FilePath
 
 from demur.errors import PoolFileError, StoreError
+from demur.files.strict_json import as_json
 from demur.pools.neighbours.inspect_log import InspectLog
 from demur.records import Path, Pool, Problem
 from demur.store import PlacedPath, Run, Store
@@ -119,4 +119,4 @@ def _refuse_other_paths(run: Run, block: list[Placed], numbers: dict[str, int]) 
 
 def _verdicts(path: Path) -> str:
     """What was said of a path's being right, as text: a score that is no number is never equal to itself."""
-    return json.dumps([path.extra.get("labels"), path.extra.get("correct")], sort_keys=True)
+    return as_json([path.extra.get("labels"), path.extra.get("correct")], sort_keys=True)

@@ -11,7 +11,6 @@ whoever comes next, after whatever happened, looks at the folder and goes on.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from demur.descriptions import Description, digest
 from demur.errors import InvalidValue, PoolFileError
 from demur.files.atomic import written_whole
 from demur.files.inputs import text_of
-from demur.files.strict_json import NotJson, parse
+from demur.files.strict_json import NotJson, as_json, parse
 from demur.pools.parquet import read_parquet, write_parquet
 from demur.pools.shards import ENDINGS
 from demur.records import Problem
@@ -57,7 +56,7 @@ class Block:
         from demur.store.rows import problem_row, what_is_asked  # a pool file does not wait for a database library
 
         rows = [problem_row(problem) for problem in self.problems]
-        asked = [json.dumps([row["id"], *what_is_asked(row)], sort_keys=True) for row in rows]
+        asked = [as_json([row["id"], *what_is_asked(row)], sort_keys=True) for row in rows]
         return Entry(len(rows), digest(asked), digest(rows))
 
 
@@ -348,4 +347,4 @@ def _document(path: Path) -> Any:
 
 def _write(path: Path, document: Mapping[str, Any]) -> None:
     with written_whole(path, PoolFileError) as unfinished:
-        unfinished.write_text(json.dumps(document) + "\n")
+        unfinished.write_text(as_json(document) + "\n")

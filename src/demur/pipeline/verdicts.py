@@ -8,7 +8,6 @@ a kill leaves it, is no verdict.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,7 +17,7 @@ from demur.answers.relations import as_written
 from demur.errors import InvalidValue
 from demur.files.appended import AppendedLines
 from demur.files.inputs import lines_of
-from demur.files.strict_json import NotJson, parse
+from demur.files.strict_json import NotJson, as_json, parse
 from demur.pools.verdicts import Verdict, Verdicts
 from demur.records import question_digest
 
@@ -41,7 +40,7 @@ def verdict_line(verdict: Verdict) -> str:
     record |= {} if verdict.by is None else {"verdict": verdict.agrees, "by": verdict.by}
     record |= {} if verdict.person is None else {"person": verdict.person}
     record |= {"drawn": True} if verdict.drawn else {}
-    return json.dumps(record)
+    return as_json(record)
 
 
 class VerdictFile(AppendedLines):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
-import json
 import os
 import re
 from pathlib import Path
@@ -20,6 +19,7 @@ from demur.errors import PolicyFileError
 from demur.files import strict_json
 from demur.files.atomic import written_whole
 from demur.files.inputs import text_of
+from demur.files.strict_json import as_json
 from demur.policy.sidecar import MARK, is_packed, pack, unpacked
 from demur.policy.signature import Key, check_signature, checked_key, signature_of
 
@@ -50,7 +50,7 @@ def write(document: Document, path: str | os.PathLike[str], key: Key | None = No
     sealed["digest"] = digest(sealed)
     if key is not None:
         sealed["signature"] = signature_of(sealed, key)
-    _write_whole(target, (json.dumps(sealed, indent=1, allow_nan=False) + "\n").encode())
+    _write_whole(target, (as_json(sealed, indent=1, finite=True) + "\n").encode())
     _remove_others(target, sealed["calibration"].get("file"))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from demur.errors import DemurError
 from demur.files import strict_json
 from demur.files.atomic import written_whole
 from demur.files.inputs import text_of
+from demur.files.strict_json import as_json
 
 Document = dict[str, Any]
 FilePath = str | os.PathLike[str]
@@ -38,7 +38,7 @@ class Kind:
         sealed: Document = {"format": self.format, "schema": self.schema, **document}
         sealed["digest"] = digest(sealed)
         with written_whole(path, self.error) as unfinished:
-            unfinished.write_text(json.dumps(sealed, allow_nan=False) + "\n", encoding="utf-8", newline="\n")
+            unfinished.write_text(as_json(sealed, finite=True) + "\n", encoding="utf-8", newline="\n")
 
     def read(self, path: FilePath) -> Document:
         """Read and verify the seal; nothing in the file is ever executed."""

@@ -9,10 +9,10 @@ demur-seen 1
 from __future__ import annotations
 
 import base64
-import json
 from typing import Any
 
 from demur.files import strict_json
+from demur.files.strict_json import as_json
 
 MARK = b"demur-seen 1\n"
 _NAMES = ("ids", "questions", "clusters")
@@ -27,10 +27,10 @@ def is_packed(calibration: dict[str, Any]) -> bool:
 def pack(calibration: dict[str, Any]) -> bytes:
     """The content of the file."""
     if not is_packed(calibration):
-        return json.dumps(calibration).encode()
+        return as_json(calibration).encode()
     parts = [base64.b64decode(calibration[name]["digests"]) for name in _NAMES]
     sizes = {name: len(part) // _WIDTH for name, part in zip(_NAMES, parts, strict=True)}
-    header = json.dumps({**sizes, "hold_out": calibration["hold_out"]})
+    header = as_json({**sizes, "hold_out": calibration["hold_out"]})
     return b"".join([MARK, header.encode(), b"\n", *parts])
 
 

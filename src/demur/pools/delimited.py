@@ -30,6 +30,7 @@ from demur.records import ASKED_WITH, Pool
 _TEXTS = {*PROBLEM, *OF_PROBLEM, "answer", "text", "path_extra"} - {"temperature"}
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,300})(\.[0-9]{1,300})?([eE][+-]?[0-9]{1,3})?")
 _NOTHING = ("", "nan", "NaN")
+_INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 
 
 def read_csv(source: str | os.PathLike[str], columns: Mapping[str, str] | None = None) -> FramePools:
@@ -77,6 +78,8 @@ def _typed(name: str, cells: Sequence[str], path: Path) -> list[Any]:
     if name in _TEXTS:
         read_text = _list_or_text if name in ASKED_WITH else str
         return [read_text(cell) if cell.strip() else None for cell in cells]
+    if name.startswith(SCORE):
+        cells = ["" if _INFINITE.fullmatch(cell.strip()) else cell for cell in cells]
     said = {cell.strip() for cell in cells} - set(_NOTHING)
     read: Callable[[str], Any] = str
     if all(_is_finite(cell) for cell in said):

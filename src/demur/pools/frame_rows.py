@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from demur.answers.relations import as_written
-from demur.files.strict_json import NotJson, parse
+from demur.files.strict_json import NotJson, as_json, is_finite, parse
 from demur.prompts.conversations import known_transcript
 from demur.records import ASKED_WITH, Groups, Path, Pool, Problem, group_as_text, group_in_file, group_of_text
 
@@ -31,7 +30,7 @@ def table_of(pools: Iterable[Pool], names: Sequence[str] | None = None) -> dict[
     columns: dict[str, list[Any]] = {name: [] for name in (*PROBLEM, *PATH, *(SCORE + name for name in names))}
     problem_columns, path_columns = ([columns[name] for name in some] for some in (PROBLEM, [*columns][len(PROBLEM) :]))
     for pool in pools:
-        problem, gold, extra = pool.problem, json.dumps(list(pool.problem.gold)), _as_object(pool.problem.extra)
+        problem, gold, extra = pool.problem, as_json(list(pool.problem.gold)), _as_object(pool.problem.extra)
         shared = (problem.id, problem.question, gold, problem.cluster, group_as_text(problem.group), extra)
         for column, value in zip(problem_columns, shared, strict=True):
             column.extend([writable(value)] * len(pool.paths))
@@ -49,7 +48,7 @@ def score_names(pools: Iterable[Pool]) -> list[str]:
 
 
 def _as_object(fields: Mapping[str, Any]) -> str:
-    return json.dumps(dict(fields)) if fields else "{}"
+    return as_json(dict(fields)) if fields else "{}"
 
 
 def writable(text: str | None) -> str | None:
@@ -121,4 +120,5 @@ def listed(gold: Any) -> list[Any]:
         value = parse(gold) if isinstance(gold, str) else None
     except NotJson:
         value = None
-    return value if isinstance(value, list) else [gold]
+    several = value if isinstance(value, list) else [gold]
+    return [entry if is_finite(entry) else as_written(entry) for entry in several]

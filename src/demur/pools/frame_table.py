@@ -79,8 +79,9 @@ def score_column(pools: FramePools, name: str) -> NDArray[np.float64] | None:
         return None
     numbers = None if names_labels(name) else columns.numbers(column)
     values = None if numbers is None else pools.of_paths(numbers)
-    if values is None or np.isinf(values).any():
+    if values is None:
         return None
+    values = np.where(np.isinf(values), np.nan, values) if np.isinf(values).any() else values
     if column.startswith(SCORE) and "path_extra" in columns.names and "." in name and np.isnan(values).all():
         return None  # then the name is that of a field
     return values

@@ -11,7 +11,6 @@ whole file: see `pools.provenance`.
 from __future__ import annotations
 
 import gzip
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -20,11 +19,12 @@ from math import isfinite
 from pathlib import Path as FilePath
 from typing import Any, NoReturn, TextIO, cast
 
+from demur.answers.relations import as_written
 from demur.errors import InvalidValue, PoolFileError
 from demur.files.atomic import written_whole
 from demur.files.headers import is_header
 from demur.files.inputs import lines_of
-from demur.files.strict_json import NotJson, RepeatedKey, is_deep, parse
+from demur.files.strict_json import NotJson, RepeatedKey, as_json, is_deep, is_finite, parse
 from demur.pools.provenance import PoolFile, Provenance
 from demur.prompts.conversations import known_transcript
 from demur.records import Path, Pool, Problem, group_in_file
@@ -80,11 +80,11 @@ def write_lines(records: Iterable[dict[str, Any]], target: str | os.PathLike[str
 
 def line_of(record: dict[str, Any]) -> str:
     """One JSON object in one line, without its end."""
-    text = json.dumps(record, ensure_ascii=False)
+    text = as_json(record, ensure_ascii=False)
     try:
         text.encode()
     except UnicodeEncodeError:  # half a surrogate pair, as models sometimes leave: only an escape can write it
-        text = json.dumps(record)
+        text = as_json(record)
     return text
 
 
@@ -124,9 +124,10 @@ def _pool(record: dict[str, Any], where: str) -> Pool:
         fail(f"`paths` must be a list of at least one path, got {_shown(paths)}")
     gold = record.pop("gold", None)
     golds = gold if isinstance(gold, list) else [] if gold is None else [gold]
-    if not all(isinstance(entry, (str, int, dict, list)) or _is_finite(entry) for entry in golds):
+    if not all(isinstance(entry, (str, int, float, dict, list)) and not _is_endless(entry) for entry in golds):
         fail(f"`gold` must be a string, a number, an object or a list of accepted ones, got {_shown(gold)}")
     _shallow({"gold": golds}, fail)
+    golds = [entry if is_finite(entry) else as_written(entry) for entry in golds]
     cluster = _optional(record.pop("cluster", None), (str, int), "`cluster` must be a string", fail)
     try:
         group = group_in_file(record.pop("group", None), f"problem {name!r:.60}")
@@ -148,15 +149,16 @@ def _path(record: Any, position: int, fail: Fail) -> Path:
     if scores is not None and not isinstance(scores, dict):
         fail(f"`scores` of path {position} must be an object of numbers by name, got {_shown(scores)}")
     given = answer is not _ABSENT
-    if isinstance(answer, float) and not isfinite(answer):
+    if _is_endless(answer):
         fail(f"`answer` of path {position} is {_shown(answer)}; null says that there is none")
     if isinstance(answer, (dict, list)):
         _shallow({"answer": answer}, fail)
+        answer = answer if is_finite(answer) else as_written(answer)
     return Path(answer if given else None, text, scores or {}, _shallow(record, fail), given)
 
 
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, float) and isfinite(value)
+def _is_endless(value: Any) -> bool:
+    return isinstance(value, float) and not isfinite(value)
 
 
 def _optional(value: Any, kind: type | tuple[type, ...], rule: str, fail: Fail) -> Any:
@@ -196,5 +198,5 @@ def record_of(pool: Pool) -> dict[str, Any]:
 
 def _shown(value: Any) -> str:
     deep = isinstance(value, (dict, list)) and is_deep(value)
-    text = value.strip() if isinstance(value, str) else "something deep" if deep else json.dumps(value)
+    text = value.strip() if isinstance(value, str) else "something deep" if deep else as_json(value)
     return text if len(text) <= 40 else f"{text[:40]}…"

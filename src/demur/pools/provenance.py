@@ -10,7 +10,6 @@ fingerprinted and shown, and nothing is loaded or run because of them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -18,7 +17,7 @@ from typing import Any, Self
 from demur.descriptions import Description
 from demur.errors import InvalidValue, PoolFileError
 from demur.files.headers import POOLS, is_header
-from demur.files.strict_json import is_deep
+from demur.files.strict_json import as_json, is_deep
 from demur.records import Pool
 from demur.stopping import stopping_of
 
@@ -51,7 +50,7 @@ class Provenance:
     def text(self) -> str | None:
         """As one line of JSON, where anything is known."""
         document = self.document()
-        return json.dumps(document) if document else None
+        return as_json(document) if document else None
 
     @classmethod
     def of(cls, document: Any, where: str) -> Self:

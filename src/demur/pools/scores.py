@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from demur.errors import InvalidValue, PoolFileError
+from demur.files.strict_json import is_finite
 from demur.pools.field_names import number_fields, score_fields, there_is
 from demur.pools.frame_table import score_column, scores_of
 from demur.pools.frames import FramePools
@@ -109,7 +110,7 @@ def with_gaps(pools: Sequence[Pool], name: str) -> list[list[float | None]]:
         row: list[float | None] = []
         for position, path in enumerate(pool.paths):
             value = field_of(path, steps) if steps else path.scores.get(name, ABSENT)
-            if value is ABSENT or value is None:
+            if value is ABSENT or value is None or not is_finite(value):
                 row.append(None)
                 continue
             if isinstance(value, bool):
@@ -129,7 +130,8 @@ def _no_score(pools: Sequence[Pool], lacking: Sequence[str], name: str) -> PoolF
     if len(lacking) < len(pools):
         few = ", ".join(repr(problem) for problem in lacking[:5]) + (", …" if len(lacking) > 5 else "")
         return PoolFileError(
-            f"{len(lacking)} of {len(pools)} pools lack the score {name!r} in some path: {few}",
+            f"{len(lacking)} of {len(pools)} pools lack the score {name!r} in some path: {few}; null, NaN and "
+            "infinite numbers are no score",
             "score them with the `demur score` that scored the others; or calibrate with {unscored=drop}, which leaves "
             "such pools out and abstains on them in use, or with {unscored=VALUE}, which stands in for the score",
         )

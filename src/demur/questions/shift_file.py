@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import json
 import os
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from demur.errors import InvalidValue, ShiftFileError
 from demur.files import strict_json
 from demur.files.atomic import written_whole
 from demur.files.inputs import text_of
+from demur.files.strict_json import as_json
 from demur.questions.density_ratio import DensityRatio
 from demur.version import __version__
 
@@ -24,7 +24,7 @@ def write_shift(ratio: DensityRatio, path: str | os.PathLike[str]) -> None:
     sealed = {"format": FORMAT, "schema": SCHEMA, "demur": __version__, "ratio": ratio.document()}
     sealed["digest"] = digest(sealed)
     with written_whole(path, ShiftFileError) as unfinished:
-        unfinished.write_text(json.dumps(sealed, allow_nan=False) + "\n", encoding="utf-8", newline="\n")
+        unfinished.write_text(as_json(sealed, finite=True) + "\n", encoding="utf-8", newline="\n")
 
 
 def read_shift(path: str | os.PathLike[str]) -> DensityRatio:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
-import math
 from functools import cache
 from importlib import resources
 from typing import Any
 
+from demur.files.strict_json import as_json
 from demur.policy.policy import Policy
 from demur.pools.source import PoolSource
 from demur.pools.voted_pools import VotedPools
@@ -33,7 +32,7 @@ def report_page(source: PoolSource, voted: VotedPools, policy: Policy, *, title:
 def page_of(facts: dict[str, Any]) -> str:
     """The report as HTML."""
     before, behind = _template()
-    return before + _script_safe(json.dumps(_plain(facts), ensure_ascii=False, separators=(",", ":"))) + behind
+    return before + _script_safe(as_json(facts, ensure_ascii=False, separators=(",", ":"))) + behind
 
 
 @cache
@@ -64,14 +63,3 @@ def _script_safe(text: str) -> str:
     for sign, escape in escapes.items():
         text = text.replace(sign, escape)
     return text.encode("utf-8", "replace").decode()
-
-
-def _plain(value: Any) -> Any:
-    """Numbers that are not defined become null."""
-    if isinstance(value, dict):
-        return {str(name): _plain(each) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from string import ascii_uppercase
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.answers.relations import as_written
+from demur.files.strict_json import as_json
 from demur.policy.policy import Policy
 from demur.pools.labels import accepted_answers
 from demur.pools.parts import every_problem, in_passing, sizes_of, without_texts
@@ -161,7 +161,7 @@ def _texts_of(value: Any) -> Iterator[str]:
         elif isinstance(entry, str):
             yield entry
         else:
-            yield json.dumps(entry, ensure_ascii=False, default=str)
+            yield as_json(entry, ensure_ascii=False, default=str)
 
 
 def _shares(voted: VotedPools, row: int) -> list[float]:

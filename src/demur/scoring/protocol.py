@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from demur.errors import DemurError, ScoringError
+from demur.files.strict_json import as_json
 from demur.records import Pool
 from demur.store import PathScore
 
@@ -108,4 +109,4 @@ def as_number(value: Any, what: str) -> float:
 
 def full_identity(scorer: Scorer) -> dict[str, Any]:
     """An identity as it is stored: with the normaliser, and as JSON has it."""
-    return json.loads(json.dumps({**scorer.identity(), "normaliser": scorer.normaliser}))  # type: ignore[no-any-return]
+    return json.loads(as_json({**scorer.identity(), "normaliser": scorer.normaliser}))  # type: ignore[no-any-return]

@@ -5,7 +5,6 @@ What an error quotes may be of either, so that without texts errors are named by
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import traceback
@@ -14,11 +13,11 @@ from typing import Any
 
 from demur.backends.redaction import redacted
 from demur.errors import PipelineMismatch, PolicyFileError, StoreError
+from demur.files.strict_json import as_json
 from demur.server.outcomes import Outcome
 
 logger = logging.getLogger("demur.server")
 _LONGEST = 4_000
-_WRITTEN = json.JSONEncoder(ensure_ascii=True, default=str)
 _OF_THE_OPERATOR = (StoreError, PolicyFileError, PipelineMismatch)
 """Errors that speak of the database and of policies: they quote nothing that was asked or answered."""
 
@@ -41,7 +40,7 @@ class _Lines(logging.Formatter):
         if record.exc_info and record.exc_info[0] is not None:
             trace = self.formatException(record.exc_info) if self.texts else _places(record.exc_info[1])
             line["trace"] = redacted(trace)[-_LONGEST:]
-        return _WRITTEN.encode(line)
+        return as_json(line, default=str)
 
     def _message(self, record: logging.LogRecord) -> str:
         if not isinstance(record.args, tuple):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from demur.answers.relations import as_written
 from demur.errors import InvalidValue, StoreError
+from demur.files.strict_json import as_json
 from demur.records import Path, Problem, group_as_text, group_of_text
 
 MOST_PATHS = 1 << 20
@@ -173,4 +174,4 @@ def text(value: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    return json.dumps(value)  # ASCII, so that no database minds what a model wrote
+    return as_json(value)  # ASCII, so that no database minds what a model wrote

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from demur.errors import StoreError
+from demur.files.strict_json import as_json
 from demur.records import Pool, blinded
 from demur.store._tables import paths, scorers, scores
 from demur.store.connection import damaged, insert_new, reading, writing
@@ -84,7 +85,7 @@ class RunScores(RunReader):
         self, name: str, identity: Mapping[str, Any], values: Sequence[PathScore], worker: Worker | None
     ) -> int:
         check_name("score", name, self.scorers)
-        described = json.dumps(identity, sort_keys=True)
+        described = as_json(identity, sort_keys=True)
         rows = [
             {"run": self.key, "name": name, **score._asdict(), "flag": storable(score.flag, 20)}
             for score in sorted(values, key=lambda score: score[:2])

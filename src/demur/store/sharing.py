@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from demur.files.strict_json import as_json
 from demur.stopping.paths_left import PathsLeft
 from demur.store._tables import paths, problems, scores, work
 from demur.store.budgets import Budget, Spending
@@ -102,7 +102,7 @@ class RunSharing(RunChanges):
 
 def task_of_score(name: str, identity: Mapping[str, Any]) -> str:
     """The task of giving paths a score, by one scorer and no other of its name."""
-    digest = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:8]
+    digest = hashlib.sha256(as_json(identity, sort_keys=True).encode()).hexdigest()[:8]
     return f"score:{digest}:{name}"
 
 

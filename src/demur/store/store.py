@@ -11,6 +11,7 @@ from sqlalchemy import func, insert, select
 
 from demur.descriptions import Description
 from demur.errors import InvalidValue, StoreError
+from demur.files.strict_json import as_json
 from demur.store._tables import paths, problems, runs, scorers, sessions, work, workers
 from demur.store.connection import STALL_SECONDS, UNREADABLE, connect, reading, shown, writing
 from demur.store.patience import SECONDS, Patience, patient
@@ -90,7 +91,7 @@ class Store:
         check_name("run", name, self.names)
         if n_paths is not None and not 1 <= n_paths <= MOST_PATHS:
             raise InvalidValue(f"a pool has 1 to {MOST_PATHS} paths, got {n_paths}")
-        described = json.dumps(description.document(), sort_keys=True)
+        described = as_json(description.document(), sort_keys=True)
         row = {"name": name, "description": described, "n_paths": n_paths, "fingerprint": description.fingerprint}
         row["created"] = datetime.now(UTC).isoformat(timespec="seconds")
         with writing(self.engine, self.place, alone=True) as connection:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import secrets
 import threading
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 
 from demur.errors import StoreError, StoreUnreachable
+from demur.files.strict_json import as_json
 from demur.store._tables import workers
 from demur.store.connection import insertion
 from demur.store.patience import patient
@@ -219,7 +219,7 @@ class Worker:
     def _write(self, connection: Connection, held: Collection[int], promised: int) -> None:
         """Its claims as they should be now."""
         this = workers.update().where(workers.c.worker == self._key)
-        connection.execute(this.values(numbers=json.dumps(sorted(held)), promised=promised))
+        connection.execute(this.values(numbers=as_json(sorted(held)), promised=promised))
 
     def _be_seen(self, connection: Connection) -> None:
         """Its time begins anew. Where others took over, and what came is in the account, so does its row."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from pathlib import Path
 from demur.backends.weights import Say
 from demur.errors import DemurError
 from demur.files.atomic import atomic_file
+from demur.files.strict_json import as_json
 from demur.study.cells import Watch, open_cell
 from demur.study.description import StudyDescription
 from demur.study.figures import draw, figures_of
@@ -103,5 +103,5 @@ def _write(folder: Path, study: StudyDescription, result: StudyResult, kinds: Se
     settings = {name: getattr(study, name) for name in ("name", "alphas", "n_cal", "splits", "seed")}
     settings["cells"] = [evaluated.name for evaluated in result.results]
     settings |= {name: getattr(result, name) for name in ("failed", "notes", "verdict")} | {"demur": __version__}
-    put("study.json", (json.dumps(settings, indent=1) + "\n").encode())
+    put("study.json", (as_json(settings, indent=1) + "\n").encode())
     return files

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 
 from demur.evaluation.comparison import JITTERED, MAJORITY
 from demur.evaluation.summaries import Summary
+from demur.files.strict_json import as_json
 from demur.study.cells import TIED
 from demur.study.description import StudyDescription
 from demur.study.protocol import SCARCE, CellResult, Method, fresh_law
@@ -77,7 +77,7 @@ class Table:
     def json(self) -> str:
         rows = [{name: _plain(value) for name, value in zip(self.header, row, strict=True)} for row in self.rows]
         document = {"name": self.name, "title": self.title, "note": self.note, "rows": rows}
-        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+        return as_json(document, indent=1, ensure_ascii=False) + "\n"
 
 
 FORMATS = {"md": Table.markdown, "tex": Table.latex, "csv": Table.csv, "json": Table.json}
@@ -311,8 +311,8 @@ def _number(value: Value) -> Any:
 
 def _plain(value: Value) -> Any:
     if isinstance(value, Summary):
-        return {name: _plain(part) for name, part in asdict(value).items()}
-    return None if value != value else value
+        return asdict(value)
+    return value
 
 
 def _clock(seconds: float) -> str:

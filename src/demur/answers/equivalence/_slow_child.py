@@ -8,6 +8,7 @@ from subprocess import DEVNULL, PIPE, Popen
 from typing import Any
 
 from demur.errors import MissingExtra
+from demur.files.strict_json import as_json
 from demur.foreign_code import is_readable, isolated_python, without_secrets
 
 _START_SECONDS = 60.0
@@ -57,7 +58,7 @@ class Child:
         """A line, nothing where time is up, or None where there is no process any more."""
         assert process.stdin is not None
         try:
-            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.write(as_json(request) + "\n")
             process.stdin.flush()
         except OSError:
             return None

@@ -8,7 +8,6 @@ A formula without a value has no spellings.
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 from demur.errors import InvalidValue
 from demur.files.atomic import atomic_file
 from demur.files.inputs import text_of
-from demur.files.strict_json import parse
+from demur.files.strict_json import as_json, parse
 
 Verdicts = dict[tuple[str, str], bool]
 Readings = dict[str, list[str]]
@@ -40,7 +39,7 @@ def write(file: str | os.PathLike[str], verdicts: Verdicts, readings: Readings) 
     rows = [[a, b, verdict] for (a, b), verdict in sorted(verdicts.items())]
     document = {"format": _FORMAT, "version": _VERSION, "verdicts": rows, "readings": dict(sorted(readings.items()))}
     with atomic_file(file) as unfinished:
-        unfinished.write_text(json.dumps(document), encoding="utf-8")
+        unfinished.write_text(as_json(document), encoding="utf-8")
 
 
 def _verdicts_and_readings(document: Any) -> tuple[Verdicts, Readings]:

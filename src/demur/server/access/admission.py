@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from demur.errors import StoreError
+from demur.files.strict_json import as_json
 from demur.server.access.access import Caller
 from demur.server.access.budgets import Budgets
 from demur.server.access.limits import AtOnce
@@ -52,7 +52,7 @@ class Once:
                 400, f"an Idempotency-Key has 1 to {_LONGEST_KEY} characters", code="invalid_value",
                 param="Idempotency-Key",
             )  # fmt: skip
-        written = json.dumps(body, sort_keys=True, ensure_ascii=True)
+        written = as_json(body, sort_keys=True, ensure_ascii=True)
         return cls(hashlib.sha256(key.encode()).hexdigest(), hashlib.sha256(written.encode()).hexdigest())
 
 

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, StrictStr
 
 from demur.server.access import origins
@@ -16,6 +16,7 @@ from demur.server.access.cookies import drop_cookie, set_cookie, token_in
 from demur.server.access.failures import Failures
 from demur.server.api.bodies import read_body
 from demur.server.api.description import described
+from demur.server.api.written import JsonReply
 from demur.server.errors import ApiError, busy
 from demur.store.service import ApiKey, Login
 
@@ -50,7 +51,7 @@ async def log_in(request: Request) -> Response:
     await asyncio.to_thread(access.store.logins.forget, now)
     login, token = await asyncio.to_thread(access.store.logins.begin, key.key, now + HOURS * 3_600_000)
     access.ring.used(key)
-    response = JSONResponse(_told(login, key))
+    response = JsonReply(_told(login, key))
     set_cookie(request, response, token, HOURS * 3600)
     return response
 
@@ -73,7 +74,7 @@ async def log_out(request: Request) -> Response:
     origins.refuse_other_sites(request)
     access: Access = request.app.state.access
     known = await access.login(request)
-    response = JSONResponse({"logged_in": False})
+    response = JsonReply({"logged_in": False})
     if known is not None and access.store is not None:
         check_csrf(request, known[0])
         await asyncio.to_thread(access.store.logins.end, token_in(request))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
 
-from demur.files.strict_json import NotJson, parse
+from demur.files.strict_json import NotJson, as_json, parse
 from demur.server.errors import ApiError
 
 Form = TypeVar("Form", bound=BaseModel)
@@ -62,7 +61,7 @@ async def limited(request: Request, most: int) -> bytes:
 def _has_half_a_character(value: Any) -> bool:
     """Whether a text in it cannot be written as UTF-8, so that neither a store nor a reply could hold it."""
     try:
-        json.dumps(value, ensure_ascii=False).encode()
+        as_json(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         return True
     return False

@@ -7,11 +7,12 @@ import time
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
 from demur.backends.interchangeable import Interchangeable
 from demur.backends.openai import OpenAI
 from demur.errors import DemurError
+from demur.server.api.written import JsonReply
 from demur.server.served import Models
 from demur.server.service import Service
 
@@ -80,4 +81,4 @@ async def alive() -> dict[str, str]:
 async def ready(request: Request) -> Response:
     """Whether requests can be decided now."""
     troubles = await request.app.state.readiness.troubles()
-    return JSONResponse({"ready": not troubles, "troubles": troubles}, 503 if troubles else 200)
+    return JsonReply({"ready": not troubles, "troubles": troubles}, 503 if troubles else 200)

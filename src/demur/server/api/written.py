@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from fastapi.responses import JSONResponse
 
+from demur.files.strict_json import as_json
+
 
 def written(document: Any) -> bytes:
     """A document as JSON in UTF-8; half of a surrogate pair is U+FFFD there, as browsers and the store have it."""
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = as_json(document, ensure_ascii=False, separators=(",", ":"))
     try:
         return text.encode()
     except UnicodeEncodeError:

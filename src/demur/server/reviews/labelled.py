@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from demur.descriptions import Description
 from demur.files.cells import harmless
+from demur.files.strict_json import as_json
 from demur.pipeline.label_file import Label, LabelHeader
 from demur.pipeline.spoken_labels import SpokenLabels, by_weight
 from demur.policy.policy import Policy
@@ -123,7 +123,7 @@ class _Labels:
 def pool_lines(rows: Iterable[Judged], policy: PolicyRow) -> Iterator[str]:
     """Pools as JSON lines, with how they came to be; only whole ones, for a vote on fewer paths is another vote."""
     served = Policy.of_document(policy.document)
-    yield json.dumps(_provenance(served).document()) + "\n"
+    yield as_json(_provenance(served).document()) + "\n"
     for row in rows:
         if row.whole:
             yield line_of(record_of(_pool(row, served))) + "\n"

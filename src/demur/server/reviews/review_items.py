@@ -7,10 +7,10 @@ scores; all of it comes with the verdict.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from demur.files.strict_json import as_json
 from demur.prompts.conversations import MESSAGES, is_transcript
 from demur.records import ASKED_WITH, Problem, is_nothing
 from demur.store.service import Decision, DecisionPath, Feedback, ReviewItem
@@ -109,4 +109,4 @@ def _options(options: Any) -> list[dict[str, str]]:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return value if isinstance(value, str) else as_json(value, ensure_ascii=False, default=str)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from demur.errors import StoreError
+from demur.files.strict_json import as_json
 from demur.store.patience import patient
 from demur.store.service._tables import policies
 from demur.store.service.family import TableFamily
@@ -124,4 +124,4 @@ class Policies(TableFamily):
 
 
 def _in_order(document: Mapping[str, Any]) -> str:
-    return json.dumps(dict(document), sort_keys=True)
+    return as_json(dict(document), sort_keys=True)

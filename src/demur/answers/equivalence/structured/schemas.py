@@ -6,7 +6,6 @@ time that grows with them (see `patterns`), and repeated elements are looked for
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
@@ -15,6 +14,7 @@ from typing import Any
 from demur.answers.equivalence.structured import values
 from demur.answers.equivalence.structured.patterns import Pattern
 from demur.errors import InvalidValue, MissingExtra
+from demur.files.strict_json import as_json
 
 _MOST_ZEROS = 400
 _MOST_PARTS = 2000
@@ -37,7 +37,7 @@ class Schema:
             kind.check_schema(document)
         except jsonschema.SchemaError as error:
             raise InvalidValue(f"the schema is none: {error.message:.120} at {error.json_path:.80}") from None
-        exact, _ = values.value_at(json.dumps({name: part for name, part in document.items() if name != "$schema"}), 0)
+        exact, _ = values.value_at(as_json({name: part for name, part in document.items() if name != "$schema"}), 0)
         self._patterns: dict[str, Pattern] = {}
         self._error = jsonschema.ValidationError
         types = kind.TYPE_CHECKER.redefine("integer", _is_integer)

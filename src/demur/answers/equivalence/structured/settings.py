@@ -17,7 +17,7 @@ from demur.answers.equivalence.structured.rules import KeyOf, Rules
 from demur.answers.equivalence.structured.schemas import Schema
 from demur.errors import InvalidValue
 from demur.files.inputs import text_of
-from demur.files.strict_json import NotJson, is_deep, parse
+from demur.files.strict_json import NotJson, as_json, is_deep, parse
 
 LARGEST = 64_000  # characters of the written form
 
@@ -86,7 +86,7 @@ def _canonical(document: Mapping[str, Any]) -> str:
     try:
         if is_deep(document):
             raise InvalidValue("the rules or their schema are nested too deeply")
-        written = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        written = as_json(document, sort_keys=True, separators=(",", ":"), finite=True)
     except (TypeError, ValueError) as error:
         if isinstance(error, InvalidValue):
             raise
