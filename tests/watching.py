@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -18,6 +19,7 @@ from demur.server.settings import ServiceSettings
 from loopback import choice
 from service_rows import decision
 
+DAY = 24 * 3_600_000
 SELDOM = 3600.0
 """Seconds between looks that nobody asked for."""
 
@@ -77,3 +79,20 @@ def forgetful(number, body, request):
     seed = body.get("seed", 0)
     said = [choice(f"So \\boxed{{{900 + (7 * seed + j) % 11}}}", [-0.5]) for j in range(body.get("n", 1))]
     return web.json_response({"choices": said, "model": "adder-2", "system_fingerprint": "fp_2"})
+
+
+def rounds(*apps, n, start=0):
+    """So many times a canary may be asked, by these replicas at once; how many were each time."""
+
+    async def ask_one(app, now):
+        return await app.state.alarms.canaries.ask_next(app.state.alarms.kept()[0], now)
+
+    async def work():
+        try:
+            times = [1_000_000_000_000 + at * DAY // 24 for at in range(start, start + n)]
+            return [sum(await asyncio.gather(*(ask_one(app, now) for app in apps))) for now in times]
+        finally:
+            for app in apps:
+                await app.state.alarms.kept()[0].answerer.close_async()
+
+    return asyncio.run(work())

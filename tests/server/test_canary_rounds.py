@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import replace
 
@@ -16,9 +15,7 @@ from demur.server.alarms.canary_questions import CanaryQuestions
 from demur.store.service import ServiceStore
 from loopback import Loopback, choice, error, reply
 from serving import PROBLEMS, adder, adding_pipeline, listening
-from watching import ask, forgetful, look, monitors, watched_app
-
-DAY = 24 * 3_600_000
+from watching import ask, forgetful, look, monitors, rounds, watched_app
 
 
 @pytest.fixture(scope="module")
@@ -45,23 +42,6 @@ def watched(upstream, sums_policy, store, run):
         return watched_app(upstream.url, sums_policy, store, canaries=CanaryQuestions.of(run, sums_policy), **settings)
 
     return made
-
-
-def rounds(*apps, n, start=0):
-    """So many times a canary may be asked, by these replicas at once; how many were each time."""
-
-    async def ask_one(app, now):
-        return await app.state.alarms.canaries.ask_next(app.state.alarms.kept()[0], now)
-
-    async def work():
-        try:
-            times = [1_000_000_000_000 + at * DAY // 24 for at in range(start, start + n)]
-            return [sum(await asyncio.gather(*(ask_one(app, now) for app in apps))) for now in times]
-        finally:
-            for app in apps:
-                await app.state.alarms.kept()[0].answerer.close_async()
-
-    return asyncio.run(work())
 
 
 def test_a_model_that_did_not_change_raises_no_alarm(watched, store):

@@ -226,9 +226,17 @@ def test_a_component_must_give_one_number_per_pool():
         def of(self, counted):
             return self.given
 
-    for given in (np.zeros(2), np.full(3, np.nan), np.zeros((3, 1))):
+    for given in (np.zeros(2), np.full(3, np.nan), np.full(3, np.inf), np.zeros((3, 1))):
         with pytest.raises(InvalidValue, match="wrong must give one number per pool, 3 of them"):
             dm.vote([["a"]] * 3, tie_break=Wrong(given))
+
+
+@pytest.mark.parametrize("scores", [[1e300, 1e300], [1.7e308, 1.7e308], [-1.7e308, -1.7e308], [1.7e308, -1.7e308]])
+def test_the_mean_of_any_finite_scores_is_finite_and_minus_infinity_says_that_there_is_no_answer(scores):
+    votes = dm.vote([["a", "a"], [None, None]], [scores, scores], tie_break="mean_score,none", weight=dm.uniform())
+    [[_, mean], none] = votes.key.tolist()
+    assert mean == pytest.approx(sum(score / 2 for score in scores))
+    assert none == [0.0, -np.inf]
 
 
 def test_the_key_of_a_vote_is_made_in_one_place():

@@ -165,11 +165,13 @@ class Answerer:
         guarantee: str | None = None,
         waves: Waves | None = None,
         whole: bool = False,
+        came: dict[int, Completion] | None = None,
     ) -> Asked:
         """Sample paths for one new question, vote as the policy was calibrated, and answer or abstain.
 
         With `waves`, paths are asked for a few at a time, and no more once the decision of the whole pool is certain;
-        `whole` draws all of them even so, for who wants to know the confidence itself.
+        `whole` draws all of them even so, for who wants to know the confidence itself. Paths are put into `came` by
+        index as they come: what was drawn is known there even if this raises.
         """
         rule = self.policy.point(alpha, guarantee)  # before a path is paid for
         self.policy.sets_of(rule)
@@ -189,7 +191,8 @@ class Answerer:
         wanted = wanted_paths(self.pipeline.seed, problem.question or "", n_paths)
         by = waves if waves is not None and curtailed else Waves(n_paths, n_paths)
         by = by if stopping is None else Waves(stopping.wave, stopping.wave)
-        drawn = await draw(self.pipeline.backend, fitted.settings, fitted, watched, wanted, by)
+        came = {} if came is None else came
+        drawn = await draw(self.pipeline.backend, fitted.settings, fitted, watched, wanted, by, came)
         if watched.early is not None and curtailment is not None:
             decision = curtailment.decision(watched.early, watched.keys, watched.scores)
             written = read_row(watched.pool, replace(self._fields, score=None)).written

@@ -129,20 +129,25 @@ class Drawn:
 
 
 async def draw(
-    backend: Backend, settings: Settings, fitted: Fitted, watched: Watched, wanted: Sequence[Wanted], waves: Waves
+    backend: Backend,
+    settings: Settings,
+    fitted: Fitted,
+    watched: Watched,
+    wanted: Sequence[Wanted],
+    waves: Waves,
+    came: dict[int, Completion],
 ) -> Drawn:
     """Draw paths wave by wave into `watched`, until it is certain or all are there.
 
-    Requests that are still out then are cancelled. Raises EndpointRefused when the replies name several models, unless
-    the pipeline takes them (`mixed_models`).
+    Requests that are still out then are cancelled. Each path is in `came` as soon as it is there, whatever fails later.
+    Raises EndpointRefused when the replies name several models, unless the pipeline takes them (`mixed_models`).
     """
-    reported = ReportedModels(mixed=fitted.pipeline.mixed_models)
-    prompt, came = fitted.render(watched.problem), dict[int, Completion]()
+    reported, prompt = ReportedModels(mixed=fitted.pipeline.mixed_models), fitted.render(watched.problem)
     for wave in waves.of(wanted):
         async with contextlib.aclosing(backend.sample(prompt, settings, wave)) as portions:
             async for portion in portions:
+                came.update((drawn.path, drawn) for drawn in portion)
                 reported.take(portion)
-                came |= {drawn.path: drawn for drawn in portion}
                 known = len(watched.paths)
                 ready = known
                 while ready in came:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from demur.errors import StoreError
+from demur.errors import InvalidValue, StoreError
 from demur.server.api import replies
 from demur.server.outcomes import Outcome
 from demur.store.service import Decision, DecisionPath, NewReview, ServiceStore
@@ -58,6 +58,8 @@ class DecisionLog:
     async def _write_alone(self, entry: _Entry) -> None:
         try:
             await self._commit([entry])
+        except InvalidValue as error:  # the service made it, not its caller; what it quotes may be their words
+            _tell([entry], StoreError(f"a decision cannot be kept: {error.message.partition(', got ')[0]}"))
         except Exception as error:  # whatever it is, who waits for it hears of it
             _tell([entry], error)
         else:

@@ -10,12 +10,13 @@ import asyncio
 import hmac
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from demur.backends.protocol import Completion
 from demur.errors import BackendError, DemurError, LogprobsMissing, ScoringError
-from demur.pipeline.answerer import Asked
+from demur.pipeline.answerer import Asked, Spent
 from demur.pipeline.shadow_comparison import IN_DOUBT, RAISED
 from demur.records import Pool
 from demur.server.api.asking import Question
@@ -53,6 +54,9 @@ class _Drawn:
     asked: Asked | None
     failure: Failure | None
     waited: float
+    paths: int | None = None
+    """How many came; None where it is not known how many the model drew, because it failed or was not waited for."""
+    tokens: int = 0
 
 
 class Service:
@@ -98,8 +102,13 @@ class Service:
         idempotency: str | None = None,
         *,
         started: float | None = None,
+        drew: Callable[[int | None, int], None] = lambda paths, tokens: None,
     ) -> Outcome:
-        """Decide one request, and keep the decision; `started` is when its admission began, on the monotonic clock."""
+        """Decide one request, and keep the decision; `started` is when its admission began, on the monotonic clock.
+
+        `drew` is called with the paths and tokens that were drawn for this request, before anything is made of them;
+        paths are None where the model failed on the way.
+        """
         at = time.time_ns() // 1_000_000
         started = time.monotonic() if started is None else started
         self._refuse_when_closing()
@@ -111,6 +120,7 @@ class Service:
         whole = in_waves and (audited or raised)  # without waves all are
         same = (*point, problem.question, problem.digest, problem.groups, whole)
         drawn, mine, first = await self._pools.get(same, lambda: self._draw(question, whole=whole))
+        drew(*((drawn.paths, drawn.tokens) if mine else (0, 0)))
         audited = audited and first  # a pool is audited once, and not only if its owner waits
         return await self._settled(
             question, request_id, caller, at, started, drawn, idempotency, audited=audited, mine=mine, moved=moved
@@ -211,7 +221,7 @@ class Service:
 
     async def _drawn(self, question: Question, *, whole: bool) -> _Drawn:
         served, settings = question.served, self.settings
-        started, asked, failure = None, None, None
+        started, asked, failure, came = None, None, None, dict[int, Completion]()
         try:
             async with asyncio.timeout(settings.seconds), self.fan_out.paths(served.policy.n_paths, settings.seconds):
                 started = time.monotonic()
@@ -221,6 +231,7 @@ class Service:
                     guarantee=question.guarantee,
                     waves=settings.waves,
                     whole=whole,
+                    came=came,
                 )
         except TimeoutError:
             if started is None:  # no path was asked for
@@ -240,7 +251,11 @@ class Service:
             failure = Failure("not_decidable", f"{name}: {error}", name)
         assert started is not None
         waited = time.monotonic() - started if asked is None else asked.spent.seconds
-        return _Drawn(asked, failure, waited)
+        spent = Spent.on(came.values())
+        known = failure is None or failure.kind not in ("upstream_failed", "too_slow")
+        return _Drawn(
+            asked, failure, waited, len(came) if known else None, spent.prompt_tokens + spent.completion_tokens
+        )
 
 
 def _overruling(drawn: _Drawn, moved: MovedThreshold | None, *, closed: bool) -> str | None:

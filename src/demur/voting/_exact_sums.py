@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 GRID_BITS = 44
+_LARGEST, _SCALE = np.finfo(np.float64).max, 2.0**-20
 
 
 @cache
@@ -37,3 +38,11 @@ def row_sums(values: Floats) -> Floats:
     scale = np.ldexp(1.0, np.minimum(exponent, 1023))  # a power of two: whole and dyadic scores stay exact
     sums: Floats = on_grid(values / scale).sum(axis=1, keepdims=True)
     return np.asarray(sums * (scale / grid(values.shape[1])))
+
+
+def row_means(values: Floats, paths: NDArray[np.intp]) -> Floats:
+    """The means of so many terms in each row, to the twelfth decimal; beyond all floats, the largest."""
+    with np.errstate(over="ignore"):  # terms are scaled by a power of two, so that no sum overflows
+        means = np.clip(row_sums(values * _SCALE)[:, 0] / paths / _SCALE, -_LARGEST, _LARGEST)
+        rounded: Floats = np.round(means, 12)
+    return np.where(np.isfinite(rounded), rounded, means)

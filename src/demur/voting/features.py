@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.errors import InvalidValue
-from demur.voting._exact_sums import Floats, on_grid, row_sums
+from demur.voting._exact_sums import Floats, on_grid, row_means, row_sums
 from demur.voting.key import LENGTH, Counted
 
 OF_VOTES = ("confidence", "share", "margin", "entropy", "distinct", "missing", "unanimous")
@@ -204,8 +204,7 @@ def _paths_behind(codes: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _mean_where(values: Floats, mask: Mask) -> Floats:
-    paths = mask.sum(axis=1)
-    return np.asarray(np.round(row_sums(np.where(mask, values, 0.0))[:, 0] / np.maximum(paths, 1), 12))
+    return row_means(np.where(mask, values, 0.0), np.maximum(mask.sum(axis=1), 1))
 
 
 _OF_SCORE: dict[str, Callable[[_Block, Floats], Floats]] = {

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from demur.errors import InvalidValue
-from demur.voting._exact_sums import Floats, row_sums
+from demur.voting._exact_sums import Floats, row_means
 from demur.voting.codes import CodedAnswers, taken
 from demur.voting.guards import refuse_booleans
 from demur.voting.problems import Problems
@@ -218,8 +218,7 @@ class MeanScore(Component):
             block = scores[rows, :width]
             won = (table.codes[rows, :width] == winner[rows, None]) & (winner[rows, None] >= 0) & ~np.isnan(block)
             paths = won.sum(axis=1)
-            total = row_sums(np.where(won, block, 0.0))[:, 0]
-            means[rows] = np.round(np.divide(total, paths, out=np.full(len(paths), -np.inf), where=paths > 0), 12)
+            means[rows] = np.where(paths > 0, row_means(np.where(won, block, 0.0), np.maximum(paths, 1)), -np.inf)
         return means
 
 
@@ -344,9 +343,10 @@ def keys_of(key: Key, counted: Counted) -> Floats:
         given = part.of(counted)
         refuse_booleans(given, "tie_break")
         column = np.asarray(given, dtype=np.float64)
-        if column.shape != (len(counted.table),) or np.isnan(column).any():
+        if column.shape != (len(counted.table),) or not (column < np.inf).all():
             raise InvalidValue(
-                f"{part.name} must give one number per pool, {len(counted.table)} of them, got shape {column.shape}"
+                f"{part.name} must give one number per pool, {len(counted.table)} of them and neither NaN nor +inf, "
+                f"got shape {column.shape}"
             )
         columns.append(column)
     return np.stack(columns, axis=1)

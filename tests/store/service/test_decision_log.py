@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import random
 from dataclasses import fields, replace
 
@@ -17,7 +19,7 @@ from demur.store.service import canaries, events, feedback, keys, policies, revi
 EVERYTHING = decision(
     "everything", 1_790_000_000_000, alpha="1/20", guarantee="P ≤ 0.05", caller="k1", question="What is 2 + 2?",
     asked={"options": ["3", "4"], "passages": []}, outcome="answered", cause=None, answer="4", winner="4",
-    confidence=0.1 + 0.2, vote_key=(0.1 + 0.2, -1e-300, 0.0), drawn=4, tokens_in=2**40, tokens_out=12, audit=True,
+    confidence=0.1 + 0.2, vote_key=(0.1 + 0.2, -1e-300, -math.inf), drawn=4, tokens_in=2**40, tokens_out=12, audit=True,
     reported_model="m-1", system_fingerprint="fp", document={"votes": {"4": 0.75}}, idempotency="abc", paths=PATHS,
 )  # fmt: skip
 
@@ -27,6 +29,23 @@ def test_everything_about_a_decision_comes_back(store):
     assert store.decisions.get("everything") == EVERYTHING
     assert store.decisions.get("plain") == decision("plain")
     assert store.decisions.get("nothing") is None
+
+
+@pytest.mark.parametrize("odd", [math.inf, -math.inf, math.nan])
+def test_a_number_that_json_does_not_have_is_null_in_the_store(store, odd):
+    path = replace(PATHS[0], scores={"judge": odd})
+    store.decisions.add([decision("r", document={"votes": [{"share": odd}]}, asked={"n": (odd, 1)}, paths=(path,))])
+    back = store.decisions.get("r")
+    assert (back.document, back.asked, back.paths[0].scores) == (
+        {"votes": [{"share": None}]},
+        {"n": [None, 1]},
+        {"judge": None},
+    )
+    with store.engine.connect() as connection:
+        for column in ("document", "asked"):
+            json.loads(
+                connection.execute(text(f"SELECT {column} FROM demur_decisions")).scalar(), parse_constant=pytest.fail
+            )
 
 
 def test_a_decision_saved_twice_is_there_once_as_it_was_first(store):
@@ -62,7 +81,8 @@ def test_one_decision_that_cannot_be_saved_takes_its_batch_with_it_and_says_why(
     [
         {"request": ""}, {"request": "a\x00b"}, {"request": "\ud800"}, {"request": "x" * 201}, {"at": -1},
         {"at": 2**63}, {"at": 1.5}, {"at": True}, {"policy": 2**31}, {"confidence": float("nan")},
-        {"confidence": "0.5"}, {"vote_key": [float("inf")]}, {"vote_key": "0.5"}, {"audit": 1},
+        {"confidence": "0.5"}, {"vote_key": [float("inf")]}, {"vote_key": [math.nan]}, {"vote_key": "0.5"},
+        {"audit": 1},
         {"document": {"a": {1, 2}}}, {"document": []}, {"question": b"bytes"}, {"drawn": None}, {"n_paths": "4"},
     ],
 )  # fmt: skip

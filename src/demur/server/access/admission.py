@@ -108,14 +108,7 @@ class Admission:
         most_tokens = paths * longest if isinstance(longest, int) else 0
         async with self.budgets.reserved(caller.id, caller.limits, paths, most_tokens) as bill:
             admitted(request_id)
-            outcome = await self.service.answer(question, request_id, caller.id, key, started=started)
-            if outcome.shared:
-                bill.paths = 0
-            elif outcome.asked is not None:
-                spent = outcome.asked.spent
-                bill.paths = outcome.asked.n_drawn
-                bill.tokens = spent.prompt_tokens + spent.completion_tokens
-            return outcome
+            return await self.service.answer(question, request_id, caller.id, key, started=started, drew=bill.drew)
 
     async def _once(
         self, store: ServiceStore, question: Question, caller: Caller, once: Once, admitted: Callable[[str], None]
@@ -157,7 +150,7 @@ class Admission:
         renewing = asyncio.create_task(self._renew(store, mine))
         try:
             outcome = await self._paid(question, request_id, caller, once.key, admitted, started)
-        except ApiError:
+        except Exception:
             await asyncio.to_thread(store.repeats.drop, *mine)
             raise
         finally:

@@ -31,6 +31,12 @@ class Bill:
 
     paths: int
     tokens: int = 0
+    drawn: bool = False
+    """Whether paths were drawn by now: they are charged, whatever becomes of the request."""
+
+    def drew(self, paths: int | None, tokens: int) -> None:
+        """Charge what was drawn; None where nobody knows, so that what was reserved stays charged."""
+        self.paths, self.tokens, self.drawn = self.paths if paths is None else paths, tokens, True
 
 
 @dataclass(frozen=True)
@@ -59,8 +65,9 @@ class Budgets:
     ) -> AsyncIterator[Bill]:
         """Within, so many paths are reserved; raises ApiError where they are not to be had.
 
-        Whoever ends without a decision because of an ApiError pays nothing. Whoever goes away pays what was reserved,
-        and the most tokens that it may have taken: else hanging up would be a way around the budget.
+        What was drawn is charged, whatever fails later. Before that, whoever ends because of an ApiError pays nothing,
+        and whoever goes away what was reserved and the most tokens that it may have taken: else hanging up would be a
+        way around the budget.
         """
         windows = self._windows(limits)
         bill = Bill(paths)
@@ -71,12 +78,13 @@ class Budgets:
         try:
             yield bill
         except ApiError:
-            await asyncio.to_thread(self._settle, self.store, caller, windows, -paths, 0)
+            bill.paths = bill.paths if bill.drawn else 0
             raise
         except asyncio.CancelledError:
-            await asyncio.to_thread(self._settle, self.store, caller, windows, 0, most_tokens)
+            bill.tokens = bill.tokens if bill.drawn else most_tokens
             raise
-        await asyncio.to_thread(self._settle, self.store, caller, windows, bill.paths - paths, bill.tokens)
+        finally:
+            await asyncio.to_thread(self._settle, self.store, caller, windows, bill.paths - paths, bill.tokens)
 
     def _windows(self, limits: Limits) -> list[_Window]:
         now = self._clock()

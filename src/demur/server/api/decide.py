@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from demur.backends.protocol import Completion
-from demur.errors import DemurError
+from demur.errors import DemurError, StoreError
 from demur.records import Path, Pool, Problem
 from demur.server.access.access import allowed
 from demur.server.access.limits import refuse_long
@@ -41,6 +41,8 @@ async def decide(request: Request) -> Response:
     request_id = new_id()
     try:
         outcome = await service.decide(question, pool, request_id, caller.id)
+    except StoreError:
+        raise  # the paths are as they should be
     except DemurError as error:
         raise refused(str(error), "paths") from None
     return JsonReply(replies.extension(outcome), headers={"x-demur-request-id": request_id, **replies.headers(outcome)})

@@ -72,10 +72,11 @@ class Repeats(TableFamily):
 
     @patient
     def drop(self, caller: str, digest: str, request: str) -> None:
-        """Give a key back: nothing came of the work, and the next request may do it."""
+        """Give a key back: nothing came of the work, and the next request may do it. What was decided stays done."""
         begun = (repeats.c.request == request, repeats.c.state == "begun")
         with self.writing() as connection:
-            connection.execute(repeats.delete().where(*_this(caller, digest), *begun))
+            if not _is_decided(connection, request):
+                connection.execute(repeats.delete().where(*_this(caller, digest), *begun))
 
     @patient
     def forget(self, before: int) -> None:

@@ -90,12 +90,13 @@ NAMES = Kind(
     lambda value: plain(list(value)),
     _list,
 )
-NUMBERS = Kind(
-    "a list of finite numbers",
-    lambda value: isinstance(value, (list, tuple)) and all(map(_is_number, value)),
+KEY = Kind(
+    "a list of numbers that are finite or -inf",
+    lambda value: isinstance(value, (list, tuple)) and all(one == -math.inf or _is_number(one) for one in value),
     lambda value: plain(list(value)),
-    _list,
+    lambda value: tuple(-math.inf if one is None else one for one in _list(value)),
 )
+"""The key of a vote. −∞ stands where there was nothing to break a tie by, and is null in JSON, as in policy files."""
 PACKED = Kind("a text", lambda value: isinstance(value, str), pack, unpack)
 
 
