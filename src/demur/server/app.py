@@ -67,6 +67,7 @@ def make_app(
             for task in beside:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
+            await app.state.readiness.last_calls.stop()
             if alarms is not None:
                 await alarms.stop()
             for served in service.models.all:
@@ -85,8 +86,8 @@ def make_app(
     app.state.service, app.state.store = service, store
     app.state.admission = Admission(service, store)
     app.state.access, app.state.failed_logins = Access(store, require_keys=require_keys), Failures()
-    app.state.metrics, app.state.readiness = metrics.Metrics(), health.Readiness(service, store)
-    service.observers = (*service.observers, app.state.metrics)
+    app.state.metrics, app.state.readiness = metrics.Metrics(), health.Readiness(service)
+    service.observers = (*service.observers, app.state.metrics, app.state.readiness.last_calls)
     alarms = app.state.alarms = None if store is None else Alarms(service, store, app.state.metrics, canaries)
     if alarms is not None:
         service.observers = (*service.observers, alarms.reported)

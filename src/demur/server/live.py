@@ -85,23 +85,28 @@ async def _check(served: Served) -> str | None:
 
 
 async def _check_model(served: Served) -> None:
-    """One token of the model: it knows the name, and gives log-probabilities where the score is made of them."""
-    pipeline = served.answerer.pipeline
-    backend = pipeline.backend
+    """A model on a server knows the name, and gives log-probabilities where the score is made of them."""
+    backend = served.answerer.pipeline.backend
     if not isinstance(backend, OpenAI):
         return
-    chat = ({"role": "user", "content": "1 + 1"},)
-    prompt = Prompt("probe", text="1 + 1 =") if served.template.kind == "completion" else Prompt("probe", chat)
-    settings = Settings(max_tokens=1, logprobs=pipeline.needs_logprobs)
     try:
-        async with contextlib.aclosing(backend.sample(prompt, settings, [Wanted(0, 0)])) as portions:
-            drawn = [path async for portion in portions for path in portion]
+        await one_token(served)
     except EndpointSilent:
         raise
     except EndpointRefused as error:
         raise PipelineMismatch([f"{served.name}: sampling.model is {backend.model!r} in the policy; {error}"]) from None
     except BackendError as error:
         raise EndpointSilent(error.message, error.remedy) from None
+
+
+async def one_token(served: Served) -> None:
+    """Ask the model of a policy for one token; raises where it gives none, or no log-probabilities that are needed."""
+    pipeline = served.answerer.pipeline
+    chat = ({"role": "user", "content": "1 + 1"},)
+    prompt = Prompt("probe", text="1 + 1 =") if served.template.kind == "completion" else Prompt("probe", chat)
+    settings = Settings(max_tokens=1, logprobs=pipeline.needs_logprobs)
+    async with contextlib.aclosing(pipeline.backend.sample(prompt, settings, [Wanted(0, 0)])) as portions:
+        drawn = [path async for portion in portions for path in portion]
     if pipeline.needs_logprobs and any(path.logprobs is None and path.text for path in drawn):
         raise LogprobsMissing(
             f"the score of {served.name} is made of log-probabilities, and its model gives none",

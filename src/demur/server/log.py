@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,8 @@ from demur.server.outcomes import Outcome
 from demur.store.service import Decision, DecisionPath, NewReview, ServiceStore
 
 _AT_ONCE = 500
+_KNOWN_SECONDS = 1.0
+"""For so long a commit, or a write that was tried, says how the next one will end."""
 
 
 @dataclass
@@ -29,6 +32,9 @@ class DecisionLog:
         self.store, self.texts, self.second_share = store, texts, second_share
         self._waiting: list[_Entry] = []
         self._writer: asyncio.Task[None] | None = None
+        self._trying: asyncio.Task[None] | None = None
+        self._known_at = float("-inf")
+        self._trouble: StoreError | None = None
 
     async def add(self, outcome: Outcome, caller: str | None) -> None:
         """Keep a decision; it is committed when this returns, and raises StoreError where it cannot be."""
@@ -42,17 +48,40 @@ class DecisionLog:
             self._writer = asyncio.create_task(self._write())
         await entry.saved
 
+    async def check(self) -> None:
+        """Raise StoreError where a decision could not be kept now.
+
+        A commit of the last second is proof that it could; otherwise one write is tried for all who ask.
+        """
+        if self._trying is None and time.monotonic() - self._known_at >= _KNOWN_SECONDS:
+            self._trying = asyncio.create_task(self._try())
+        if self._trying is not None:
+            await asyncio.shield(self._trying)
+        if (trouble := self._trouble) is not None:
+            raise type(trouble)(trouble.message, trouble.remedy)
+
+    async def _try(self) -> None:
+        try:
+            await asyncio.to_thread(self.store.check_writing)
+            self._trouble = None
+        except StoreError as error:
+            self._trouble = error
+        finally:
+            self._known_at, self._trying = time.monotonic(), None
+
     async def _write(self) -> None:
         while self._waiting:
             batch, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]
             try:
                 await self._commit(batch)
             except StoreError as error:
+                self._known_at = float("-inf")  # to be found out by whoever comes next
                 _tell(batch, error)
             except Exception:  # one of them cannot be kept: the others can
                 for entry in batch:
                     await self._write_alone(entry)
             else:
+                self._known_at, self._trouble = time.monotonic(), None
                 _tell(batch, None)
 
     async def _write_alone(self, entry: _Entry) -> None:

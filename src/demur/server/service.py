@@ -40,6 +40,10 @@ class Log(Protocol):
         """Keep a decision; it is safe when this returns."""
         ...
 
+    async def check(self) -> None:
+        """Raise StoreError where a decision could not be kept now."""
+        ...
+
 
 class Observer(Protocol):
     """What looks at decisions once they are made: monitors, shadows, metrics."""
@@ -147,6 +151,12 @@ class Service:
             return question
         strictest = question.served.policy.point(None, question.guarantee)
         return question if strictest is question.rule else replace(question, rule=strictest, instead_of=question.rule)
+
+    async def let_in(self) -> None:
+        """Raise where a decision could not be made and kept now, before paths are paid for."""
+        self._refuse_when_closing()
+        if self.log is not None:
+            await self.log.check()
 
     def _refuse_when_closing(self) -> None:
         if self.closing:

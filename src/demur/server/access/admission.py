@@ -71,6 +71,7 @@ class Admission:
     ) -> Reply:
         """Decide a request; `admitted` is called with its id once nothing but the models is in its way."""
         with self.at_once.one_more(caller.id, caller.limits):
+            await self.service.let_in()
             if once is None or self.store is None:
                 started = time.monotonic()
                 outcome = await self._paid(question, new_id(), caller, None, admitted, started)

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from demur.backends.interchangeable import Interchangeable
 from demur.backends.openai import OpenAI
-from demur.errors import DemurError
+from demur.errors import DemurError, StoreError, StoreUnreachable
 from demur.server.api.written import JsonReply
+from demur.server.last_calls import REFUSALS, LastCalls
 from demur.server.served import Models
 from demur.server.service import Service
 
 router = APIRouter()
+_logger = logging.getLogger("demur.server")
 _FRESH = 5.0
 _PATIENCE = 3.0
 
 
 class Readiness:
-    """What stands in the way of a decision, looked up at most every few seconds."""
+    """What stands in the way of a decision; models are looked up at most every few seconds."""
 
-    def __init__(self, service: Service, store: Any) -> None:
-        self.service, self.store = service, store
+    def __init__(self, service: Service) -> None:
+        self.service, self.last_calls = service, LastCalls()
         self._looked, self._found = -_FRESH, [""]
         self._looking = asyncio.Lock()
+        self._told: list[str] = []
 
     async def troubles(self) -> list[str]:
         """Why nothing can be decided now; nothing where it can."""
@@ -35,22 +38,33 @@ class Readiness:
             return ["the service is shutting down"]
         async with self._looking:
             if time.monotonic() - self._looked >= _FRESH:
-                self._found = [*await _of_models(self.service.models), *await self._of_store()]
+                self._found = await _of_models(self.service.models, self.last_calls)
                 self._looked = time.monotonic()
-        return self._found
+        of_calls = [] if self._found else await self.last_calls.troubles(self.service.models, _PATIENCE)
+        return self._noted([*self._found, *of_calls, *await self._of_store()])
 
     async def _of_store(self) -> list[str]:
-        if self.store is None:
+        """Whether a decision could be committed, found out by a write that is shared with requests."""
+        if self.service.log is None:
             return []
         try:
             async with asyncio.timeout(_PATIENCE):
-                await asyncio.to_thread(self.store.check_writing)
-        except (DemurError, TimeoutError):
+                await self.service.log.check()
+        except (StoreUnreachable, TimeoutError):
             return ["the store cannot be reached"]
+        except StoreError:
+            return ["the store cannot be written"]
         return []
 
+    def _noted(self, troubles: list[str]) -> list[str]:
+        """A line in the log whenever something else is in the way."""
+        if troubles != self._told:
+            _logger.warning("not ready: %s", "; ".join(troubles)) if troubles else _logger.info("ready again")
+            self._told = troubles
+        return troubles
 
-async def _of_models(models: Models) -> list[str]:
+
+async def _of_models(models: Models, last_calls: LastCalls) -> list[str]:
     """Which endpoints do not answer; a model in this process always does."""
     found = []
     for name, served in models.active.items():
@@ -62,7 +76,9 @@ async def _of_models(models: Models) -> list[str]:
                 if not isinstance(backend, OpenAI):
                     continue
                 status, _ = await backend.endpoint.get("/models")
-            if status >= 500:
+            if status in REFUSALS:
+                last_calls.suspect(name)
+            elif status >= 500:
                 found.append(f"the model of {name} answers {status}")
         except (DemurError, TimeoutError):
             found.append(f"the model of {name} cannot be reached")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
+from secrets import token_hex
 from typing import Self
-
-from sqlalchemy import select
 
 from demur.errors import StoreError
 from demur.store._tables import meta
 from demur.store.connection import connect, writing
-from demur.store.patience import SECONDS, Patience
+from demur.store.patience import SECONDS, Patience, patient
 from demur.store.service.audits import Audits
 from demur.store.service.canaries import Canaries
 from demur.store.service.decisions import Decisions
@@ -25,6 +24,8 @@ from demur.store.service.retention import Retention
 from demur.store.service.reviews import Reviews
 from demur.store.service.spending import Spending
 from demur.store.service.upgrade import upgrade
+
+_PROBE_BYTES = 2**15
 
 
 class ServiceStore:
@@ -61,10 +62,16 @@ class ServiceStore:
         self.canaries = Canaries(*parts)
         self.retention = Retention(*parts)
 
+    @patient
     def check_writing(self) -> None:
-        """Raise where nothing can be written now: the store is away, or somebody else holds it."""
+        """Raise where nothing can be written now: the store is away or full, or somebody else holds it.
+
+        A row about as large as a decision is written and taken away again in one transaction, which commits.
+        """
+        name = f"probe {token_hex(16)}"  # of its own: nobody waits for another's
         with writing(self.engine, self.place) as connection:
-            connection.execute(select(meta.c.value).limit(1))
+            connection.execute(meta.insert().values(name=name, value="0" * _PROBE_BYTES))
+            connection.execute(meta.delete().where(meta.c.name == name))
 
     def __enter__(self) -> Self:
         return self
