@@ -35,8 +35,8 @@ class Description:
     then: Description | None = None
 
     def document(self) -> dict[str, Any]:
-        """As plain values, without stages of which nothing is known."""
-        stages = {name: dict(stage) for name, stage in self._stages() if stage}
+        """As plain values in one order, whichever they came in, without stages of which nothing is known."""
+        stages = {name: _ordered(stage) for name, stage in self._stages() if stage}
         return stages if self.then is None else {**stages, "then": self.then.document()}
 
     @classmethod
@@ -88,6 +88,13 @@ class Description:
                     yield (name, key), value
         if self.then is not None:
             yield from ((("then", *part), value) for part, value in self.then._parts())
+
+
+def _ordered(value: Any) -> Any:
+    """A plain value whose objects have their keys in the order of the alphabet."""
+    if isinstance(value, Mapping):
+        return {key: _ordered(value[key]) for key in sorted(value)}
+    return list(map(_ordered, value)) if isinstance(value, (list, tuple)) else value
 
 
 def digest(document: Any) -> str:

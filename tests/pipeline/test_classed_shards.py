@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 import demur as dm
+from demur.answers.relations import mathematics, text
 from demur.descriptions import Description
 from demur.engine.ray.cluster import Cluster
 from demur.errors import MissingExtra, PoolFileError
@@ -152,3 +153,30 @@ def test_answers_of_another_sampling_are_not_taken_for_these(shards, tmp_path):
     classing.class_shards(tmp_path / "a", tmp_path / "out", FieldChoice())
     with pytest.raises(PoolFileError, match="made another way; choose another folder"):
         classing.class_shards(tmp_path / "b", tmp_path / "out", FieldChoice())
+
+
+SAID = {"task": "math", "extract": mathematics.spec}
+
+
+@pytest.fixture
+def described(shards):
+    """A folder of shards that say how they were sampled and read."""
+    (shards / "mc.parquet").unlink()
+    known = Provenance(Description({"model": "small"}, {**SAID, "markers": ["Total:"]}))
+    write_parquet(pools_of("math", range(2)), shards / "math.parquet", known)
+    write_parquet(pools_of("math", range(2, 4)), shards / "more.parquet", known)
+    return shards
+
+
+def test_shards_keep_how_their_answers_were_read(described, tmp_path):
+    classing.class_shards(described, tmp_path / "out", FieldChoice())
+    assert read_parquet(tmp_path / "out").provenance.description == read_parquet(described).provenance.description
+
+
+def test_shards_that_are_read_anew_say_so_and_their_problems_name_the_task(described, tmp_path):
+    classing.class_shards(described, tmp_path / "out", FieldChoice(task="qa"), from_texts=True)
+    made = read_parquet(tmp_path / "out")
+    assert made.provenance.description.answers == {"task": "qa", "extract": text.spec}
+    assert {pool.problem.extra["task"] for pool in made.pools} == {"qa"}
+    with pytest.raises(PoolFileError, match="made another way"):
+        classing.class_shards(described, tmp_path / "out", FieldChoice(task="qa"), extract="x")

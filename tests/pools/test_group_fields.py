@@ -29,7 +29,7 @@ def through_jsonl(folder):
 
 def through_csv(folder):
     write_csv(POOLS, folder / "pools.csv")
-    return read_csv(folder / "pools.csv")
+    return read_csv(folder / "pools.csv").pools
 
 
 def through_parquet(folder):

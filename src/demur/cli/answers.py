@@ -31,6 +31,7 @@ has `answer`, `extraction` (the rule that found it), `found_at` (where) and `key
 have an answer keep it, unless `--from-texts` or `--extract` says otherwise. `--explain` shows the whole way from a text
 to its key. With `--slow` an answer that only math-verify can read is given the spelling it is equal to. In a Parquet
 copy `key` is a column under the relation's version: later commands use it as it is, so that answers are compared once.
+The copy says how its answers were read, as the run does, and its problems name the task given with `--task`.
 
 Examples:
 
@@ -115,7 +116,8 @@ def run(
         )
     refuse_overwriting(out, given[0], by=written_as(out))
     source = demur.read_pools(given[0], run_name, texts=True, partial=partial or explain, say=options.mention)
-    reader = _reader(fields, extract, from_texts)
+    source = source.of_task(fields.task)
+    reader = _reader(fields, extract, source, from_texts=from_texts)
     if not rekey:
         from demur.pools.answer_keys import refuse_other_keys
         from demur.pools.fields import problems_of
@@ -127,11 +129,12 @@ def run(
     _class_file(source, reader, out, slow, json=json)
 
 
-def _reader(fields: demur.FieldChoice, extract: str | None, from_texts: bool) -> AnswerReader:
-    from demur.answers.extraction.custom import parse_extractor
+def _reader(
+    fields: demur.FieldChoice, extract: str | None, source: demur.PoolSource, *, from_texts: bool
+) -> AnswerReader:
     from demur.pools.reading import AnswerReader
 
-    return AnswerReader(fields, None if extract is None else parse_extractor(extract), from_texts)
+    return AnswerReader(fields, extract, from_texts, source.description.answers)
 
 
 def _is_place(given: str) -> bool:
@@ -212,7 +215,7 @@ def _explain_file(source: demur.PoolSource, reader: AnswerReader, problem: str |
 
 def _mention_unread_markers(reader: AnswerReader) -> None:
     """Say once that markers were given for texts that are not read."""
-    if reader.fields.markers and reader.ready:
+    if reader.has_own_markers and reader.ready:
         which = "all paths" if reader.ready == reader.paths else f"{reader.ready:,} of {reader.paths:,} paths"
         output.mention(f"--answer-marker is ignored: {which} have answers already; --from-texts reads their texts")
 
@@ -234,6 +237,7 @@ def _class_file(
     source: demur.PoolSource, reader: AnswerReader, out: str | None, store: Path | None, *, json: bool
 ) -> None:
     from demur.pools.answer_classes import AnswerClasses
+    from demur.pools.fields import problems_of
     from demur.pools.files import write_pools
 
     tally = AnswerClasses()
@@ -247,8 +251,7 @@ def _class_file(
         if out is None:
             deque(classed(), maxlen=0)
         else:
-            # Sampled and scored as they were; how their answers were read is this command's doing.
-            described = replace(source.description, answers={})
+            described = reader.described(source.description, problems_of(source.pools), source.pools)
             write_pools(replace(source, description=described, keys=_made_by(reader, source)), out, classed)
     _tell(tally, reader, len(source.pools), out, slow, json=json)
 

@@ -132,6 +132,8 @@ def run(
         if waves is not None:
             raise InvalidValue("--wave and --first-wave are for one policy: the stages of a cascade are sampled whole")
         loaded_cascade = load_cascade(cascade, key_file)
+        for one in loaded_cascade.stages:
+            _refuse_other_task(one.policy, task)
         pipelines.refuse_unused(how["settings"], *(one.policy for one in loaded_cascade.stages))
         own = stage_settings(stage, [one.name for one in loaded_cascade.stages], _OF_STAGES)
         asked_by = [
@@ -149,6 +151,7 @@ def run(
         raise InvalidValue("--stage is for --cascade: a policy has no stages")
     loaded = load_policy(policy, key_file)
     pipelines.refuse_unused(how["settings"], loaded)
+    _refuse_other_task(loaded, task)
     if loaded.point(alpha, guarantee).needs_groups and not group:
         raise InvalidValue("this promise is for groups of questions: say with --group of which this one is")
     with pipelines.pipeline_of(loaded, given, **how).answerer(loaded) as answerer:
@@ -188,6 +191,13 @@ def _problem(
     extra = {"task": said.get("task"), **beside, said.get("group_field", "group"): group or []}
     known = {name: value for name, value in extra.items() if value}
     return demur.Problem("question", question, group=tuple(known.pop("group", ())) or None, extra=known)
+
+
+def _refuse_other_task(policy: demur.Policy, given: str | None) -> None:
+    """Raise if a task is given that is not the policy's."""
+    said, known = policy.upstream.answers.get("task"), demur.tasks.task_named
+    if None not in (given, said) and known(given) is not known(said):
+        raise InvalidValue(f"the policy's task is {said!r:.60}, not {given!r}", "leave {task} out")
 
 
 def _tell_cascade(asked: CascadeAsked, question: str, names: Mapping[str, Sequence[str]], *, json: bool) -> None:

@@ -291,6 +291,7 @@ class Answerer:
         kind = problem.extra.get("task"), "passages" in problem.extra
         if kind not in self._fitted:
             self._refuse_another(fitted := self.pipeline.fitted([problem]))
+            self._refuse_other_relation(problem)
             self._fitted[kind] = fitted
         return self._fitted[kind]
 

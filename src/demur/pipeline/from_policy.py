@@ -67,11 +67,16 @@ def pipeline_of_policy(
 
 
 def refuse_unsampled(policy: Policy) -> None:
-    """Raise where nobody knows how the paths of a policy's calibration questions were made."""
+    """Raise where nobody knows how the paths of a policy's calibration questions were made, or their answers read."""
     if not isinstance(policy.upstream.sampling.get("prompt"), dict):
         raise InvalidValue(
             "this policy was calibrated in Python, or on a file that does not say how its paths were sampled",
             "calibrate on a run of `demur sample`",
+        )
+    if policy.upstream.answers.get("task") is None:
+        raise InvalidValue(
+            "this policy was calibrated on a file that does not say how answers were read off texts",
+            "calibrate on the run, or on a copy that `demur answers` writes of it now",
         )
 
 

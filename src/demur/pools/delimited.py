@@ -1,5 +1,7 @@
 """Pools as CSV: one row per path under a header, the columns being those of `pools.frames`.
 
+What is known of how pools came to be stands in the first row, in a column `demur` (see `pools.provenance`).
+
 A CSV has no types. Blank cells are nothing; ids, answers, questions and gold stay the texts that they are; any other
 column is numbers, or true and false, where all of its cells are written so.
 """
@@ -20,21 +22,25 @@ from typing import Any
 
 from demur.errors import PoolFileError
 from demur.files.atomic import written_whole
+from demur.files.headers import is_header
 from demur.files.inputs import text_of
 from demur.files.strict_json import NotJson, parse
 from demur.pools.columns import ListColumns, refuse_repeated
 from demur.pools.frame_rows import OF_PROBLEM, PROBLEM, SCORE, table_of
 from demur.pools.frames import FramePools, renamed
+from demur.pools.provenance import PoolFile, Provenance
 from demur.records import ASKED_WITH, Pool
 
 _TEXTS = {*PROBLEM, *OF_PROBLEM, "answer", "text", "path_extra"} - {"temperature"}
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,300})(\.[0-9]{1,300})?([eE][+-]?[0-9]{1,3})?")
 _NOTHING = ("", "nan", "NaN")
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+_KNOWN = "demur"
+"""The column that says how pools came to be."""
 
 
-def read_csv(source: str | os.PathLike[str], columns: Mapping[str, str] | None = None) -> FramePools:
-    """The pools of a file; `columns` says what its own names mean."""
+def read_csv(source: str | os.PathLike[str], columns: Mapping[str, str] | None = None) -> PoolFile:
+    """The pools of a file, and what it says of how they came to be; `columns` says what its own names mean."""
     path = Path(source)
     separator = "\t" if ".tsv" in path.suffixes else ","
     text = text_of(path, PoolFileError)
@@ -56,13 +62,32 @@ def read_csv(source: str | os.PathLike[str], columns: Mapping[str, str] | None =
         except csv.Error as error:
             raise PoolFileError(f"{path}, line {reader.line_num}: {error}") from None
     cells = {name: [row[at] for row in rows] for at, name in enumerate(header)}
+    known = _provenance(cells, path)
     named = renamed(ListColumns(cells), columns or {}, str(path))
-    return FramePools(ListColumns({name: _typed(name, named.cells(name), path) for name in named.names}), str(path))
+    typed = ListColumns({name: _typed(name, named.cells(name), path) for name in named.names})
+    return PoolFile(FramePools(typed, str(path)), known)
 
 
-def write_csv(pools: Sequence[Pool], target: str | os.PathLike[str]) -> None:
+def _provenance(cells: dict[str, list[str]], path: Path) -> Provenance:
+    """What is told of the whole file, whose column is taken out; rows of several runs are refused."""
+    told = {cell for cell in cells.get(_KNOWN, ()) if cell.strip()}
+    try:
+        documents = [parse(cell) for cell in told]
+    except NotJson:
+        documents = []
+    if not documents or not all(map(is_header, documents)):
+        return Provenance()
+    if len(documents) > 1:
+        raise PoolFileError(f"{path}: the column {_KNOWN!r} tells of several runs", "keep them apart")
+    del cells[_KNOWN]
+    return Provenance.of(documents[0], str(path))
+
+
+def write_csv(pools: Sequence[Pool], target: str | os.PathLike[str], provenance: Provenance | None = None) -> None:
     """One row per path; the file appears only when it is whole."""
     columns, path = table_of(pools), Path(target)
+    if provenance is not None and (known := provenance.text()) is not None:
+        columns[_KNOWN] = [known, *[None] * (len(columns["id"]) - 1)]
     opened: Any = gzip.open if path.suffix == ".gz" else open
     with (
         written_whole(path, PoolFileError) as unfinished,

@@ -371,7 +371,9 @@ def _other_fields(pools: Sequence[Pool], name: str) -> str:
     if name == "answer" and has_texts and not any(field.startswith("answer") for field in fields):
         return "read them off the texts first: demur answers FILE -o COPY"
     if not fields:
-        return ""
+        return (
+            "if the paths have texts, read them off those first: demur answers FILE -o COPY" if name == "answer" else ""
+        )
     return f"{there_is(name, fields)}; name one as {{answer_field}}"
 
 

@@ -52,8 +52,7 @@ def write_pools(
 ) -> None:
     """Write pools in the kind that the name ends in, with what is known of how they came to be.
 
-    A CSV file has no place for that: what is read from it is a table, with scores of unknown origin. `pools` gives
-    those of the source changed, one by one, as they are written.
+    `pools` gives those of the source changed, one by one, as they are written.
     """
     path, known = Path(target), Provenance(source.description, source.scorers, source.keys, source.left_out)
     kind = kind_named(path)
@@ -64,13 +63,10 @@ def write_pools(
         raise InvalidValue(f"{target} is named like no kind of pool file", f"name it {', '.join(WRITTEN)} or .csv")
     if is_remote(target) and kind != PARQUET:
         raise InvalidValue(f"{target} is named like {kind}, and only Parquet is written there", "name it .parquet")
-    if kind == CSV and known.left_out:
-        told = f"{known.left_out} problems that lack paths are left out, and a CSV file cannot say so"
-        raise InvalidValue(told, "name it .jsonl or .parquet")
     if kind == PARQUET:
         write_parquet(given, target if is_remote(target) else path, known, source.score_names)
     elif kind == CSV:
-        write_csv(list(given), path)
+        write_csv(list(given), path, replace(known, keys={}))
     else:
         write_jsonl(given, path, replace(known, keys={}))
 
@@ -109,7 +105,7 @@ def _read(place: str | os.PathLike[str], columns: Mapping[str, str]) -> PoolFile
     if kind == PARQUET:
         return read_parquet(path, columns)
     if kind == CSV:
-        return PoolFile(read_csv(path, columns))
+        return read_csv(path, columns)
     if columns:
         raise InvalidValue(f"{path} is read as JSON lines, which have no columns", "leave {columns} out")
     return read_jsonl(path)

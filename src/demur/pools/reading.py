@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
-from demur.answers.extraction import Extraction, was_cut
+from demur.answers.extraction import NOTHING, Extraction, was_cut
+from demur.answers.extraction.custom import Extractor, parse_extractor
 from demur.answers.extraction.said import holds_marker
 from demur.answers.relations import Relation, as_written
+from demur.descriptions import Description
 from demur.errors import InvalidValue
 from demur.pools.fields import FieldChoice
 from demur.pools.scores import field_of
-from demur.records import Path, Pool
-from demur.tasks import asked_by
+from demur.records import Path, Pool, Problem
+from demur.tasks import asked_by, task_named
 
 GIVEN, NO_TEXT = "given", "no text"
+_SAID = ("labels", "markers")
+"""Parts of a choice of fields by which texts are read."""
 EXAMPLES = 3
 _MOST_ODD = 20
 _MANY = 0.1
 """The share of paths without an answer, or of problems with odd classes, that is warned of."""
 _WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}")
 _EMPTY_WORDS = frozenset(("the", "an", "is", "are", "of", "and", "or", "it", "text"))
-
-Extractor = Callable[..., Extraction]
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,11 @@ class AnswerReader:
     """
 
     fields: FieldChoice
-    extractor: Extractor | None = None
+    extract: str | None = None
+    """An extractor of one's own."""
     from_texts: bool = False
+    known: Mapping[str, Any] = field(default_factory=dict)
+    """How the answers that are there were read, as the description of the pools says: its stage `answers`."""
     methods: Counter[str] = field(default_factory=Counter)
     examples: dict[str, dict[str, None]] = field(default_factory=dict)
     """By method, a few answers that it found."""
@@ -70,6 +76,60 @@ class AnswerReader:
     with_marker: int = 0
     ready: int = 0
     """Paths that have an answer already, so that their texts are not read."""
+
+    def __post_init__(self) -> None:
+        """Labels and markers are those that the pools were read with, unless others or another task are given."""
+        if self.fields.relation is None and self.fields.task in (None, self.known.get("task")):
+            labels, markers = (getattr(self.fields, name) or tuple(self.known.get(name, ())) for name in _SAID)
+            self.fields = replace(self.fields, labels=labels, markers=markers)
+
+    @cached_property
+    def extractor(self) -> Extractor | None:
+        return None if self.extract is None else parse_extractor(self.extract)
+
+    @property
+    def reads_anew(self) -> bool:
+        """Whether texts are read whatever answers their paths have."""
+        return self.from_texts or self.extract is not None
+
+    @property
+    def has_own_markers(self) -> bool:
+        """Whether markers were given, other than those that the pools were read with."""
+        return self.fields.markers != tuple(self.known.get("markers", ()))
+
+    @property
+    def _is_told_how(self) -> bool:
+        """Whether the choice of fields says how texts are read."""
+        fields, said = self.fields, [tuple(self.known.get(name, ())) for name in _SAID]
+        return [fields.labels, fields.markers] != said or bool(fields.task or fields.relation)
+
+    def described(self, known: Description, problems: Sequence[Problem], pools: Iterable[Pool]) -> Description:
+        """What is known of pools, with how their answers are read once this has read them.
+
+        If answers are read in several ways, or were read by nobody knows what, it says nothing of that.
+        """
+        said = known.answers
+        if not known.document() or ("extract" in said and not self.reads_anew and not self._is_told_how):
+            return known
+        way = self._one_way(problems)
+        if way == said or self.reads_anew:
+            return replace(known, answers=way)
+        has_others = "extract" in said or any(path.answer is not None for pool in pools for path in pool.paths)
+        return replace(known, answers={} if has_others else way)
+
+    def _one_way(self, problems: Sequence[Problem]) -> dict[str, Any]:
+        """How this reads texts, as the stage `answers` of a description; nothing if in several ways."""
+        fields = self.fields
+        relations = {relation.spec: relation for relation in map(fields.relation_of, problems)}
+        tasks = {fields.task or self.known.get("task") or problem.extra.get("task") for problem in problems}
+        if len(relations) != 1 or len(tasks) != 1:
+            return {}
+        ((spec, relation),), (task,) = relations.items(), tasks
+        if relation.structure is not None:
+            return {}
+        named = task_named(task if fields.relation is None else relation.name).name
+        how = {name: list(given) for name in _SAID if (given := getattr(fields, name))}
+        return {"task": named, "extract": self.extract or spec} | how
 
     def read(self, pool: Pool) -> list[PathRead]:
         """Each path of a pool with its answer."""
@@ -91,18 +151,26 @@ class AnswerReader:
         name = self.fields.answer_field
         given = path.answer if name == "answer" else field_of(path, [name])
         readable = (str, int, float) if relation.structure is None else (str, int, float, dict, list)
+        how = path.extra.get("extraction") if name == "answer" else None
         if isinstance(given, readable) and self.extractor is None and not (self.from_texts and path.text is not None):
             self.ready += 1
-            how = path.extra.get("extraction") if name == "answer" else None
             return Extraction(
                 (as_written(given) or "").strip() or None, how if isinstance(how, str) else GIVEN, place_of(path)
             )
+        if given is None and isinstance(how, str) and self._was_read_otherwise(relation):
+            return NOTHING._replace(method=how)
         if path.text is None:
             return Extraction(None, NO_TEXT)
         truncated = was_cut(path.extra.get("finish_reason"))
         if self.extractor is not None:
             return self.extractor(path.text, truncated=truncated)
         return relation.extract(path.text, asked, truncated=truncated)
+
+    def _was_read_otherwise(self, relation: Relation) -> bool:
+        """Whether paths without an answer were read in another way, which found none, and nobody asks for this one."""
+        return (
+            not self.reads_anew and not self._is_told_how and self.known.get("extract", relation.spec) != relation.spec
+        )
 
     def _note(self, path: Path, found: Extraction, key: str | None) -> None:
         self.methods[found.method] += 1
@@ -153,7 +221,7 @@ class AnswerReader:
 
     def refuse_unused_marker(self) -> None:
         """Raise where no path whose text is read has any of the markers."""
-        if self.fields.markers and not self.with_marker and self.ready < self.paths:
+        if self.fields.markers and self.has_own_markers and not self.with_marker and self.ready < self.paths:
             named = ", ".join(map(repr, self.fields.markers))
             raise InvalidValue(f"no path has the answer marker {named}", "see how texts end with `demur answers FILE`")
 

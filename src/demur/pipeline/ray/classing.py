@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from demur.answers.extraction.custom import parse_extractor
 from demur.answers.relations import relation_named
+from demur.descriptions import Description
 from demur.engine.progress import Progress
 from demur.engine.ray.blocks import Crew, work_through
 from demur.engine.ray.cluster import cluster, ray_library
@@ -24,9 +25,9 @@ from demur.pools.answer_classes import AnswerClasses
 from demur.pools.answer_keys import refuse_other_versions
 from demur.pools.fields import FieldChoice, problems_of
 from demur.pools.frames import FileKeys
-from demur.pools.parquet import read_parquet, write_parquet
+from demur.pools.parquet import provenance_of, read_parquet, write_parquet
 from demur.pools.reading import AnswerReader
-from demur.pools.source import Say
+from demur.pools.source import PoolSource, Say
 from demur.records import Problem
 
 _EXAMPLES = 5
@@ -58,33 +59,31 @@ class _Receipt:
 class _Classing:
     """What a worker does with a shard."""
 
-    fields: FieldChoice
-    extract: str | None
-    from_texts: bool
+    reader: AnswerReader
+    """One that has read nothing yet."""
     out: Path | None
     keys: Mapping[str, Any]
     """How the answers of the whole folder are compared: all its shards must say the same."""
+    described: Description
+    """How the pools of the folder came to be, and their answers are read."""
 
     def open(self) -> None:
-        reader(self.fields, self.extract, self.from_texts)  # raises where its function is not there
+        _ = self.reader.extractor  # raises where its function is not there
 
     def do(self, shard: Path) -> _Receipt:
         file = read_parquet(shard)
-        tally, reading = AnswerClasses(), reader(self.fields, self.extract, self.from_texts)
-        pools = [tally.classed(pool, reading, None) for pool in file.pools]
+        tally, reading, fields = AnswerClasses(), deepcopy(self.reader), self.reader.fields
+        source = PoolSource(file.pools).of_task(fields.task)
+        pools = [tally.classed(pool, reading, None) for pool in source.pools]
         if self.out is not None:
-            described = replace(file.provenance.description, answers={})
-            known = replace(file.provenance, description=described, keys=self.keys)
+            known = replace(file.provenance, description=self.described, keys=self.keys)
             write_parquet(pools, self.out / shard.name, known)
         tally.merged = tally.merged[:_EXAMPLES]
-        if self.fields.relation is None or relation_named(self.fields.relation).structure is None:
+        if fields.relation is None or relation_named(fields.relation).structure is None:
             tally.answers = set()  # nobody asks whether rules of a structure are met
-        return _Receipt(len(pools), reading.paths, tally, replace(reading, extractor=None))
-
-
-def reader(fields: FieldChoice, extract: str | None, from_texts: bool) -> AnswerReader:
-    """What reads answers as these say."""
-    return AnswerReader(fields, None if extract is None else parse_extractor(extract), from_texts)
+        return _Receipt(
+            len(pools), reading.paths, tally, replace(reading)
+        )  # without the extractor, which cannot be sent
 
 
 def class_shards(
@@ -113,18 +112,22 @@ def class_shards(
     accept_part(lacking, partial=partial, say=say)
     if out is not None and out.exists() and out.samefile(folder):
         raise InvalidValue(f"{out} is an input of this command; choose another folder for the output")
-    keys = _keys_of(folder, files, fields, rekey=rekey)
+    known, asked = provenance_of(files[0]).description, _problems_of(folder, files, fields, rekey=rekey)
+    reading = AnswerReader(fields, extract, from_texts, known.answers)
+    keys = replace(reading.fields, answer_field="answer").describe(asked)
+    described = reading.described(known, asked, (pool for path in files for pool in read_parquet(path).pools))
     if out is not None:
         how = {"fields": repr(fields), "extract": extract, "from_texts": from_texts, "keys": keys}
+        how["pipeline"] = described.document()
         note_answers(out, {**how, "of": sampled_as(folder)}, problems + lacking.problems, lacking.unfinished)
     made = {} if out is None else {path.name: _written(path) for path in shard_files(out, or_none=True)}
     there = {path.name for path in files if path.name in made and made[path.name] >= _written(path)}
     todo = [path.absolute() for path in files if path.name not in there]
-    reading, progress = reader(fields, extract, from_texts), Progress(len(todo), 0)
+    progress = Progress(len(todo), 0)
     result = ClassedShards(AnswerClasses(), reading, progress, already=len(there))
     if not todo:
         return result
-    work = _Classing(fields, extract, from_texts, None if out is None else out.absolute(), keys)
+    work = _Classing(deepcopy(reading), None if out is None else out.absolute(), keys, described)
     with nullcontext() if out is None else held(out):
         return _classed(result, todo, work, options, watch, say)
 
@@ -134,8 +137,8 @@ def _written(path: Path) -> int:
     return path.stat().st_mtime_ns
 
 
-def _keys_of(folder: Path, files: Sequence[Path], fields: FieldChoice, *, rekey: bool) -> dict[str, Any]:
-    """How the keys of a folder are made, whatever kinds of problems the single shards have."""
+def _problems_of(folder: Path, files: Sequence[Path], fields: FieldChoice, *, rekey: bool) -> list[Problem]:
+    """Problems of every kind that a folder has; raises where it has keys of another version, unless told to `rekey`."""
     problems, keys_by_file = list[Problem](), list[FileKeys]()
     for path in files:
         read = read_parquet(path)
@@ -143,7 +146,7 @@ def _keys_of(folder: Path, files: Sequence[Path], fields: FieldChoice, *, rekey:
         keys_by_file.append((str(path), read.provenance.keys))
     if not rekey:
         refuse_other_versions(keys_by_file, fields.describe(problems), str(folder))
-    return replace(fields, answer_field="answer").describe(problems)
+    return problems
 
 
 def _classed(
