@@ -39,6 +39,11 @@ class Problem:
         return question_digest(self.question, self.extra)
 
     @property
+    def folded_digest(self) -> str | None:
+        """The same for all spellings of a question that `folded` makes one; None where nothing is asked."""
+        return question_digest(self.question, self.extra, fold=True)
+
+    @property
     def groups(self) -> Groups:
         """All groups that it is of."""
         return groups_of(self.group, f"problem {self.id!r}")
@@ -108,19 +113,58 @@ def group_of_text(text: str) -> str | Groups:
     return tuple(sorted(set(names))) if named else text
 
 
-def question_digest(question: Any, fields: Mapping[str, Any] | None = None) -> str | None:
+def question_digest(question: Any, fields: Mapping[str, Any] | None = None, *, fold: bool = False) -> str | None:
     """A fingerprint of what is asked: the text, blank space aside, and the options, passages and messages with it.
 
     Problems of the same text with other options are other problems. None for blank text without messages, and for
-    what tables have in place of text.
+    what tables have in place of text. With `fold`, texts and messages count as `folded` leaves them.
     """
     text = "" if is_nothing(question) else " ".join(str(question).split())
     named = () if not fields else (name for name in ASKED_WITH if name in fields)
     beside = {name: value for name in named if fields and _says_something(value := fields.get(name))}
     if not text and "messages" not in beside:
         return None
+    if fold:
+        text = folded(text)
+        beside |= {"messages": _folded_messages(beside["messages"])} if "messages" in beside else {}
     asked = as_json([text, beside], sort_keys=True, default=_plain) if beside else text
     return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def digests_of(question: str | Problem | None) -> tuple[str | None, str | None]:
+    """The digest of a question, and that of the folded one."""
+    problem = question if isinstance(question, Problem) else Problem("question", question)
+    return problem.digest, problem.folded_digest
+
+
+_SENTENCE_ENDS = frozenset(".?!…‼⁇⁈⁉‽．？！。｡؟۔।॥։՜՞\u037e።፧។៕။၊᠃⸮")
+"""What ends a sentence: full stops, question and exclamation marks of many scripts."""
+
+
+def folded(text: str) -> str:
+    """A text without the differences that leave it the same question.
+
+    Those are letter case, runs of blanks, and punctuation that ends the last sentence. An exclamation mark after a
+    digit stays, because 5! is not 5. Digits, signs and the punctuation within stay.
+    """
+    text = " ".join(text.lower().split())
+    end = len(text)
+    while end and (text[end - 1] == " " or text[end - 1] in _SENTENCE_ENDS):
+        if text[end - 1] == "!" and end > 1 and text[end - 2].isdigit():
+            break
+        end -= 1
+    return text[:end] or text
+
+
+def _folded_messages(messages: Any) -> Any:
+    """Messages as they are compared for one question; what is no list of them stays."""
+    if not isinstance(messages, (list, tuple)) or not all(isinstance(message, Mapping) for message in messages):
+        return messages
+    contents = (message.get("content") for message in messages)
+    return [
+        {**message, "content": folded(content) if isinstance(content, str) else content}
+        for message, content in zip(messages, contents, strict=True)
+    ]
 
 
 def _says_something(value: Any) -> bool:

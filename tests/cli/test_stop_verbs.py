@@ -40,7 +40,7 @@ def test_a_rule_is_replayed_by_every_verb_that_reads_pools(demur, many):
     calibrated = demur("calibrate", "many.jsonl", *RULE, "--alpha", 0.1, "--hold-out", 0.5, "-o", "p.json", "--json")
     assert calibrated.code == 0, calibrated.err
     assert calibrated.json["pipeline"]["sampling"]["stopping"] == {"rule": "beta@1:0.95", "wave": 4, "most": 16}
-    assert calibrated.json["pipeline"]["vote"]["tie_break"] == ["fewer_paths@1", "jitter@2:0"]
+    assert calibrated.json["pipeline"]["vote"]["tie_break"] == ["fewer_paths@1", "jitter@3:0"]
     assert set(calibrated.json["sizes"]) == {"4", "8", "12", "16"}
     audited = demur("audit", "many.jsonl", *RULE, "--policy", "p.json", "--json")
     assert audited.code == 0, audited.err

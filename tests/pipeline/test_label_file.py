@@ -162,7 +162,7 @@ def test_files_that_were_not_written_for_labels(tmp_path, first, complaint):
 
 def test_labels_of_votes_that_were_made_another_way_are_refused(file, source):
     others = dm.vote_pools(source, dm.FieldChoice(relation="plain"), source.recipe(tie_break="none"), labelled=False)
-    with pytest.raises(LabelMismatch, match=r"vote.tie_break is 'jitter@2:0' in .*labels.jsonl, None here"):
+    with pytest.raises(LabelMismatch, match=r"vote.tie_break is 'jitter@3:0' in .*labels.jsonl, None here"):
         dm.labelled_by(others, file)
 
 

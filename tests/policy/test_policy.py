@@ -109,7 +109,7 @@ def test_votes_made_another_way_are_refused_with_the_list_of_differences(policy,
     for difference in (
         "score.name is 'judge' in the policy, 'reward' here",
         "vote.weight is 'exponential:1.0' in the policy, 'exponential:2.0' here",
-        "vote.tie_break is ['mean_score@1', 'jitter@2:0'] in the policy, None here",
+        "vote.tie_break is ['mean_score@1', 'jitter@3:0'] in the policy, None here",
         "n_paths is 8 in the policy, 4 in pool 0",
         "these votes have none: give either when voting",
     ):

@@ -169,7 +169,7 @@ def test_four_of_four_and_sixteen_of_sixteen_are_ordered_by_a_declared_rule(part
     assert votes.confidence.tolist() == [1.0, 1.0]
     first, second = votes.key.tolist()
     assert (first > second) is (part is FewerPaths)
-    assert votes.recipe.describe()["tie_break"] == [part.spec, "jitter@2:0"]
+    assert votes.recipe.describe()["tie_break"] == [part.spec, "jitter@3:0"]
     stopped = dm.vote(codes, ids=["a", "b"], stop=stopping.agreement(4))
     assert stopped.n_paths.tolist() == [4, 8]
     assert [component.name for component in stopped.recipe.key] == ["share", "fewer_paths", "jitter"]

@@ -190,7 +190,7 @@ def test_one_check_finds_leaks_by_id_by_question_and_by_cluster(fitted_on):
 
 def test_policies_of_the_second_schema_load_as_they_were(tmp_path):
     """One tie-break or none, as text or null."""
-    for tie, at in (("none", None), (("mean_score", "none"), "mean_score@1"), (dm.jitter(4), "jitter@2:4")):
+    for tie, at in (("none", None), (("mean_score", "none"), "mean_score@1"), (dm.jitter(4), "jitter@3:4")):
         votes, right = dm.vote([["a", "a"]] * 200, [[1.0, 2.0]] * 200, ids=IDS, tie_break=tie), np.arange(200) < 190
         policy = dm.calibrate(votes, right, alpha=0.1)
         policy.save(tmp_path / "p.json")
@@ -241,6 +241,6 @@ def test_the_mean_of_any_finite_scores_is_finite_and_minus_infinity_says_that_th
 
 def test_the_key_of_a_vote_is_made_in_one_place():
     assert [part.spec for part in key_of(None, idle_score=True, told_apart=True)] == [
-        "share@1", "mean_score@1", "jitter@2:0",
+        "share@1", "mean_score@1", "jitter@3:0",
     ]  # fmt: skip
     assert [type(part) for part in key_of("none", idle_score=True, told_apart=True)] == [Share]

@@ -140,8 +140,9 @@ def test_what_is_unknown_is_told_with_what_there_is():
 
 @pytest.mark.parametrize(
     ("text", "spec"),
-    [("mean_score", "mean_score@1"), ("mean_score@1", "mean_score@1"), ("jitter", "jitter@2:0"),
-     ("jitter:5", "jitter@2:5"), ("jitter@2:5", "jitter@2:5"), ("column:margin", "column:margin"),
+    [("mean_score", "mean_score@1"), ("mean_score@1", "mean_score@1"), ("jitter", "jitter@3:0"),
+     ("jitter:5", "jitter@3:5"), ("jitter@2:5", "jitter@2:5"), ("jitter@3:5", "jitter@3:5"),
+     ("column:margin", "column:margin"),
      ("column:a:b", "column:a:b"), ("mean_score:judge", "mean_score@1:judge"), ("share", "share@1")],
 )  # fmt: skip
 def test_a_tie_break_reads_back_as_itself(text, spec):
@@ -155,7 +156,7 @@ def test_a_tie_break_reads_back_as_itself(text, spec):
         ("jitter@1:5", r"jitter@1 was drawn from ids, .*; calibrate again$"),
         ("jitter@1", r"jitter@1 was drawn from ids"),
         ("jitter:x", r"tie-break 'jitter:x': the seed must be a whole number"),
-        ("jitter@3:1", r"unknown tie-break 'jitter@3:1'; expected mean_score, mean_score:SCORE, jitter:SEED"),
+        ("jitter@4:1", r"unknown tie-break 'jitter@4:1'; expected mean_score, mean_score:SCORE, jitter:SEED"),
         ("mean_score@2", "unknown tie-break 'mean_score@2'"),
         ("column", "unknown tie-break 'column'"),
         ("column:", "unknown tie-break 'column:'"),

@@ -502,19 +502,21 @@ def test_a_recipe_takes_codes_for_codes_and_keys_for_keys_and_says_which_it_met(
 
 
 def test_pools_voted_on_again_draw_their_jitter_from_their_questions():
-    questions = [question_digest(f"Question {row}") for row in range(20)]
-    again = vote_again(
-        Recipe(key=(Share(), dm.jitter(3))), [["a"]] * 20, ids=list(map(str, range(20))), questions=questions
-    )
+    asked = [f"Question {row}" for row in range(20)]
+    digests = {"questions": list(map(question_digest, asked))}
+    digests["folded"] = [question_digest(question, fold=True) for question in asked]
+    again = vote_again(Recipe(key=(Share(), dm.jitter(3))), [["a"]] * 20, ids=list(map(str, range(20))), **digests)
     first = dm.vote([["a"]] * 20, tie_break=dm.jitter(3), questions=[f"Question {row}" for row in range(20)])
     assert again.key[:, 1].tolist() == first.key[:, 1].tolist()
-    assert list(again.questions) == list(first.questions) == questions
+    assert list(again.questions) == list(first.questions) == digests["questions"]
 
 
 def test_jitter_is_the_same_in_every_version():
     """What a policy was calibrated with must be drawn again years later: the numbers themselves are the promise."""
-    votes = dm.vote([["a"]] * 2, tie_break=dm.jitter(7), questions=["What is 2 + 2?", None], ids=["x", "y"])
-    assert votes.key[:, 1].tolist() == [0.9698166731513501, 0.540562830184791]
+    asked = {"questions": ["What is 2 + 2?", None], "ids": ["x", "y"]}
+    votes = [dm.vote([["a"]] * 2, tie_break=name, **asked) for name in ("jitter@2:7", "jitter@3:7", dm.jitter(7))]
+    assert votes[0].key[:, 1].tolist() == [0.9698166731513501, 0.540562830184791]
+    assert votes[1].key[:, 1].tolist() == votes[2].key[:, 1].tolist() == [0.012547640977101593, 0.540562830184791]
 
 
 @pytest.mark.parametrize("highest", [126, 127, 128, 254, 255, 32766, 32767, 32768, 2**31 - 2, 2**31 - 1, 2**63 - 2])

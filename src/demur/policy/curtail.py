@@ -23,7 +23,7 @@ from demur.evidence.counts import answer_all
 from demur.policy.decisions import about_question, decision_on
 from demur.policy.groups import groups_asked
 from demur.policy.weighing import weight_asked
-from demur.records import Decision, Early, Problem, question_digest
+from demur.records import Decision, Early, Problem, digests_of
 from demur.voting.gate import Gated
 from demur.voting.key import Column, Component, Jitter, Share
 from demur.voting.learned import Learned
@@ -32,7 +32,7 @@ from demur.voting.one_pool import keys_in, vote_one
 from demur.voting.prospects import Prospects, prospects
 from demur.voting.reach import ANY_NUMBER, Range, unbounded
 from demur.voting.recipe import DROP
-from demur.voting.sources import sources_of
+from demur.voting.sources import ProblemSources, sources_of
 from demur.voting.weights import Uniform
 
 if TYPE_CHECKING:
@@ -91,9 +91,9 @@ class Curtailment:
         first = policy.recipe.key[0]
         self._closed = isinstance(first, Gated) and bool(first.gate.closes([text])[0])
         self._first = first.inner if isinstance(first, Gated) else first
-        asked = question.digest if isinstance(question, Problem) else question_digest(question)
-        source = sources_of(1, [asked], [id])[0]
-        self._ties = [_known(part, source, tie_break) for part in policy.recipe.ties]
+        asked, folded = digests_of(question)
+        sources = sources_of(1, [asked], [id], [folded])
+        self._ties = [_known(part, sources, tie_break) for part in policy.recipe.ties]
 
     def early(self, answers: Sequence[Any], scores: Sequence[float | None] | None = None) -> Early | None:
         """What the whole pool would decide, given its first paths; None where that is not certain, or they are all."""
@@ -194,10 +194,10 @@ def _answers_all(rule: Rule) -> bool:
     return rule.lowest == answer_all(len(rule.threshold_key))
 
 
-def _known(part: Component, source: str | None, column: float | None) -> tuple[float, float]:
+def _known(part: Component, sources: ProblemSources, column: float | None) -> tuple[float, float]:
     """Between which numbers a tie-break will lie: exactly, where it depends on the question alone."""
     if isinstance(part, Jitter):
-        drawn = part.draw(source)
+        drawn = float(part.draw(sources)[0])
         return drawn, drawn
     if isinstance(part, Column) and column is not None:
         if isinstance(column, bool) or not math.isfinite(column):

@@ -29,7 +29,7 @@ from demur.policy.summary import as_percent, size_note, size_warnings, summary_o
 from demur.policy.system_prompts import other_systems, refuse_other_systems
 from demur.policy.weighing import weight_asked
 from demur.pools.splits import Texts
-from demur.records import Decision, Problem, question_digest
+from demur.records import Decision, Problem, digests_of, question_digest
 from demur.shown.frames import frame_of
 from demur.shown.html import html_of_columns
 from demur.stopping import Stopping, stopping_of
@@ -206,12 +206,12 @@ class Policy(PolicyParts):
         rule = self.point(alpha, guarantee)
         if not self.recipe.coded and isinstance(answers, np.ndarray) and np.issubdtype(answers.dtype, np.integer):
             raise PipelineMismatch(["vote.answers is 'keys' in the policy, 'codes' here"])
-        asked = question.digest if isinstance(question, Problem) else question_digest(question)
+        asked, folded = digests_of(question)
         recipe, unscored = self.recipe.for_pools(tie_break), self.upstream.score.get("unscored")
         text = question.question if isinstance(question, Problem) else question
         numbers = {name: [column] for name, column in (columns or {}).items()}
         beside = Beside(numbers, {} if origins is None else {recipe.origin or "origin": [origins]}, [text])
-        vote = vote_one(recipe, answers, scores, id=id, question=asked, unscored=unscored, beside=beside)
+        vote = vote_one(recipe, answers, scores, id=id, question=asked, folded=folded, unscored=unscored, beside=beside)
         size = vote.n_paths
         if not self.strata.knows(size):
             raise PipelineMismatch([f"n_paths is {self.told_sizes} in the policy, {size} in this pool"])

@@ -181,6 +181,8 @@ class PoolTable:
     """The relations that compared its answers, and how many problems each."""
     unscored: tuple[int, ...] = ()
     """Rows of pools that are left out because a path of theirs has no score."""
+    folded: Sequence[str | None] | None = None
+    """Digests of the folded questions, which jitter is drawn from: see `records.folded`."""
 
     def comparison(self) -> str:
         """How its answers were compared, and what they were read as, in words."""
@@ -200,7 +202,7 @@ class PoolTable:
 
     def take(self, rows: Sequence[int] | NDArray[np.intp]) -> PoolTable:
         """Some of the rows, in that order."""
-        columns = ("ids", "questions", "digests", "clusters", "groups", "answers", "written", "scores")
+        columns = ("ids", "questions", "digests", "clusters", "groups", "answers", "written", "scores", "folded")
         index = np.asarray(rows, dtype=np.intp)
         kept: dict[str, Any] = {name: taken(getattr(self, name), index) for name in columns}
         left_out: list[int] = np.flatnonzero(np.isin(index, self.unscored)).tolist() if self.unscored else []
@@ -262,7 +264,8 @@ def read_table(pools: Sequence[Pool], fields: FieldChoice) -> PoolTable:
     ids, questions, digests, clusters = columns
     groups = read_groups(pools, fields.group_field, in_use=fields.in_use)
     known = (ids, questions, digests, clusters, groups, keys, written, scores, fields)
-    return PoolTable(*known, suspects, unused, relations, tuple(unscored))
+    folded = [problem.folded_digest for problem in problems]
+    return PoolTable(*known, suspects, unused, relations, tuple(unscored), folded)
 
 
 def read_keys(pool: Pool, fields: FieldChoice) -> tuple[list[str | None], list[str | None]]:
@@ -303,7 +306,8 @@ def _read_columns(pools: FramePools, fields: FieldChoice) -> PoolTable | None:
     scores, unscored = (None, []) if scored is None else scored
     known = (pools.ids, Texts(pools), digests_of(pools), pools.clusters, groups, answers)
     written = Spellings.of(answers, surfaces, spellings_by_key)
-    return PoolTable(*known, written, scores, fields, suspects, unused, relations, tuple(unscored))
+    how = (suspects, unused, relations, tuple(unscored), digests_of(pools, fold=True))
+    return PoolTable(*known, written, scores, fields, *how)
 
 
 def problems_of(pools: Sequence[Pool]) -> list[Problem]:

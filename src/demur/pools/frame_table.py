@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -214,19 +215,19 @@ class Spellings(Sequence[dict[str, str]]):
         return self._spell(dict(zip(texts, keys, strict=True)), Counter(texts))
 
 
-def digests_of(pools: FramePools) -> DigestColumn:
-    """Of what is asked, where the table says it."""
-    names = pools.columns.names
-    if DIGEST in names and not (pools.columns.in_memory and "question" in names):
+def digests_of(pools: FramePools, *, fold: bool = False) -> DigestColumn:
+    """Of what is asked, where the table says it; with `fold`, of the folded questions, if it holds their texts."""
+    names, digest = pools.columns.names, partial(question_digest, fold=fold)
+    if DIGEST in names and not ((pools.columns.in_memory or fold) and "question" in names):
         return _stored_digests(pools)
     if "question" not in names and "messages" not in names and _no_extra(pools):
         return DigestColumn.none(len(pools))
     if not any(name in names for name in OF_PROBLEM) and _no_extra(pools):
         codes, values = pools.said("question") or (None, [])
         if codes is not None and all(isinstance(value, str) for value in values):
-            digests = DigestColumn.of([*map(question_digest, values), None])
+            digests = DigestColumn.of([*map(digest, values), None])
             return digests.take(codes)
-    return DigestColumn.of(question_digest(problem.question, problem.extra) for problem in pools.problems())
+    return DigestColumn.of(digest(problem.question, problem.extra) for problem in pools.problems())
 
 
 def _no_extra(pools: FramePools) -> bool:

@@ -275,6 +275,7 @@ def vote_table(
         tie_break=None if recipe.column is None else read_column(pools, recipe.column.name),
         ids=table.ids,
         questions=table.digests,
+        folded=table.folded,
         upstream=upstream,
         fitted_on=fitted_on,
         unscored=table.unscored,

@@ -98,7 +98,9 @@ class Cell:
         recipe = self.source.recipe(score, normaliser, weight, tie_break)
         answers = [pool[:m] for pool in self.table.answers]
         scores = None if score is None else [pool[:m] for pool in self.scores[score]]
-        votes = vote_again(recipe, answers, scores, ids=self.table.ids, questions=self.table.digests)
+        votes = vote_again(
+            recipe, answers, scores, ids=self.table.ids, questions=self.table.digests, folded=self.table.folded
+        )
         return votes.take(self.rows), self.labels.of_votes(votes)[self.rows]
 
     def _normaliser(self, weight: str | None) -> str | None:

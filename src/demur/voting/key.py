@@ -28,7 +28,7 @@ from demur.voting.codes import CodedAnswers, taken
 from demur.voting.guards import refuse_booleans
 from demur.voting.problems import Problems
 from demur.voting.rows import ScoreRows
-from demur.voting.sources import Sources
+from demur.voting.sources import ProblemSources
 
 Winners = NDArray[np.int64]
 NO_JITTER = -1.0
@@ -59,7 +59,7 @@ class Counted:
     """ν."""
     scores: Floats | None
     """The scores that the vote was given, in the shape of the table."""
-    sources: Sources
+    sources: ProblemSources
     """What tells problems apart, for what is drawn at random: see `sources_of`."""
     columns: Mapping[str, Floats] = field(default_factory=dict)
     """Other numbers of the paths by name, in the shape of the table; NaN where a path has none."""
@@ -104,7 +104,7 @@ class Beside:
         winner: Winners,
         confidence: Floats,
         scores: Floats | None,
-        sources: Sources,
+        sources: ProblemSources,
         needs: Sequence[str],
         origin: str | None = None,
     ) -> Counted:
@@ -227,19 +227,26 @@ class Jitter(Component):
 
     The same question draws the same number wherever it is asked, and others draw others. A problem of which neither a
     question nor an id is known draws none, and comes last among its equals.
+
+    Version 3 draws from the folded question (`records.folded`), so that nobody draws again by one question mark more.
+    Version 2, which older policies have, draws from the question as it is written, blanks aside.
     """
 
     name = "jitter"
 
-    def __init__(self, seed: int) -> None:
-        self.seed = int(seed)
-        self.spec = f"jitter@2:{self.seed}"
+    def __init__(self, seed: int, version: int = 3) -> None:
+        self.seed, self.version = int(seed), version
+        self.spec = f"jitter@{version}:{self.seed}"
 
     def of(self, counted: Counted) -> Floats:
-        return np.fromiter(map(self.draw, counted.sources), dtype=np.float64, count=len(counted.sources))
+        return self.draw(counted.sources)
 
-    def draw(self, source: str | None) -> float:
-        """The number of one problem; see `sources_of`."""
+    def draw(self, sources: ProblemSources) -> Floats:
+        """The number of each problem."""
+        drawn_from = sources if self.version == 2 else sources.folded
+        return np.fromiter(map(self._number, drawn_from), dtype=np.float64, count=len(drawn_from))
+
+    def _number(self, source: str | None) -> float:
         if source is None:
             return NO_JITTER
         digest = hashlib.blake2b(f"{self.seed}:{source}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
@@ -298,7 +305,7 @@ def mean_score(of: str | None = None) -> MeanScore:
 
 
 def jitter(seed: int) -> Jitter:
-    """Break ties of confidence by a pseudo-random number that depends on the question alone, or else on its id."""
+    """Break ties of confidence by a pseudo-random number that depends on the folded question, or else on its id."""
     return Jitter(seed)
 
 
@@ -370,7 +377,8 @@ def parse_component(document: Any) -> Component:
         raise InvalidValue(
             "jitter@1 was drawn from ids, which can repeat, and jitter is drawn from questions now", "calibrate again"
         )
-    name = head.removesuffix("@2" if head.startswith("jitter") else "@1")
+    version = 2 if head == "jitter@2" else 3
+    name = head.removesuffix(f"@{version}" if head.startswith("jitter") else "@1")
     if name == "share" and not argument:
         return Share()
     if name == "mean_score":
@@ -379,7 +387,7 @@ def parse_component(document: Any) -> Component:
         return FewerPaths() if name == FewerPaths.name else MorePaths()
     if name == "jitter":
         try:
-            return Jitter(int(argument or 0))
+            return Jitter(int(argument or 0), version)
         except ValueError:
             raise InvalidValue(f"tie-break {document!r}: the seed must be a whole number") from None
     if name == "column" and argument:

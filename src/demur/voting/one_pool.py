@@ -33,13 +33,14 @@ def vote_one(
     *,
     id: str | None = None,  # noqa: A002
     question: str | None = None,
+    folded: str | None = None,
     unscored: Unscored = None,
     beside: Beside = Beside(),  # noqa: B008 - frozen
 ) -> Vote:
     """The vote of one pool of keys (None: no answer), made the way `recipe` says.
 
-    `question` is the digest of the question, which jitter is drawn from; `unscored` says what becomes of a score that
-    is None; `beside` holds what else the key looks at.
+    `question` is the digest of the question, and `folded` that of the folded one: jitter is drawn from them. `unscored`
+    says what becomes of a score that is None; `beside` holds what else the key looks at.
     """
     keys = keys_in(recipe, answers)
     width = len(keys)
@@ -60,9 +61,9 @@ def vote_one(
     total = sum(whole)
     winner = _winner(keys, whole, tally, support, total)
     confidence = share_of(max(tally.values(), default=0.0), total)
-    sources = sources_of(1, [question], [id])
+    sources = sources_of(1, [question], [id], None if folded is None else [folded])
     if all(type(part) in (Share, Jitter) for part in recipe.key):
-        key = tuple(part.draw(sources[0]) if isinstance(part, Jitter) else confidence for part in recipe.key)
+        key = tuple(float(part.draw(sources)[0]) if isinstance(part, Jitter) else confidence for part in recipe.key)
     else:
         codes = {key: code for code, key in enumerate(tally)}
         table = CodedAnswers(np.array([[-1 if key is None else codes[key] for key in keys]]), None, None)

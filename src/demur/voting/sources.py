@@ -16,12 +16,15 @@ from demur.voting.codes import taken
 Sources = Sequence[str | None]
 
 
-def sources_of(rows: int, questions: Sources | None, ids: Sources | None) -> ProblemSources:
+def sources_of(
+    rows: int, questions: Sources | None, ids: Sources | None, folded: Sources | None = None
+) -> ProblemSources:
     """What each problem's jitter is drawn from: the digest of its question, or else its id; None where it has neither.
 
-    An id must be the problem's own: one that is given to many problems would give all of them one jitter.
+    An id must be the problem's own: one that is given to many problems would give all of them one jitter. `folded` are
+    the digests of the folded questions (`records.folded`); the others stand in for them where they are not known.
     """
-    return ProblemSources(rows, questions, ids)
+    return ProblemSources(rows, questions, ids, folded)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +34,10 @@ class ProblemSources(Sequence[str | None]):
     rows: int
     questions: Sources | None
     ids: Sources | None
+    of_folded: Sources | None = None
 
     def __post_init__(self) -> None:
-        for column in (self.questions, self.ids):
+        for column in (self.questions, self.ids, self.of_folded):
             if column is not None and len(column) != self.rows:
                 raise InvalidValue(f"there must be one entry per pool, {self.rows} of them, got {len(column)}")
 
@@ -53,7 +57,13 @@ class ProblemSources(Sequence[str | None]):
 
     def take(self, rows: NDArray[np.intp]) -> ProblemSources:
         """Of some of the problems, in that order."""
-        return ProblemSources(len(rows), taken(self.questions, rows), taken(self.ids, rows))
+        columns = (taken(column, rows) for column in (self.questions, self.ids, self.of_folded))
+        return ProblemSources(len(rows), *columns)
+
+    @property
+    def folded(self) -> ProblemSources:
+        """The same for questions that differ in case, blanks and final punctuation alone."""
+        return self if self.of_folded is None else ProblemSources(self.rows, self.of_folded, self.ids)
 
     @property
     def lacking(self) -> int:

@@ -75,6 +75,8 @@ class Votes:
     _fitted_on: Problems = field(default=Problems(), repr=False)
     questions: Sources | None = field(default=None, repr=False)
     """Digests of what was asked, where that is known."""
+    folded: Sources | None = field(default=None, repr=False)
+    """Digests of the folded questions, which jitter is drawn from; None where they are not known."""
     unscored: NDArray[np.bool_] | None = field(default=None, repr=False)
     """Pools that cast no vote because a path of theirs has no score; None where there are none."""
     written: Sequence[Mapping[Any, str]] | None = field(default=None, repr=False)
@@ -225,8 +227,8 @@ class Votes:
         index = np.asarray(rows)
         index = np.flatnonzero(index) if index.dtype == np.bool_ else index.astype(np.intp)
         columns = (
-            "winners", "confidence", "unanimous", "key", "ids", "_scores", "questions", "unscored", "written",
-            "groups", "importance",
+            "winners", "confidence", "unanimous", "key", "ids", "_scores", "questions", "folded", "unscored",
+            "written", "groups", "importance",
         )  # fmt: skip
         kept: dict[str, Any] = {name: taken(getattr(self, name), index) for name in columns}
         return replace(self, _answers=self._answers.take(index), beside=self.beside.take(index), **kept)
@@ -234,7 +236,7 @@ class Votes:
     def counted(self, needs: Sequence[str] = (), origin: str | None = None) -> Counted:
         """What a component of the key would look at, given the numbers of paths that it needs."""
         winner, confidence, _ = winners_of(self._answers, self._scores, self.recipe)
-        sources = sources_of(len(self), self.questions, self.ids)
+        sources = sources_of(len(self), self.questions, self.ids, self.folded)
         return self.beside.counted(self._answers, winner, confidence, self._scores, sources, needs, origin)
 
     def _count(self, row: int) -> tuple[dict[str, Any], float]:
@@ -309,6 +311,7 @@ def vote(
         twice = next(name for name, times in Counter(names).items() if times > 1)
         raise InvalidValue(f"ids must differ; {twice!r} occurs more than once")
     asked = None if questions is None else [question_digest(question) for question in questions]
+    folded = None if questions is None else [question_digest(question, fold=True) for question in questions]
     if asked is not None and len(asked) != len(table):
         raise InvalidValue(f"questions must hold one entry per pool, {len(table)} of them, got {len(asked)}")
     values = None if scores is None else as_scores(scores, table)
@@ -331,7 +334,7 @@ def vote(
         upstream = replace(upstream, score={**upstream.score, "name": score})
     named = {} if origins is None else {recipe.origin or "origin": origins}
     beside = Beside(dict(columns or {}), named, questions)
-    votes = _hold(table, values, names, recipe, upstream, asked, beside)
+    votes = _hold(table, values, names, recipe, upstream, asked, beside, folded)
     return replace(votes, _fitted_on=Problems.of(fitted_on), **questions_known(groups, importance, len(table)))
 
 
@@ -349,8 +352,11 @@ def vote_again(
     beside: Beside = Beside(),  # noqa: B008 - frozen
     groups: Iterable[Any] | None = None,
     importance: ArrayLike | None = None,
+    folded: Sources | None = None,
 ) -> Votes:
-    """The vote of other pools, made the way `recipe` says; `questions` are digests, which jitter is drawn from.
+    """The vote of other pools, made the way `recipe` says.
+
+    `questions` are digests, and `folded` those of the folded questions: jitter is drawn from them.
 
     The pools of the rows `unscored` cast no vote: a path of theirs has no score. `written` says how keys are written.
     """
@@ -364,7 +370,7 @@ def vote_again(
     if recipe.coded != (table.pools is None):
         recipe = replace(recipe, coded=table.pools is None)
     values = None if scores is None else as_scores(scores, table)
-    votes = _hold(table, values, ids, recipe, upstream, questions, beside)
+    votes = _hold(table, values, ids, recipe, upstream, questions, beside, folded)
     mask = np.isin(np.arange(len(votes)), unscored) if len(unscored) else None
     known = questions_known(groups, importance, len(votes))
     return replace(votes, _fitted_on=fitted_on, unscored=mask, written=written, **known)
@@ -378,15 +384,16 @@ def _hold(
     upstream: Description,
     questions: Sources | None,
     beside: Beside,
+    folded: Sources | None,
 ) -> Votes:
     winner, confidence, unanimous = winners_of(table, scores, recipe)
     key = confidence[:, None]
     if len(recipe.key) > 1 or not isinstance(recipe.key[0], Share):
-        sources = sources_of(len(table), questions, ids)
+        sources = sources_of(len(table), questions, ids, folded)
         if recipe.jitter is not None and (lacking := sources.lacking):
             warnings.warn(_NO_JITTER.format(lacking), NoJitterWarning, stacklevel=3)
         known = (table, winner, confidence, scores, sources)
         key = keys_of(recipe.key, beside.counted(*known, recipe.needs, recipe.origin))
     kept = scores if recipe.keeps_scores else None
     columns = (table.keys_of(winner), confidence, unanimous, key, ids, recipe, upstream, table, kept)
-    return Votes(*columns, questions=questions, beside=beside)
+    return Votes(*columns, questions=questions, folded=folded, beside=beside)
