@@ -196,7 +196,32 @@ def test_alerts_are_about_figures_that_there_are():
         assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}
         named = set(re.findall(r"\bdemur_\w+", rule["expr"]))
         assert named <= exposed, rule["alert"]
-    assert any("demur_alarm" in rule["expr"] for rule in rules)
+    for figure in (
+        "demur_alarm", "demur_failures_total", "demur_request_seconds_bucket", "demur_overhead_seconds_bucket",
+        'demur_refused_total{status=~"5..', "increase(demur_requests_total", "absent(up",
+    ):  # fmt: skip
+        assert any(figure in rule["expr"] for rule in rules), figure
+
+
+def test_prometheus_itself_takes_the_rules_and_they_fire_on_what_they_are_for():
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not here")
+    for told in (["check", "rules", DEPLOY / "alerts.yml"], ["test", "rules", ROOT / "tests" / "alerts_fired.yml"]):
+        ran = subprocess.run([promtool, *told], capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_rules_name_labels_that_figures_have():
+    from demur.server.api.metrics import Metrics
+
+    labels = {f"demur_{name}": getattr(Metrics(), attribute)._labelnames for name, attribute in (
+        ("refused_total", "refused"), ("requests_total", "requests"), ("failures_total", "failures"),
+    )}  # fmt: skip
+    rules = [rule for group in read("alerts.yml")["groups"] for rule in group["rules"]]
+    for rule in rules:
+        for name, chosen in re.findall(r"\b(demur_\w+)\{(\w+)", rule["expr"]):
+            assert chosen in labels[name], rule["alert"]
 
 
 def unit():

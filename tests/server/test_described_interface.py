@@ -110,7 +110,8 @@ def test_prometheus_reads_the_metrics_and_no_client_can_add_labels(described):
         post(address, chat(f"What is {k} + 1?", **{f"field_{k}": 1}), headers={"X-Request-Id": str(k)})
     after = read(address)
     assert after.keys() - before.keys() <= {
-        ("demur_refused_total", (("status", status),)) for status in ("400", "404", "405", "415")
+        ("demur_refused_total", (("cause", cause), ("status", status)))
+        for status, cause in (("400", "not_calibrated"), ("404", "model_not_found"), ("404", "not_found"))
     } | {key for key in after if key[0].startswith(("demur_requests", "demur_audits"))}
     assert not [key for key in after if "evil" in str(key)]
     answered = ("demur_requests_total", (("decision", "answered"), ("policy", "sums:v1")))

@@ -29,6 +29,7 @@ from demur.server.api import chat, decide, feedback, health, metrics, models
 from demur.server.api.direct import Direct
 from demur.server.api.written import JsonReply
 from demur.server.errors import ApiError, as_api_error
+from demur.server.refusals import Refusals
 from demur.server.reviews import review, review_export
 from demur.server.service import Service
 from demur.store.service import ServiceStore
@@ -59,6 +60,7 @@ def make_app(
             await served.answerer.open_async()
         beside = [asyncio.create_task(chore()) for chore in chores]
         beside.append(asyncio.create_task(app.state.metrics.follow(service.fan_out)))
+        beside.append(asyncio.create_task(app.state.refusals.follow()))
         try:
             if alarms is not None:
                 await alarms.start()
@@ -87,6 +89,7 @@ def make_app(
     app.state.admission = Admission(service, store)
     app.state.access, app.state.failed_logins = Access(store, require_keys=require_keys), Failures()
     app.state.metrics, app.state.readiness = metrics.Metrics(), health.Readiness(service)
+    app.state.refusals = Refusals(app.state.metrics)
     service.observers = (*service.observers, app.state.metrics, app.state.readiness.last_calls)
     alarms = app.state.alarms = None if store is None else Alarms(service, store, app.state.metrics, canaries)
     if alarms is not None:
@@ -108,7 +111,7 @@ def make_app(
 
 async def _tell(request: Request, error: Exception) -> Response:
     assert isinstance(error, ApiError)
-    request.app.state.metrics.refused.labels(str(error.status)).inc()
+    request.app.state.refusals.saw(request, error, _route(request))
     return JsonReply(error.document(), error.status, error.headers)
 
 
@@ -126,6 +129,12 @@ async def _tell_invalid(request: Request, error: Exception) -> Response:
     return await _tell(request, ApiError(400, f"{place}: {first['msg']}", param=place or None, code="invalid_value"))
 
 
+def _route(request: Request) -> str:
+    """The route as it is declared, or blank where there is none: a path may hold what somebody wrote."""
+    straight = request.url.path == chat.PATH
+    return chat.PATH if straight else str(getattr(request.scope.get("route"), "path", ""))
+
+
 async def _tell_nobody(request: Request, _: Exception) -> Response:
     """Whoever sent half a request and left: nobody hears this, and it is no failure of the service."""
     return await _tell(request, ApiError(400, "the request ended before it was whole", code="not_whole"))
@@ -137,7 +146,6 @@ async def _tell_own(request: Request, error: Exception) -> Response:
 
 
 async def _tell_unexpected(request: Request, error: Exception) -> Response:
-    route = getattr(request.scope.get("route"), "path", "")  # as it is declared: a path may hold what somebody wrote
-    _logger.error("%s %s failed: %s", request.method, route or chat.PATH, type(error).__name__, exc_info=error)
+    _logger.error("%s %s failed: %s", request.method, _route(request), type(error).__name__, exc_info=error)
     said = ApiError(500, "the service failed; its log says more", code="internal_error", headers=SECURITY)
     return await _tell(request, said)

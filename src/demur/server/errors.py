@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
 from demur.backends.redaction import redacted
 from demur.errors import DemurError, StoreError
-
-_logger = logging.getLogger("demur.server")
 
 _KINDS = {
     400: "invalid_request_error",
@@ -59,7 +56,8 @@ def busy(message: str, seconds: float, code: str = "busy") -> ApiError:
 def as_api_error(error: DemurError) -> ApiError:
     """What a client is told of an error that was not made for it."""
     if isinstance(error, StoreError):
-        _logger.error("the store: %s", error)
         told, again = "decisions cannot be kept now; try again", {"Retry-After": "5"}
-        return ApiError(503, told, code="store_unavailable", headers=again)
+        refused_ = ApiError(503, told, code="store_unavailable", headers=again)
+        refused_.__cause__ = error  # its words are for the log alone
+        return refused_
     return ApiError(400, redacted(str(error)), code="invalid_value")

@@ -91,6 +91,8 @@ class RequestLines:
             "paths": 0 if asked is None else asked.n_drawn,
             "milliseconds": round(outcome.seconds * 1000, 1),
         }
+        if outcome.caller is not None:
+            facts["key"] = outcome.caller
         if outcome.failure is not None:
             facts |= {"cause": outcome.failure.kind, "detail": outcome.failure.logged(500, texts=self.texts)}
         logger.info("decided", extra={"facts": facts})

@@ -89,6 +89,8 @@ class Outcome:
     """The cause that forbids it where the policy would have answered: an alarm, or a threshold that is raised."""
     shadow: Mapping[str, Any] | None = None
     """What a shadow would have done: for the log, and not for the caller."""
+    caller: str | None = None
+    """The id of the key that the request came with; None where no keys are asked for."""
     idempotency: str | None = None
     """The digest of the idempotency key that the request came with."""
     shown: int | None = None

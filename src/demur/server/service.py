@@ -194,6 +194,7 @@ class Service:
             moved=moved,
             overruled=_overruling(drawn, moved, closed=closed),
             shadow=None if self.log is None else shadows.beside(self.models, question, drawn.asked),
+            caller=caller,
             idempotency=idempotency,
         )
         if self.settings.show == "path":

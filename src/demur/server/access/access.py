@@ -50,6 +50,7 @@ async def allowed(request: Request, *roles: str) -> Caller:
     """Who asks; raises ApiError where they may not do what any of the roles allows."""
     access: Access = request.app.state.access
     caller = await access.caller(request)
+    request.state.key = caller.id
     if not any(map(caller.may, roles)):
         raise ApiError(403, f"this key does not have the role {' or '.join(map(repr, roles))}", code="role_missing")
     return caller

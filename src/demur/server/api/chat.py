@@ -71,7 +71,7 @@ async def complete(request: Request) -> Response:
     if question.stream:
         known = _named(work.result()) if work.done() else admitted.headers()
         headers = {**known, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        events = _events(service, work, lambda: admission.leave(work, once), wants_usage=question.include_usage)
+        events = _events(request, work, lambda: admission.leave(work, once), wants_usage=question.include_usage)
         return StreamingResponse(events, media_type="text/event-stream", headers=headers)
     reply = work.result()
     return JsonReply(replies.completion(reply), headers=_named(reply))
@@ -102,17 +102,18 @@ async def _gone(request: Request) -> None:
 
 
 async def _events(
-    service: Service, work: asyncio.Future[Reply], leave: Callable[[], None], *, wants_usage: bool
+    request: Request, work: asyncio.Future[Reply], leave: Callable[[], None], *, wants_usage: bool
 ) -> AsyncIterator[bytes]:
     """Comments that keep the stream open while paths are drawn, then the chunks."""
     try:
+        service: Service = request.app.state.service
         while not (await asyncio.wait({work}, timeout=service.settings.keep_alive))[0]:
             yield b": paths are being drawn\n\n"
         for chunk in replies.chunks(work.result(), wants_usage=wants_usage):
             yield chunk
-    except ApiError as error:
-        yield replies.event(error.document())
-    except DemurError as error:
-        yield replies.event(as_api_error(error).document())
+    except (ApiError, DemurError) as error:
+        refused = error if isinstance(error, ApiError) else as_api_error(error)
+        request.app.state.refusals.saw(request, refused, PATH)
+        yield replies.event(refused.document())
     finally:
         leave()

@@ -30,7 +30,7 @@ class Metrics:
         by_policy = ["policy"]
         self.requests = Counter("demur_requests", "Requests decided.", ["policy", "decision"], registry=registry)
         self.failures = Counter("demur_failures", "Requests without a vote, by cause.", ["cause"], registry=registry)
-        self.refused = Counter("demur_refused", "Requests without a decision.", ["status"], registry=registry)
+        self.refused = Counter("demur_refused", "Requests without a decision.", ["status", "cause"], registry=registry)
         self.audits = Counter("demur_audits", "Requests marked for audit.", by_policy, registry=registry)
         self.paths = Counter("demur_paths", "Paths drawn.", by_policy, registry=registry)
         self.saved = Counter(
