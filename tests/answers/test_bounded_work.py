@@ -69,6 +69,12 @@ HOSTILE = {
     "digits of another script": lambda n: "٣٫" * (n // 2),
     "thousands": lambda n: "1" + " 234" * (n // 4) + ",5,5",
     "pairs that never close": lambda n: "(1,2" * (n // 4),
+    "nothing between dollars": lambda n: "$" + "\\[" * (n // 2) + "\\cup$",
+    "formulas that end in a command": lambda n: "So " + "\\[" * (n // 2) + "\\cup",
+    "programs that never end": lambda n: "ans = " + "ab1_" * (n // 4) + "?",
+    "other digits": lambda n: "٣" * n + "x",
+    "ends of turns": lambda n: "<|im_end|>\n" * (n // 11) + "x",
+    "marks of sentences": lambda n: "!?" * (n // 2) + "x",
     "raised": lambda n: "x²₂½" * (n // 4),
 }
 

@@ -13,7 +13,7 @@ from demur.prompts.conversations import MESSAGES, with_transcript
 from demur.records import Problem, group_in_file
 
 Record = Mapping[str, Any]
-_FINAL = re.compile(r"####\s*(.+?)\s*$")
+_FINAL = re.compile(r"####\s*+((?:(?!####).)++)\s*+\Z")
 _OURS = ("id", "question", "gold", "cluster", "group", "paths")
 
 
@@ -22,7 +22,7 @@ def gsm8k(record: Record, name: str) -> Problem:
     final = _FINAL.search(str(record["answer"]))
     if final is None:
         raise DatasetError(f"{name}: the answer does not end in #### and a number")
-    gold = final.group(1).replace(",", "")
+    gold = final.group(1).rstrip().replace(",", "")
     return Problem(name, _question(record["question"], name), (gold,), extra={"task": "math"})
 
 

@@ -24,7 +24,7 @@ from demur.files.inputs import text_of
 from demur.pools.verdicts import Verdict, Verdicts
 
 _HEAD = re.compile(r"\[\d+/\d+\] ([0-9a-f]{16})\s*")
-_WORD = re.compile(r"agrees:\s*(\w*)\s*", re.IGNORECASE)
+_WORD = re.compile(r"agrees:\s*+(\w*+)\s*+", re.IGNORECASE)
 _MEANS = {"yes": True, "y": True, "no": False, "n": False, "unsure": None}
 _TOP = (
     "# Does each given answer say the same as an accepted one? Behind `agrees:` write yes, no or unsure.\n"

@@ -14,8 +14,8 @@ _DIGITS = {  # by whether decimals stand behind a comma
     True: r"\d+\ \d+/\d+(?![/\d])|\d{1,3}(?:[. \u00a0\u202f'’]\d{3})+(?!\d)(?:,\d+)?|\d+(?:[.,]\d+)?|,\d+",
 }
 _TOKEN = r"""
-    (?<![A-Za-z0-9_\\^{.]) (?P<odd>\d+(?:[/.-]\d+){2,} | \d+\s?[-–]\s?\d+(?!\s?=) | v\d)  # dates, versions; ranges; v2
-    | (?<![A-Za-z0-9_\\^{}.,±√]) (?P<number>
+    (?<![A-Za-z\d_\\^{.]) (?P<odd>\d+(?:[/.-]\d+){2,} | \d+\s?[-–]\s?\d+(?!\s?=) | v\d)  # dates, versions; ranges; v2
+    | (?<![A-Za-z\d_\\^{}.,±√]) (?P<number>
         (?:(?:minus|negative)\s)? [-−+]?\s?[$€£]?\s? (?>DIGITS) (?:\s?/\s?\d+ | :\d\d(?!\d))?
         (?:[eE][-+]?\d+)? (?:\s?% | (?:st|nd|rd|th)\b)?
         (?:\s(?:hundred|thousand|million|billion|trillion|dozen|percent|per\ cent|[ap]\.?m\b\.?))?

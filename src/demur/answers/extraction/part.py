@@ -22,9 +22,9 @@ _OPEN = re.compile(
     r"|<\|channel\|>analysis<\|message\|>",
     re.I,
 )
-_ENDING = re.compile(r"(?:<\|[a-z_]{2,20}\|>|</s>|<eos>|\s)+\Z", re.I)
+_ENDING = re.compile(r"(?:<\|[a-z_]{2,20}\|>|</s>|<eos>)\Z", re.I)
 _TURN = re.compile(r"<\|(?:endoftext|im_end|im_start|eot_id|end_of_text|eot|user)\|>")
-_STOP = re.compile(r"[.!?…。！？]+[\"'”’»)\]*_]{0,4}(?=\s|$)|\n")
+_STOP = re.compile(r"(?<![.!?…。！？])[.!?…。！？]++[\"'”’»)\]*_]{0,4}(?=\s|$)|\n")
 _WORD_BEFORE = re.compile(r"[\w.&'’-]{1,30}\Z")
 _SHORTENED = """
     dr mr mrs ms mx prof st ste mt ft jr sr hon rev gen col capt lt sgt gov sen rep pres vs etc eg ie cf al inc ltd co
@@ -127,9 +127,9 @@ def final_part(text: str, asked: Asked) -> Part:
     offset = max(0, len(text) - TAIL)
     text = text[offset:]
     if text[-1:] == ">" or text[-1:].isspace():
-        ending = _ENDING.search(text, max(0, len(text) - 200))
-        if ending is not None:
-            text = text[: ending.start()]
+        text = text.rstrip()
+        while ending := _ENDING.search(text, max(0, len(text) - 25)):
+            text = text[: ending.start()].rstrip()
     if "<|" in text:
         turn = _TURN.search(text)
         if turn is not None and text[: turn.start()].strip():

@@ -19,10 +19,11 @@ _CODE_LINE = re.compile(
 )
 _NO_LANGUAGES = ("", "text", "plaintext", "math", "latex", "tex", "markdown", "md", "answer")
 _OUTPUTS = ("output", "stdout", "console")
-_FAILED = re.compile(r"Traceback|\w*Error\b")
+_FAILED = re.compile(r"Traceback|Error\b")
 _ASSIGNMENT = re.compile(r"(?m)^[ \t]{0,20}[a-z]\w{0,40} ?= ?\S[^\n]*")
 _PROGRAM = re.compile(
-    r"(?m)^[ \t]{0,8}(?:(?:answer|ans|result) ?= ?(?:[(\s]{0,3}[a-z_]\w{1,40}[)\s]{0,3}[-+*/%]{0,2}[\s\d.]{0,8}){1,8}$"
+    r"(?m)^[ \t]{0,8}(?:(?:answer|ans|result) ?= ?"
+    r"(?:[( \t]{0,3}+[a-z_]\w{1,40}+[) \t]{0,3}+[-+*/%]{0,2}+[ \t\d.]{0,8}+){1,8}+$"
     r"|print ?\(|def \w|return \w)"
 )
 

@@ -24,7 +24,7 @@ _SCIENTIFIC = re.compile(r"-?\d[\d.]*\s?x\s?10\^\{?-?\d+\}?(?:\s?[A-Za-z/]{1,6})
 _TIMES = re.compile(r"\d\s?x\s?\d")
 _PLAIN = re.compile(r"[-+−]?[$€£]?\d[\d,]*(?:\.\d+)?%?")
 _ASIDE = re.compile(r"\s?\([^()]{1,60}\)\Z")
-_NAMES = re.compile(r"[A-Za-z]\w*_\w*(?:\s?[-+*/]\s?\w+)*|[a-z]+(?:[A-Z][a-z]+)+")
+_NAMES = re.compile(r"[A-Za-z](?=\w*_)\w++(?:\s?[-+*/]\s?\w++)*+|[a-z]++(?:[A-Z][a-z]++)++")
 _NAMED = re.compile(
     r"(?!(?:sin|cos|tan|log|exp|det|max|min|lim)\b)[A-Za-z]{3,20}(?: [A-Za-z]{2,20}){0,9} ?= ?(?=\S)", re.I
 )
@@ -37,9 +37,9 @@ _FORMULA = re.compile(
 )
 """Signs that words around are a formula."""
 _EMPTY = re.compile(
-    r"(?:\\(?:begin|end)\s?\{\w+\*?\}|\\(?:blacksquare|square|qed|Box|checkmark|text|quad|\]|\[)|[\s.,;$\\{}\[\]&])*"
+    r"(?:\\(?:begin|end)\s?\{\w++\*?\}|\\(?:blacksquare|square|qed|Box|checkmark|text|quad|\]|\[)|[\s.,;$\\{}\[\]&])*+"
 )
-_COMMAND = re.compile(r"\\+(?:begin|end)\s?\{\w{1,20}\*?\}|\\+[a-zA-Z]+")
+_COMMAND = re.compile(r"(?<!\\)\\++(?:(?:begin|end)\s?\{\w{1,20}\*?\}|[a-zA-Z]++)")
 _TEXT = re.compile(r"\\(?:text|mbox|mathrm|textbf|mathbf)\s?\{[^{}]{0,80}\}")
 _CONNECTIVE = re.compile(r"\b(?:and|or)\b", re.I)
 _FUNCTION = re.compile(r"\b(?:sqrt|log|sin|cos|tan|exp)\b")

@@ -11,7 +11,7 @@ from demur.files.strict_json import is_deep
 
 _OURS = frozenset({"id", "question", "gold", "cluster", "group", "paths", "messages", "choices", "task", "input"})
 _ANSWERS = re.compile(r"(?i)(.+[_ ])?answers?|(final_?|correct_?|right_?|expected_?)?(answers?|results?|output)|labels")
-_FINAL = re.compile(r"####\s*(.+?)\s*$")
+_FINAL = re.compile(r"####\s*+((?:(?!####).)++)\s*+\Z")
 
 
 def data_set_fields(told: Any) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def accepted(target: Any) -> tuple[Any, ...]:
 
 def _final(solution: str) -> str:
     final = _FINAL.search(solution)
-    return solution if final is None else final.group(1).replace(",", "")
+    return solution if final is None else final.group(1).rstrip().replace(",", "")
 
 
 def _list_of(text: str) -> list[str] | None:

@@ -15,20 +15,20 @@ from demur.pools.provenance import PoolFile
 INSPECT, LM_EVAL, UQLM = "a log of inspect", "a sample log of lm-eval", "a result of uqlm"
 BATCH = "a file of a batch"
 _WRITTEN_BY = {
-    INSPECT: re.compile(rb'PK\x03\x04|\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:'),
-    LM_EVAL: re.compile(rb'\s*\{\s*"doc_id"\s*:'),
+    INSPECT: re.compile(rb'PK\x03\x04|\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:').match,
+    LM_EVAL: re.compile(rb'\s*\{\s*"doc_id"\s*:').match,
     UQLM: re.compile(
-        rb'\s*(\[\s*)?\{\s*"(prompt|response)s?"\s*:|\s*\{\s*"data"\s*:\s*\{\s*"(prompt|response)s?"'
-        rb'|[^\n{]*\bresponse"?,[^\n{]*sampled_responses'
-    ),
-    BATCH: re.compile(rb'\s*\{\s*("id"\s*:\s*"[^"\n]*"\s*,\s*)?"custom_id"\s*:'),
+        rb'\s*+(\[\s*+)?\{\s*"(prompt|response)s?"\s*:|\s*\{\s*"data"\s*:\s*\{\s*"(prompt|response)s?"'
+        rb'|(?>[^\n{]*?\bresponse"?,)[^\n{]*sampled_responses'
+    ).match,
+    BATCH: re.compile(rb'\s*\{\s*("id"\s*:\s*"[^"\n]*"\s*,\s*)?"custom_id"\s*:').match,
 }
 
 
 def neighbour_of(path: Path, head: bytes) -> str | None:
     """The program that wrote a file which begins so; None for all others, pools whose fields are named alike too."""
     head = head.removeprefix(b"\xef\xbb\xbf")
-    kind = next((kind for kind, begins in _WRITTEN_BY.items() if begins.match(head)), None)
+    kind = next((kind for kind, begins in _WRITTEN_BY.items() if begins(head)), None)
     return None if kind is not None and head.lstrip().startswith(b"{") and _begins_with_pool(path) else kind
 
 

@@ -15,7 +15,9 @@ _SCIENTIFIC = re.compile(
     re.ASCII,
 )
 _MIXED = re.compile(r"([+-]?)\s*(\d+)\s+(\d+)\s*/\s*(\d+)", re.ASCII)
-_MIXED_FRACTION = re.compile(r"([+-]?)\s*(\d+)\s*\\frac\s*\{?\s*(\d+?)\s*\}?\s*\{?\s*(\d+)\s*\}?", re.ASCII)
+_MIXED_FRACTION = re.compile(
+    r"([+-]?)\s*+(\d++)\s*+\\frac\s*+(?:\{\s*+)?(\d++(?=[\s{}])|\d)\s*+(?:\}\s*+)?(?:\{\s*+)?(\d++)\s*+\}?", re.ASCII
+)
 _REPEATING = re.compile(r"([+-]?)(\d*)\.(\d*)\\overline\s*\{(\d+)\}", re.ASCII)
 _SPACED = re.compile(r"([+-]?)\s*(\d{1,3})((?: \d{3})+)", re.ASCII)
 _MOST_DIGITS = 1200
@@ -27,8 +29,8 @@ def rational_key(value: Fraction) -> str:
 
 def numeral_key(text: str) -> str | None:
     """The key of a text that is one number; None where it is not."""
-    for pattern, read in _READERS.items():
-        if number := pattern.fullmatch(text):
+    for is_written, read in _READERS.items():
+        if number := is_written(text):
             return read(number)
     return None
 
@@ -80,10 +82,10 @@ def _spaced(number: re.Match[str]) -> str:
 
 
 _READERS = {
-    NUMBER: number_key,
-    _SCIENTIFIC: _scientific,
-    _MIXED: _mixed,
-    _MIXED_FRACTION: _mixed,
-    _REPEATING: _repeating,
-    _SPACED: _spaced,
+    NUMBER.fullmatch: number_key,
+    _SCIENTIFIC.fullmatch: _scientific,
+    _MIXED.fullmatch: _mixed,
+    _MIXED_FRACTION.fullmatch: _mixed,
+    _REPEATING.fullmatch: _repeating,
+    _SPACED.fullmatch: _spaced,
 }

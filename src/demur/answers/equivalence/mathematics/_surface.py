@@ -63,7 +63,7 @@ _RUN = re.compile(r"[-+]?\d[-+\d.,]*")
 _GROUPED = re.compile(rf"[-+]?{_NUMERAL}(?:[-+]{_NUMERAL})*", re.ASCII)
 _GLUED_COMMA = re.compile(r"(?<=\d)(?:\{,\}|,\s?(?:\\!)+\s*)(?=\d{3}(?!\d))")
 _PERCENT = re.compile(r"\\?%|(?<=\d)\s*(?:percentage points?|percentage|percent|pct)\b\.?", re.I)
-_PERCENT_SIGN, _LISTED = re.compile(r"\s*%"), re.compile(f"[,;{AND}{OR}]")
+_PERCENT_SIGN, _LISTED = re.compile(r"(?<!\s)\s*+%"), re.compile(f"[,;{AND}{OR}]")
 _JOINS = re.compile(r"[,;&]|\b(?:and|or)\b", re.I)
 _AMOUNT = re.compile(
     r"(?:\\?\$|([€£¥₹₽₩₱]))\s?(\d[\d.,]{0,30}(?<![.,])(?: (?:hundred|thousand|million|billion|trillion))?)"
@@ -87,8 +87,8 @@ _MONEY_SCALES = {"k": "thousand", "K": "thousand", "M": "million", "B": "billion
 _UNEQUAL = re.compile(r"(?<![\d)!])!=|/=|=/=|<>")  # 5!=120 is a factorial
 _CONJUNCTION = re.compile(r"(?<![a-zA-Z\\])([Aa]nd|AND|[Oo]r|(?<= )OR(?= ))(?![a-zA-Z])")
 _GLUED_CONJUNCTION = re.compile(r"(?<=[\d)\]}])(and|or)(?=[a-zA-Z](?:_\w)?\s*[=<>(])")
-_SEPARATORS = re.compile(r"\s*[,∧∨](?:\s*[,∧∨])*\s*")
-_ENDING = re.compile(r"(?<!\.)\.$|[\\ ]+$")
+_SEPARATORS = re.compile(r"(?<!\s)\s*+[,∧∨](?:\s*+[,∧∨])*+\s*+")
+_ENDING = re.compile(r"(?<!\.)\.$|(?<![\\ ])[\\ ]++$")
 
 
 _SUBSCRIPTS, _SUBSCRIPT_RUN = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789"), re.compile("[₀₁₂₃₄₅₆₇₈₉]+")

@@ -134,7 +134,7 @@ _CONNECTING = frozenset(_BETWEEN.split())
 _GLUED_LETTERS = 4
 """So long must a unit be to stand behind a number without a blank: `10weeks`, while `10cm` is a product of letters."""
 
-_EXPONENT = re.compile(r"\^\s*\{?\s*[23]\s*\}?")
+_EXPONENT = re.compile(r"\^\s*+(?:\{\s*+)?[23]\s*+\}?")
 _POWER = r"(?:\s*\^\s*(?:\{\s*[23]\s*\}|[23]))?"
 _IN_TEXT = re.compile(rf"\\text\s*\{{([^{{}}]*)\}}{_POWER}")
 _BEHIND = re.compile(rf"(?:(?<=[\d}}\])!])|(?<=\\pi))(\s*)([a-zA-Z][a-zA-Z .'/-]{{0,60}}){_POWER}$")

@@ -36,7 +36,7 @@ from demur.answers.equivalence.mathematics._times import clock_key
 from demur.answers.equivalence.mathematics._units import is_unit, one_unit, split_words
 from demur.answers.equivalence.mathematics._words import SHORT_WORDS, scaled, spoken
 
-_BASE = re.compile(r"(-?\d[0-9A-Za-z]*)\s*_\s*\{?\s*(\d{1,2}|[a-z])\s*\}?", re.ASCII)
+_BASE = re.compile(r"(-?\d[0-9A-Za-z]*+)\s*+_\s*+(?:\{\s*+)?(\d{1,2}|[a-z])\s*+\}?", re.ASCII)
 _WORD = re.compile(r"\\text\s*\{([^{}]*)\}")
 _NOT_A_WORD = re.compile(rf"[\d,{AND}{OR}]")
 _PLAIN_WORDS = re.compile(r"[^\W\d_]+(?:(?:[.'] ?| |-)[^\W\d_]+)*")

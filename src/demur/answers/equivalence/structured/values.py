@@ -20,7 +20,7 @@ INVALID: Any = object()
 
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _PLAIN_DIGITS = 20
-_FENCE = re.compile(r"```[ \t]*[\w+-]*[ \t]*\n(.*?)\n?[ \t]*```", re.S)
+_FENCE = re.compile(r"```[ \t]*+[\w+-]*+[ \t]*+\n(.*)```", re.S)
 
 
 def _number(text: str) -> Any:
