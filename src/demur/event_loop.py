@@ -17,6 +17,7 @@ from demur.errors import LoopClosed
 
 Result = TypeVar("Result")
 
+_SECONDS_TO_END = 10.0
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
@@ -73,9 +74,12 @@ def close() -> None:
         loop, thread, _loop, _thread = _loop, _thread, None, None
     if loop is None or thread is None or loop.is_closed():
         return
-    asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result(timeout=10)
+    try:
+        asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result(_SECONDS_TO_END)
+    except TimeoutError:  # whatever it is in does not end; the thread ends with the process
+        return
     loop.call_soon_threadsafe(loop.stop)
-    thread.join(timeout=10)
+    thread.join(_SECONDS_TO_END)
     loop.close()
 
 

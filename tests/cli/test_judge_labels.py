@@ -14,7 +14,7 @@ import pytest
 
 from loopback import Doled, choice, error, reply
 from patience import wait_until
-from processes import Process
+from processes import PATIENT, Process
 
 PROBLEMS = 60
 
@@ -251,7 +251,7 @@ def test_a_killed_judge_goes_on_where_it_was(qa, server, judge, tmp_path):
 def test_being_interrupted_ends_cleanly_after_saving(qa, server, judge, tmp_path):
     server.behave = Doled(8, server.behave)
     out = tmp_path / "verdicts.jsonl"
-    command = [sys.executable, "-m", "demur", "judge-labels", str(qa), *judge, "--concurrency", "2", "-o", str(out)]
+    command = [*PATIENT, "judge-labels", str(qa), *judge, "--concurrency", "2", "-o", str(out)]
     running = Process(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: len(server.requests) > 8)
     running.send_signal(signal.SIGINT)

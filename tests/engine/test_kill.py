@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
@@ -16,14 +15,14 @@ from demur.errors import StoreError
 from demur.store import Store
 from loopback import Doled, choice, obliging, reply
 from patience import wait_until
-from processes import Process
+from processes import PATIENT, Process
 
 PROBLEMS, PATHS, KILLS = 30, 6, 8
 
 
 def command(server, place):
     return [
-        sys.executable, "-m", "demur", "sample", "builtin:addition", "--limit", str(PROBLEMS), "-m", str(PATHS),
+        *PATIENT, "sample", "builtin:addition", "--limit", str(PROBLEMS), "-m", str(PATHS),
         "--base-url", server.url, "--model", "m", "--concurrency", "4", "-o", place,
     ]  # fmt: skip
 

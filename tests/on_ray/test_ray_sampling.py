@@ -6,7 +6,6 @@ import math
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -25,6 +24,7 @@ from demur.pools.source import PoolSource, vote_pools
 from demur.scoring.settings import ScorerSettings
 from loopback import Doled, choice, error, obliging, reply, when
 from patience import wait_until
+from processes import PATIENT
 
 PATHS = 4
 
@@ -186,7 +186,7 @@ def test_a_driver_that_is_ended_is_gone_on_with(server, address, tmp_path, ended
     problems.write_text(
         "".join(f'{{"id": "q{k}", "question": "What is {k} + 1?", "gold": "{k % 7}"}}\n' for k in range(32))
     )
-    command = [sys.executable, "-m", "demur", "sample", problems, "--task", "math", "-m", str(PATHS), "--model", "m",
+    command = [*PATIENT, "sample", problems, "--task", "math", "-m", str(PATHS), "--model", "m",
                "--base-url", server.url, "--concurrency", "4", "--engine", "ray", "--ray-address", address,
                "--block", "4", "-o", folder]  # fmt: skip
     driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -55,15 +55,10 @@ class OrderlyServer(uvicorn.Server):
         """Told to end; the second signal takes the grace time away. A worker has that from its parent as SIGINT."""
         if not self.should_exit:
             super().handle_exit(sig, frame)
-            self._give_up_in(self.grace + _END_SECONDS)
+            _after(self.grace + _END_SECONDS, self._give_up)
         elif sig == signal.SIGINT or multiprocessing.parent_process() is None:
             self._again = True
-            self._give_up_in(_HURRIED_SECONDS)
-
-    def _give_up_in(self, seconds: float) -> None:
-        timer = threading.Timer(seconds, self._give_up)
-        timer.daemon = True
-        timer.start()
+            _after(_HURRIED_SECONDS, self._give_up)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         if self.service.underway:
@@ -82,6 +77,13 @@ class OrderlyServer(uvicorn.Server):
         await asyncio.sleep(5 * _HURRY_SECONDS)
         for connection in list(self.server_state.connections):  # one that takes nothing is not waited for
             connection.transport.abort()
+
+
+def _after(seconds: float, act: Callable[[], object]) -> None:
+    """Do something later, unless the process ends before."""
+    timer = threading.Timer(seconds, act)
+    timer.daemon = True
+    timer.start()
 
 
 def configured(app: Any, *, host: str, port: int, grace: float) -> uvicorn.Config:
@@ -139,7 +141,10 @@ def waited_for(
             await asyncio.wait(over, return_when=asyncio.FIRST_COMPLETED)
             server.should_exit = True
             await serving
-        return None if ending.is_set() else await waiting
+        if ending.is_set():  # a thread that hangs would be waited for
+            _after(_HURRIED_SECONDS, partial(os._exit, 0))
+            return None
+        return await waiting
 
     result = asyncio.run(main())
     if result is None:
@@ -157,6 +162,7 @@ class _Subordinate(uvicorn.Server):
 
 def serve_here(app: Any, service: Service, listening: socket.socket, grace: float) -> None:
     """Serve in this process until it is told to end."""
+    signal.set_wakeup_fd(-1)  # what ends other verbs within two seconds knows of no grace time
     for told in (signal.SIGTERM, signal.SIGINT):  # the server hands them on when all is done
         signal.signal(told, _end)
     host, port = listening.getsockname()[:2]
@@ -213,6 +219,7 @@ def serve_by_workers(work: Callable[[socket.socket], None], listening: socket.so
         signal.signal(signal.SIGINT, handler)
         return process
 
+    signal.set_wakeup_fd(-1)
     for told in (signal.SIGTERM, signal.SIGINT):
         signal.signal(told, lambda *_: (again if ending.is_set() else ending).set())
     running = [begun() for _ in range(workers)]
