@@ -18,9 +18,9 @@ Reads answers and scores as the policy was calibrated; gold, if the file has any
 file is one batch: of the answers given to it, the expected share that is wrong is at most that, whatever the policy
 promises for single questions. Where the policy has answer sets, a question that is abstained from comes with one. With
 `--cascade` give the pools of each stage in order; later ones may lack what an earlier stage answers, and `--needed`
-writes the questions that a stage has still to be sampled for. Decisions go to JSON lines, to Parquet, here or at an
-address such as s3://, or with a name that ends in / to a folder: one Parquet file for each of the input, written whole,
-so that the same command goes on where one was ended.
+writes the questions that a stage has still to be sampled for. Decisions go to JSON lines or CSV, to Parquet, here or at
+an address such as s3://, or with a name that ends in / to a folder: one Parquet file for each of the input, written
+whole, so that the same command goes on where one was ended.
 
 Examples:
 
@@ -35,7 +35,10 @@ Examples:
 `demur decide cheap.jsonl --cascade cascade.json --needed ask-strong.jsonl`
 """
 
-_OUT = "Write one decision per line (.jsonl, .gz) or row (.parquet); FOLDER/: a .parquet file per file of the input."
+_OUT = (
+    "Write one decision per line (.jsonl, .jsonl.gz) or row (.csv, .tsv, .parquet); FOLDER/: a .parquet file per file "
+    "of the input."
+)
 _SHOWN = 20
 _ANSWERS = 6
 """Answers of a set that are shown."""

@@ -1,18 +1,19 @@
-"""Decisions as a file: one JSON object per line, or one row each in Parquet, by the name's ending.
+"""Decisions as a file: one JSON object per line, or one row each in Parquet or CSV, by the name's ending.
 
-In Parquet the numbers of a decision's key are columns `key.NAME`; what has no column of its own (support, shares, the
-stages of a cascade) is JSON.
+In Parquet and CSV the numbers of a decision's key are columns `key.NAME`; what has no column of its own (support,
+shares, the stages of a cascade) is JSON.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from demur.cli import replacing
 from demur.errors import InvalidValue
-from demur.files.strict_json import as_json
+from demur.files.cells import harmless
+from demur.files.strict_json import as_json, is_finite
 from demur.pools.shards import ENDINGS, is_remote
 
 FIELDS = (
@@ -34,13 +35,18 @@ def is_table(out: str | None) -> bool:
     return out is not None and out.lower().endswith(ENDINGS)
 
 
+def is_csv(out: str | None) -> bool:
+    """Whether decisions go to a file of cells with a separator between them."""
+    return out is not None and out.lower().endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz"))
+
+
 def written_as(out: str | None) -> str:
     """The kind of file that decisions go to; an error where only a table can."""
     if out is not None and is_remote(out) and not is_table(out):
         raise InvalidValue(
             f"{out} is not named .parquet, and only Parquet is written there; name it so, or end it in / for a folder"
         )
-    return replacing.DECISIONS if is_table(out) else replacing.LINES
+    return replacing.DECISIONS if is_table(out) or is_csv(out) else replacing.LINES
 
 
 def write_decisions(
@@ -54,6 +60,12 @@ def write_decisions(
 
     `made` says how the decisions of a table were made, for a command that goes on with a folder of them.
     """
+    if is_csv(out):
+        from demur.pools.delimited import write_rows
+
+        names = [*fields, *(_KEY + name for name in key)]
+        write_rows(chain([names], ([_text_cell(line, name) for name in names] for line in lines)), out)
+        return
     if not is_table(out):
         from demur.pools.jsonl import write_lines
 
@@ -81,6 +93,16 @@ def _type(name: str, arrow: Any) -> Any:
     if name in _LISTS:
         return arrow.list_(getattr(arrow, _LISTS[name])())
     return arrow.bool_() if name == "or_other" else arrow.string()
+
+
+def _text_cell(line: dict[str, Any], name: str) -> Any:
+    """A cell of CSV: empty where there is nothing and for an infinite number, which is one in no spreadsheet."""
+    value = _cell(line, name)
+    if name in _LISTS and value is not None:
+        return as_json(value, ensure_ascii=False)
+    if isinstance(value, bool):
+        return as_json(value)
+    return "" if value is None or not is_finite(value) else harmless(value)
 
 
 def _cell(line: dict[str, Any], name: str) -> Any:

@@ -14,6 +14,7 @@ import demur
 from demur.cli import output, sampling_options
 from demur.cli.next_command import next_place
 from demur.cli.options import Json, NewRun, RunPlace, Text, argument, option
+from demur.cli.replacing import refuse_store_name
 from demur.errors import InvalidValue, PoolFileError, StoreError
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def run(
         return
     if mixed_models:
         raise InvalidValue("--mixed-models goes with --batch")
+    refuse_store_name(out)
     if extract is not None:
         raise InvalidValue("--extract goes with --batch; of other files, `demur answers` reads answers off texts")
     imported: list[dict[str, Any]] = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import demur
-from demur.cli import options, output, sampling_options, vote_flags
+from demur.cli import options, output, replacing, sampling_options, vote_flags
 from demur.cli.progress import Meter, duration, stop_on_sigterm
 from demur.errors import InvalidValue
 
@@ -87,6 +87,7 @@ def run(
     from demur.pipeline.label_judge import MAX_TOKENS, LabelAsker, judge_labels
     from demur.pipeline.verdicts import VerdictFile
 
+    replacing.refuse_name(out, replacing.LABELS)
     if out.is_file() and Path(file).is_file() and out.samefile(file):
         raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
     rule = vote_flags.LabelFlags(None, gold_tolerance, gold_containment).rule()

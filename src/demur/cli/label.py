@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import demur
-from demur.cli import options, output, promise_flags, vote_flags
+from demur.cli import options, output, promise_flags, replacing, vote_flags
 from demur.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ def run(
         raise InvalidValue("--first is how many rows --out-sheet writes; name the sheet")
     if out.is_file() and Path(file).is_file() and out.samefile(file):
         raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
+    replacing.refuse_name(out, replacing.LABELS)
     asked = promise_flags.grouped(
         promise_flags.guarantees_of(alpha, delta, smoothed, seed), small_groups, by_group=by_group
     )

@@ -17,6 +17,19 @@ PAGE, TUNED, SHIFT, QUESTIONS = "a web page", "a tuned vote", "a fitted shift", 
 STORE, DECISIONS, _OTHER = "a store of runs", "a table of decisions", "something else"
 DECISION_MARK = b'{"format": "demur-decisions"}'
 """What a Parquet file of decisions says of itself."""
+LABELS = "labels"
+_LINED = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+_DECIDED = (*_LINED, ".csv", ".tsv", ".csv.gz", ".tsv.gz", *ENDINGS)
+_NAMED = {
+    **dict.fromkeys((POLICY, CASCADE, TUNED, SHIFT), (".json",)),
+    **dict.fromkeys((LINES, DECISIONS), _DECIDED),
+    PAGE: (".html", ".htm"),
+    LABELS: (".jsonl", ".ndjson"),
+    QUESTIONS: _LINED,
+    STORE: (".db", ".sqlite", ".sqlite3"),
+}
+"""How each kind of file is named; pools are checked where they are written."""
+_ENDING = re.compile(r"\.[a-z][a-z0-9]*")
 _HEAD = 4096
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
 """How an address begins, also where it was taken for a path and lost a slash."""
@@ -41,12 +54,28 @@ def refuse_overwriting(out: Path | str | None, *inputs: str | Path | None, by: s
     for folder in (Path(place) for place in inputs if place is not None and Path(place).is_dir()):
         if out.suffix.lower() in (".parquet", ".pq") and out.resolve().parent == folder.resolve():
             raise InvalidValue(f"{out} would be one of the files of {folder}, which is an input; choose another folder")
-    if not out.is_file():
-        return
-    for source in (Path(place) for place in inputs if place is not None):
-        if source.exists() and out.samefile(source):
-            raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
-    _refuse_other(out, kind_of(out), by)
+    if out.is_file():
+        for source in (Path(place) for place in inputs if place is not None):
+            if source.exists() and out.samefile(source):
+                raise InvalidValue(f"{out} is an input of this command; choose another name for the output")
+        _refuse_other(out, kind_of(out), by)
+    refuse_name(out, by)
+
+
+def refuse_name(out: Path | str, by: str) -> None:
+    """Raise if a file is named like another kind than it would be; a name without an ending says nothing."""
+    endings, name = _NAMED.get(by, ()), Path(out).name.lower()
+    if endings and _ENDING.fullmatch(Path(name).suffix) and not name.endswith(endings):
+        raise InvalidValue(
+            f"{out} is not named like {by}",
+            f"name it {' or '.join(part for part in endings if not part.endswith('.gz'))}",
+        )
+
+
+def refuse_store_name(out: str) -> None:
+    """Raise if a new store would be named like another kind of file; one that is there keeps its name."""
+    if "://" not in out and not Path(out).exists():
+        refuse_name(out, STORE)
 
 
 def _refuse_overwriting_afar(out: str, *inputs: str, by: str) -> None:
@@ -121,6 +150,9 @@ def _kind(file: Any) -> str | None:
     if text[:14].lower() == "<!doctype html" or text[:5].lower() == "<html":
         return PAGE
     line = text.split("\n", 1)[0]
+    columns = set(re.split(r"[,\t]", line.strip()))
+    if {"id", "answer"} <= columns:
+        return DECISIONS if "decision" in columns else POOLS
     if text.startswith("{") and '"format": "demur-policy"' in text[:200]:
         return POLICY
     if text.startswith("{") and '"format": "demur-shift"' in text[:200]:

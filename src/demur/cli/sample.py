@@ -16,6 +16,7 @@ from demur.cli.engine_flags import Block, EngineFlags
 from demur.cli.next_command import next_place
 from demur.cli.options import Config, Json, LabelSet, NewRun, Seed, StopRule, Text, argument, mention, option
 from demur.cli.progress import Meter, duration, stop_on_sigterm
+from demur.cli.replacing import refuse_store_name
 from demur.cli.vote_flags import label_names
 from demur.errors import DemurError, InvalidValue
 
@@ -124,6 +125,7 @@ def run(
         return
     if block is not None:
         raise InvalidValue("--block goes with --engine ray")
+    refuse_store_name(out)
     pipeline = chosen.pipeline(chosen.backend(_silent if prepare else mention))
     if dry_run:
         _estimate(pipeline, problems, out, run_name, json=json)

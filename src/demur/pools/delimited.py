@@ -15,8 +15,9 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +43,9 @@ _KNOWN = "demur"
 def read_csv(source: str | os.PathLike[str], columns: Mapping[str, str] | None = None) -> PoolFile:
     """The pools of a file, and what it says of how they came to be; `columns` says what its own names mean."""
     path = Path(source)
-    separator = "\t" if ".tsv" in path.suffixes else ","
     text = text_of(path, PoolFileError)
     with _long_cells():
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(path), strict=True)
         try:
             header = [name.strip() for name in next(reader, [])]
             refuse_repeated(header, str(path))
@@ -85,17 +85,25 @@ def _provenance(cells: dict[str, list[str]], path: Path) -> Provenance:
 
 def write_csv(pools: Sequence[Pool], target: str | os.PathLike[str], provenance: Provenance | None = None) -> None:
     """One row per path; the file appears only when it is whole."""
-    columns, path = table_of(pools), Path(target)
+    columns = table_of(pools)
     if provenance is not None and (known := provenance.text()) is not None:
         columns[_KNOWN] = [known, *[None] * (len(columns["id"]) - 1)]
+    write_rows(chain([columns], zip(*columns.values(), strict=True)), target)
+
+
+def write_rows(rows: Iterable[Iterable[Any]], target: str | os.PathLike[str]) -> None:
+    """Rows of cells, separated and packed as the name says; the file appears only when it is whole."""
+    path = Path(target)
     opened: Any = gzip.open if path.suffix == ".gz" else open
     with (
         written_whole(path, PoolFileError) as unfinished,
         opened(unfinished, "wt", encoding="utf-8", newline="") as stream,
     ):
-        writer = csv.writer(stream, delimiter="\t" if ".tsv" in path.suffixes else ",")
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
+        csv.writer(stream, delimiter=_separator(path)).writerows(rows)
+
+
+def _separator(path: Path) -> str:
+    return "\t" if path.name.lower().endswith((".tsv", ".tsv.gz")) else ","
 
 
 def _typed(name: str, cells: Sequence[str], path: Path) -> list[Any]:
