@@ -18,6 +18,7 @@ from typer.main import get_command
 
 from demur.cli import app, serve
 from demur.pipeline.config import read_config
+from demur.version import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 DEPLOY = ROOT / "deploy"
@@ -142,6 +143,14 @@ def test_compose_holds_together():
         assert set(service["networks"]) <= set(whole["networks"]), name
         assert set(service.get("depends_on", ())) <= set(whole["services"]), name
         assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert service["cap_drop"] == ["ALL"], name
+        assert "cap_add" not in service, name
+        assert service["read_only"] is True, name
+        assert re.fullmatch(r"\d+[mg]", service["mem_limit"]), name
+        assert 64 <= service["pids_limit"] <= 1024, name
+        assert not service.get("privileged"), name
+        for folder in service.get("tmpfs", ()):  # what is written there is memory
+            assert ":size=" in folder, folder
         assert "." not in service["image"].partition("/")[0] or "/" not in service["image"], name
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ())), name
         for variable in service.get("environment", {}):
@@ -155,6 +164,19 @@ def test_compose_holds_together():
     assert "healthcheck" in whole["services"]["database"]
     assert {Path(secret["file"]).parent for secret in whole["secrets"].values()} == {Path("secrets")}
     assert (DEPLOY / "secrets" / ".gitignore").read_text().splitlines()[1:] == ["*", "!.gitignore"]
+
+
+EXACT = r":v?\d+\.\d+(\.\d+)?(-[\w.-]+)?$"
+"""A tag that names one release: not latest, and no number that moves on."""
+
+
+def test_images_are_named_by_exact_tags():
+    services = read("compose.yaml")["services"]
+    bases = re.findall(r"^FROM (\S+)", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
+    for image in (*(service["image"] for service in services.values()), *bases):
+        assert re.search(EXACT, image), image
+    assert all(re.search(r":\d+\.\d+\.\d+-", image) for image in bases)
+    assert services["demur"]["image"] == f"demur:{__version__}"
 
 
 def test_docker_itself_takes_the_compose_file():
@@ -239,6 +261,7 @@ def test_the_unit_leaves_time_for_the_end_and_may_write_one_folder():
     assert float(told["TimeoutStopSec"]) > params["grace"] + 10
     assert Path(params["store"]).parent == Path("/var/lib") / told["StateDirectory"]
     wanted = {"DynamicUser": "yes", "ProtectSystem": "strict", "NoNewPrivileges": "yes", "Restart": "on-failure"}
+    wanted |= {"MemoryMax": "2G", "TasksMax": "256", "UMask": "0077"}
     assert {name: told[name] for name in wanted} == wanted
 
 

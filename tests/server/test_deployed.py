@@ -63,7 +63,7 @@ def test_what_compose_starts_asks_for_keys_and_is_scraped_and_ends_in_order(depl
     asked = {"model": "policy", "messages": [{"role": "user", "content": "What is 4 + 1?"}]}
     assert requests.post(f"{url}/v1/chat/completions", json=asked, timeout=300).status_code == 401
     of_client = made_key("billing", store=postgres_url, folder=tmp_path)
-    of_prometheus = made_key("prometheus", "--role", "admin", store=postgres_url, folder=tmp_path)
+    of_prometheus = made_key("prometheus", "--role", "metrics", store=postgres_url, folder=tmp_path)
     asks, scrapes = ({"Authorization": f"Bearer {key}"} for key in (of_client, of_prometheus))
     until = time.monotonic() + 300  # replicas read new keys within seconds
     while not requests.get(f"{url}/v1/models", headers=asks, timeout=300).ok and time.monotonic() < until:

@@ -16,7 +16,7 @@ BODIES = {
     "tools": f'{{"model": "sums", "tools": [1], {ASKED}}}',
     "a wrong field": '{"model": "sums", "messages": 3}',
 }
-_OWN = {"x-demur-request-id", "x-demur-overhead-ms", "content-length"}
+_OWN = {"x-demur-request-id", "x-request-id", "x-demur-overhead-ms", "content-length"}
 
 
 @pytest.fixture

@@ -128,6 +128,23 @@ def test_a_key_does_what_its_roles_allow(guarded, store):
     assert ask(guarded, bearer(admin)).status_code == 200
 
 
+ROUTES = {"/v1/models": "ask", "/status/api": "review", "/review/api/queue": "review", "/metrics": "metrics"}
+
+
+@pytest.mark.parametrize("role", ["ask", "review", "metrics", "admin"])
+def test_what_can_be_read_with_each_role(guarded, store, role):
+    secret = store.keys.create(role, [role], 1)[1]
+    wait_until(lambda: requests.get(f"{guarded}/metrics", timeout=300).status_code == 401)
+    for route, needed in ROUTES.items():
+        status = requests.get(guarded + route, headers=bearer(secret), timeout=300).status_code
+        assert (status == 200) == (role in (needed, "admin")), (route, status)
+
+
+def test_a_key_for_metrics_opens_nothing_else_and_is_made_by_the_command(tmp_path):
+    made = demur("keys", "add", "prometheus", "--role", "metrics", "--json", cwd=tmp_path)
+    assert json.loads(made.stdout)["roles"] == ["metrics"]
+
+
 def test_no_key_is_asked_of_the_store_for_every_request(secret, upstream, sums_policy, store):
     app = guarded_app(upstream.url, sums_policy, store)
     app.state.access.ring.fresh = 60
@@ -287,7 +304,7 @@ def test_a_key_is_shown_once_and_revoked_by_name(tmp_path):
         (["drop", "x"], "keys are added, listed or revoked"),
         (["add"], "`demur keys add` needs the name of a key"),
         (["list", "x"], "`demur keys list` takes no name"),
-        (["add", "x", "--role", "root"], "a key has some of the roles ask, review, admin"),
+        (["add", "x", "--role", "root"], "a key has some of the roles ask, review, metrics, admin"),
         (["add", "x", "--paths-per-day", "0"], "greater than or equal to 1"),
         (["add", "x" * 300], "name must be a text of 1 to 200 characters"),
         (["list"], "there is no store service.db"),

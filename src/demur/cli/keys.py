@@ -21,9 +21,9 @@ NAME = "keys"
 HELP = """Make, list and revoke the API keys of a service.
 
 A key is shown once, when it is made: the store keeps only its SHA-256. With the first key, the service asks for one.
-A role says what a key may do: `ask` questions and give feedback, `review` in the pages, `admin` all. A budget is in
-paths and tokens, for a request costs as many paths as its policy draws; all replicas on one store share it. A key that
-was revoked is refused within seconds.
+A role says what a key may do: `ask` questions and give feedback, `review` in the pages, read `metrics`, `admin` all. A
+budget is in paths and tokens, for a request costs as many paths as its policy draws; all replicas on one store share
+it. A key that was revoked is refused within seconds.
 
 Examples:
 
@@ -31,12 +31,14 @@ Examples:
 
 `demur keys add anna --role review --store service.db`
 
+`demur keys add prometheus --role metrics --store service.db`
+
 `demur keys list --store service.db`
 
 `demur keys revoke billing --store service.db`
 """
 _ACTIONS = ("add", "list", "revoke")
-_ROLES = ("ask", "review", "admin")
+_ROLES = ("ask", "review", "metrics", "admin")
 _LIMITS = ("paths_per_minute", "paths_per_day", "tokens_per_minute", "tokens_per_day", "at_once")
 
 
@@ -50,7 +52,7 @@ def run(
     store: ServicePlace = "service.db",
     role: Annotated[
         list[str] | None,
-        option("--role", "ROLE", "ask, review or admin; repeatable.  [default: ask]", offers=among(_ROLES)),
+        option("--role", "ROLE", "ask, review, metrics or admin; repeatable.  [default: ask]", offers=among(_ROLES)),
     ] = None,
     paths_per_minute: Annotated[int | None, _limit("--paths-per-minute", "Paths in a minute, at most.")] = None,
     paths_per_day: Annotated[int | None, _limit("--paths-per-day", "Paths in a day, UTC, at most.")] = None,

@@ -27,6 +27,7 @@ from demur.server.alarms.canary_questions import CanaryQuestions
 from demur.server.alarms.online import refuse_nothing_to_move
 from demur.server.api import chat, decide, feedback, health, metrics, models
 from demur.server.api.direct import Direct
+from demur.server.api.request_ids import HEADER, RequestIds
 from demur.server.api.written import JsonReply
 from demur.server.errors import ApiError, as_api_error
 from demur.server.refusals import Refusals
@@ -106,6 +107,7 @@ def make_app(
 
     app.add_middleware(Direct, path=chat.PATH, function=chat.complete)
     app.add_middleware(SecurityHeaders)
+    app.add_middleware(RequestIds)
     return app
 
 
@@ -147,5 +149,6 @@ async def _tell_own(request: Request, error: Exception) -> Response:
 
 async def _tell_unexpected(request: Request, error: Exception) -> Response:
     _logger.error("%s %s failed: %s", request.method, _route(request), type(error).__name__, exc_info=error)
-    said = ApiError(500, "the service failed; its log says more", code="internal_error", headers=SECURITY)
+    own = {**SECURITY, HEADER: request.state.request_id}  # this response passes by what adds headers
+    said = ApiError(500, "the service failed; its log says more", code="internal_error", headers=own)
     return await _tell(request, said)

@@ -60,6 +60,7 @@ class Refusals:
         facts: dict[str, Any] = {"status": error.status, "cause": cause, "route": route}
         with contextlib.suppress(ValueError, AttributeError):  # what a proxy says may be anything
             facts["from"] = str(ip_address(request.client.host))  # type: ignore[union-attr]
+        facts |= {"request": own} if (own := getattr(request.state, "request_id", None)) is not None else {}
         facts |= {"key": key} if (key := getattr(request.state, "key", None)) is not None else {}
         if isinstance(error.__cause__, StoreError):  # for the operator, not for the client
             facts["detail"] = redacted(str(error.__cause__))

@@ -8,7 +8,7 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -84,14 +84,26 @@ def _without_secrets(url: URL) -> URL:
     return url.set(query={name: value for name, value in url.query.items() if "password" not in name})
 
 
-def connect(place: str | os.PathLike[str], *, create: bool, patience: Patience, stall: float = STALL_SECONDS) -> Engine:
+def connect(
+    place: str | os.PathLike[str],
+    *,
+    create: bool,
+    patience: Patience,
+    stall: float = STALL_SECONDS,
+    private: bool = False,
+) -> Engine:
     """An engine on a store whose schema this version understands; made new where `create` allows.
+
+    A new file that is `private` can be read by its owner alone, and so can the files that SQLite keeps next to it.
 
     A server that is not there is an error at once; one that says that it is starting is waited for. `stall` is how long
     a transaction that writes may stand still there, in seconds.
     """
     named = os.fspath(place)
-    engine = _postgres(named, stall) if "://" in named else _sqlite(Path(named), create=create, patience=patience)
+    if "://" in named:
+        engine = _postgres(named, stall)
+    else:
+        engine = _sqlite(Path(named), create=create, patience=patience, private=private)
 
     def check() -> None:
         with translated(named):
@@ -169,9 +181,12 @@ def damaged(place: str, what: str) -> StoreError:
     return StoreError(f"{shown(place)} is damaged: {what}", remedy)
 
 
-def _sqlite(path: Path, *, create: bool, patience: Patience) -> Engine:
+def _sqlite(path: Path, *, create: bool, patience: Patience, private: bool) -> Engine:
     try:
         _refuse_other_files(path, create=create)
+        if private and create:
+            with suppress(FileExistsError):
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except OSError as error:
         raise StoreError(f"the store {path} cannot be opened: {error.strerror or error}") from None
     # A place that cannot be written has no room for the files that SQLite keeps beside a store; it is read as it is.

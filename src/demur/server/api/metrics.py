@@ -122,7 +122,7 @@ def forget_process(process: int) -> None:
 @router.get("/metrics", include_in_schema=False)
 async def scrape(request: Request) -> Response:
     """For Prometheus."""
-    await allowed(request, "admin")
+    await allowed(request, "metrics")
     state: Any = request.app.state
     state.metrics.look(state.service.fan_out)
     return Response(state.metrics.exposed(), headers={"Content-Type": FORMAT})

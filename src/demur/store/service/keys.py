@@ -17,7 +17,7 @@ from demur.store.service._tables import api_keys
 from demur.store.service.family import TableFamily, fresh_token
 from demur.store.service.values import NAME, NAMES, OBJECT, WHOLE, Kinds, optional, record_of
 
-ROLES = ("ask", "review", "admin")
+ROLES = ("ask", "review", "metrics", "admin")
 MARK = "demur-"
 """What every key begins with, so that one that leaked can be found."""
 _KINDS: Kinds = {
@@ -42,7 +42,7 @@ class ApiKey:
     """Its id, which is no secret."""
     name: str
     roles: tuple[str, ...]
-    """Some of ask, review and admin."""
+    """Some of `ROLES`."""
     limits: dict[str, int]
     created: int
     revoked: int | None

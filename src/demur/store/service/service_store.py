@@ -33,7 +33,8 @@ class ServiceStore:
 
     Every write is one transaction that is committed when the call returns, and bears being done twice. It may be used
     from many threads, and by many processes at once. A server that goes away is waited for, `patience` seconds long.
-    `create` makes a store where there is none, and adds the tables of a service to one of runs.
+    `create` makes a store where there is none, and adds the tables of a service to one of runs. A new file is for its
+    owner alone; one that is there keeps its mode.
     """
 
     def __init__(self, place: str | os.PathLike[str], *, create: bool = False, patience: float = SECONDS) -> None:
@@ -41,7 +42,7 @@ class ServiceStore:
         if not create and "://" not in self.place and not os.path.exists(self.place):
             raise StoreError(f"there is no store {self.place}", "`demur serve` makes one")
         self.patience = Patience(patience)
-        self.engine = connect(place, create=create, patience=self.patience)
+        self.engine = connect(place, create=create, patience=self.patience, private=True)
         try:
             upgrade(self.engine, self.place, create=create)
         except BaseException:
