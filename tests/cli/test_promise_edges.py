@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 import pytest
 
@@ -120,3 +121,30 @@ def test_a_third_is_a_third(demur, ragged):
     for verb in (("decide", ragged), ("evaluate", ragged)):
         flags = ("--policy", "policy.json") if verb[0] == "decide" else ()
         assert "1/3" in demur(*verb, *flags, "--alpha", "1/3").out or verb[0] == "evaluate"
+
+
+def _sized_pools(name, sizes, first=0):
+    """Pools of some sizes, with gold, of which most vote right."""
+    rng = random.Random(len(sizes) + first)
+    with open(name, "w", encoding="utf-8") as file:
+        for row, size in enumerate(sizes, start=first):
+            paths = [{"answer": "a" if rng.random() < 0.8 else "b"} for _ in range(size)]
+            record = {"id": f"q{row}", "question": f"Number {row} of all?", "gold": "a", "paths": paths}
+            file.write(json.dumps(record) + "\n")
+    return name
+
+
+def test_sizes_that_were_declared_by_chance_and_are_not_are_warned_about(demur):
+    _sized_pools("calibration.jsonl", [3, 9] * 100)
+    _sized_pools("small.jsonl", [3] * 120, first=1000)
+    _sized_pools("same.jsonl", [3, 9] * 60, first=2000)
+    made = demur("calibrate", "calibration.jsonl", "--alpha", 0.1, "--sizes-by-chance", "-o", "p.json")
+    assert made.code == 0, made.err
+    for verb in ("decide", "audit"):
+        told = demur(verb, "small.jsonl", "--policy", "p.json")
+        assert (told.code, told.out.count("warning: pool sizes differ from calibration's")) == (0, 1), told.err
+        assert "100.0% of these 120 pools have 3 paths, 50.0% in calibration" in told.out
+        assert "pool sizes" not in demur(verb, "same.jsonl", "--policy", "p.json").out
+        known = demur(verb, "small.jsonl", "--policy", "p.json", "--json").json
+        assert known["size_shift"].startswith("pool sizes differ")
+        assert "size_shift" not in demur(verb, "same.jsonl", "--policy", "p.json", "--json").json

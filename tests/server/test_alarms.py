@@ -136,7 +136,7 @@ def test_no_audit_counts_in_error_rates_while_an_alarm_forbids_answers(upstream,
     with listening(app) as address:
         judge(store, ask_all(address, numbers(1, 60, odd=1.0)), "right")
         look(app)
-        overruled, abstained = ask(address, 90_010), ask(address, 90_013)
+        overruled, abstained = ask(address, 90_010), ask(address, 90_015)
         look(app)
     assert overruled["cause"] == "promise_in_doubt"
     assert overruled["explanation"] == overruled["reason"]  # and not why the policy would have answered

@@ -156,6 +156,7 @@ def _audit(policy: demur.Policy, audit: demur.PolicyAudit) -> dict[str, Any]:
         "frontier": output.frontier_points(audit.frontier),
         "labels": policy.labels.describe(),
         "points": [point.document() for point in audit],
+        **({"size_shift": audit.size_shift} if audit.size_shift else {}),
     }
 
 
@@ -198,6 +199,8 @@ def _show_audit(facts: dict[str, Any], audit: demur.PolicyAudit) -> None:
         if point["of_rare_size"] and point["feasible"]:
             rare = f"{point['of_rare_size']} pools have a number of paths that too few calibration pools have"
             output.warn([f"{rare} for alpha = {point['alpha']:g}: not answered"])
+    if audit.size_shift:
+        output.warn([audit.size_shift])
     if unlike := points[0].get("outliers"):
         output.warn(
             [f"{unlike} questions are unlike the calibration questions, or have no text to tell by: not answered"]

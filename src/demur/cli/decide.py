@@ -111,6 +111,7 @@ def run(
             else {"answer_sets": {"alpha": decided.sets.alpha, "note": set_note(loaded, rule)}}
         )
         counts |= {"of_rare_size": int(decided.of_rare_size.sum()), "unscored": int(decided.unscored.sum())}
+        how |= {"size_shift": decided.size_shift} if decided.size_shift else {}
         counts |= {} if decided.likeness is None else {"outliers": int(decided.outliers.sum())}
         counts |= {"of_small_group": int(decided.of_small_group.sum())} if rule.needs_groups else {}
         output.emit({**how, "promise": rule.promise, **counts, "decisions": lines})

@@ -11,6 +11,7 @@ most binomial at alpha, unless calibration was one of the share delta in which t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,6 +27,7 @@ from demur.evaluation.verdicts import NOT_CONSISTENT, UNUSUAL, verdict_of
 from demur.evidence.counts import Evidence
 from demur.evidence.frontier import Frontier
 from demur.evidence.laws import CountLaw
+from demur.policy.decisions import size_shift_note
 from demur.policy.policy import Policy
 from demur.pools.fitted_questions import refuse_fitted_tests
 from demur.pools.splits import Rows, Texts
@@ -172,6 +174,8 @@ class PolicyAudit:
     frontier: Frontier
     """Of the audited votes."""
     points: list[Audit]
+    size_shift: str = ""
+    """That the fresh pools have other sizes than calibration's, though sizes vary by chance; blank if they have not."""
 
     def __repr__(self) -> str:
         told = "; ".join(f"alpha {at.rule.alpha:g}: {at.errors} wrong, p = {at.p_value:.3g}" for at in self.points)
@@ -236,7 +240,9 @@ def audit_policy(
     frontier = Frontier.of(Evidence.of(voted.votes.key[fresh], labels[fresh]))
     duplicates = len(voted) - left_out - n
     every = int((~seen[voted.distinct]).sum()) if voted.clustered else n
-    return PolicyAudit(len(voted), left_out, duplicates, n, unit, every, frontier, points)
+    sizes = Counter(voted.votes.n_paths[fresh].tolist())
+    shift = size_shift_note(policy.strata, sizes) if unit == QUESTION else ""
+    return PolicyAudit(len(voted), left_out, duplicates, n, unit, every, frontier, points, shift)
 
 
 def _audit(policy: Policy, rule: Rule, voted: VotedPools, fresh: Rows, new: Rows, unit: str, points: int) -> Audit:

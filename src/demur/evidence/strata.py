@@ -25,6 +25,8 @@ from demur.evidence.counts import Evidence, Floats, ThresholdKey
 from demur.records import Groups
 from demur.voting.cases import Cases
 
+SIZE_LEVEL = 0.01
+"""The level at which the sizes of pools in use are called unlike those of calibration."""
 Stratum = tuple[Groups, int]
 """The groups of a question, of which there may be none, and its number of paths."""
 
@@ -152,6 +154,23 @@ class Strata:
             fewest, most = self.between
             return (fewest <= size) & (size <= most)
         return size in self.sizes if isinstance(size, int) else np.isin(size, list(self.sizes))
+
+    def size_p_value(self, sizes: Mapping[int, int], level: float = SIZE_LEVEL) -> float:
+        """The p-value of the hypothesis that pools of these sizes (size: pools) come from the law of calibration's.
+
+        A permutation test, which needs no label: under the hypothesis every division of all these pools into two sets
+        of these numbers is equally likely. The statistic is Pearson's χ² of the two histograms. The p-value is exact up
+        to the number of divisions drawn, which suffices for the `level`, and is valid at any number.
+        """
+        names = sorted({*self.sizes, *sizes})
+        here = np.array([sizes.get(size, 0) for size in names])
+        both = here + np.array([self.sizes.get(size, 0) for size in names])
+        expected = both * (here.sum() / both.sum())
+        drawn = np.random.default_rng(0).multivariate_hypergeometric(
+            both, int(here.sum()), size=max(1999, round(20 / level)), method="marginals"
+        )
+        found, others = (((counts - expected) ** 2 / expected).sum(axis=-1) for counts in (here, drawn))
+        return float((1 + (others >= found - 1e-9).sum()) / (1 + len(drawn)))
 
     def p_value(self, cases: Cases) -> Floats:
         """The conformal p-value of each vote: the larger of that among all votes and that among those of its size."""

@@ -218,6 +218,8 @@ class CascadeDecisions:
             if rare := int(decided.of_rare_size.sum()):
                 notes.append(f"{rare} pools of stage {stage.name!r} have a number of paths that calibration did not "
                              "see: these questions are for a person")  # fmt: skip
+            if decided.size_shift:
+                notes.append(f"stage {stage.name!r}: {decided.size_shift}")
             if nothing := int((decided.votes.confidence == 0).sum()):
                 notes.append(f"{nothing} pools of stage {stage.name!r} have no vote to go by, and go on to the next")
         return notes

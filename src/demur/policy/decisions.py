@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from demur.calibration import QUESTION
 from demur.calibration.answer_sets import SetRule
 from demur.calibration.guarantee import Rule
 from demur.evidence.counts import Floats
-from demur.evidence.strata import Strata
+from demur.evidence.strata import SIZE_LEVEL, Strata
 from demur.policy.explanations import About, explain
 from demur.questions.outliers import Likeness
 from demur.records import OTHER, Decision, Early, Groups, Vote
@@ -138,8 +141,8 @@ class Decisions:
         return np.zeros(len(self), dtype=np.bool_) if self.likeness is None else self.likeness.unlike
 
     def notes(self) -> list[str]:
-        """What was not answered for another reason than its confidence, in words."""
-        notes, rare = [], self.of_rare_size
+        """What was not answered for another reason than its confidence, and that sizes differ, in words."""
+        notes, rare = [self.size_shift] if self.size_shift else [], self.of_rare_size
         if rare.any():
             sizes = ", ".join(map(str, np.unique(self.votes.n_paths[rare]).tolist()))
             notes.append(
@@ -163,12 +166,37 @@ class Decisions:
             notes.append(f"{int(self.unscored.sum())} pools have a path without a score: not answered")
         return notes
 
+    @cached_property
+    def size_shift(self) -> str:
+        """That these pools have other sizes than calibration's, though sizes vary by chance; blank if they have not."""
+        if self.rule.unit != QUESTION:  # pools of one cluster may well have one size
+            return ""
+        return size_shift_note(self.strata, Counter(self.votes.n_paths.tolist()))
+
     def set_note(self) -> str:
         """How large the answer sets are, in words; blank where there are none."""
         if self.sets is None:
             return ""
         found = [held for held in self.answer_sets if held is not None]
         return self.sets.told(found, int((~self.answered).sum()))
+
+
+def size_shift_note(strata: Strata, sizes: Mapping[int, int], level: float = SIZE_LEVEL) -> str:
+    """That pools in use (size: pools) have other sizes than calibration's, if sizes vary by chance; else blank.
+
+    No label is needed: see `Strata.size_p_value`. `level` is the probability of a warning without a difference.
+    """
+    n, known = sum(sizes.values()), strata.sizes
+    if not strata.by_chance or not n or (p_value := strata.size_p_value(sizes, level)) > level:
+        return ""
+    shares = {size: (sizes.get(size, 0) / n, known.get(size, 0) / strata.n) for size in {*sizes, *known}}
+    size = max(shares, key=lambda size: (shares[size][0] - shares[size][1], -size))
+    here, there = shares[size]
+    return (
+        f"pool sizes differ from calibration's (p = {p_value:.1g}, level {level:.2g}): {here:.1%} of these {n} pools "
+        f"have {size} paths, {there:.1%} in calibration; the promise needs sizes that vary as there: calibrate on "
+        "pools like these"
+    )
 
 
 def decision_on(

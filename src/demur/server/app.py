@@ -94,7 +94,7 @@ def make_app(
     service.observers = (*service.observers, app.state.metrics, app.state.readiness.last_calls)
     alarms = app.state.alarms = None if store is None else Alarms(service, store, app.state.metrics, canaries)
     if alarms is not None:
-        service.observers = (*service.observers, alarms.reported)
+        service.observers = (*service.observers, alarms.reported, alarms.sizes)
     parts = (chat, decide, feedback, health, logins, metrics, models, page_files, review, review_export, status)
     for part in parts:
         app.include_router(part.router)

@@ -19,6 +19,7 @@ from demur.errors import DemurError
 from demur.server.alarms.canary_questions import CanaryQuestions
 from demur.server.alarms.canary_rounds import CanaryRounds
 from demur.server.alarms.online import OnlineWatching
+from demur.server.alarms.pool_sizes import PoolSizes
 from demur.server.alarms.reported import ReportedNames
 from demur.server.alarms.watched import KINDS, Alarm, WatchedPolicy, doubt_of
 from demur.server.api.metrics import Metrics
@@ -48,7 +49,7 @@ class Alarms:
         canaries: Mapping[str, CanaryQuestions] | None = None,
     ) -> None:
         self.service, self.store, self.metrics = service, store, metrics
-        self.reported = ReportedNames()
+        self.reported, self.sizes = ReportedNames(), PoolSizes()
         self.canaries = CanaryRounds(service, store, metrics, canaries or {}, self.reported)
         self._watched: dict[int, WatchedPolicy] = {}
         self._told: set[tuple[str, str, int]] = set()
@@ -88,6 +89,7 @@ class Alarms:
             for watching in watched.online:
                 thresholds[served.point(watching.rule)] = self._moved(served, watching)
             self.reported.note(self.store, served, now)
+            self.sizes.note(self.store, served, now)
         self.service.doubts, self.service.thresholds = doubts, thresholds
 
     def clear(self, served: Served, who: str, note: str | None = None, now: int | None = None) -> None:
