@@ -18,6 +18,9 @@ from demur.errors import LoopClosed
 Result = TypeVar("Result")
 
 _SECONDS_TO_END = 10.0
+_READ_AT_ONCE = 1000
+"""Prose of 1,000 characters is read within a millisecond by every relation."""
+_readers = concurrent.futures.ThreadPoolExecutor(4, "demur reading")
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
@@ -65,6 +68,13 @@ def run_stoppable(work: Callable[[asyncio.Event], Awaitable[Result]], *, patient
                 raise
             asked = True
             loop.call_soon_threadsafe(stop.set)
+
+
+async def read_aside(characters: int, read: Callable[..., Result], *given: Any) -> Result:
+    """Read texts of so many characters, in a thread unless they are short: nobody else waits while one is read."""
+    if characters <= _READ_AT_ONCE:
+        return read(*given)
+    return await asyncio.get_running_loop().run_in_executor(_readers, read, *given)
 
 
 def close() -> None:

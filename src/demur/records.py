@@ -194,6 +194,11 @@ class Pool:
     problem: Problem
     paths: tuple[Path, ...]
 
+    @property
+    def length_of_answers(self) -> int:
+        """Their characters, with those of the question: what comparing them takes grows with it."""
+        return sum(len(str(path.answer)) for path in self.paths) + len(self.problem.question or "")
+
 
 _LABEL_NAMES = re.compile(
     r"(?i)(is_?)?(in)?correct(ness)?(_(src|source|label|gold|answer))?|(gold|true)?_?labels?|gold(_.*)?|(ground_?)?truth"

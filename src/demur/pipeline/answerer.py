@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 from demur import event_loop
@@ -199,7 +199,7 @@ class Answerer:
             won = _places(decision, watched.keys)
             asked = Asked(decision.written_as(written), watched.pool, won, early=watched.early, unused=drawn.unused)
         else:
-            asked = self.decide(await self._scored(watched.pool), alpha=alpha, guarantee=guarantee)
+            asked = await self.decide_async(await self._scored(watched.pool), alpha=alpha, guarantee=guarantee)
         return replace(asked, spent=replace(Spent.on(drawn.completions), seconds=time.monotonic() - started))
 
     def savings_note(self, *, alpha: Level | None = None, guarantee: str | None = None) -> str:
@@ -270,6 +270,11 @@ class Answerer:
             question=pool.problem,
         )
         return Asked(decision.written_as(read.written), pool, _places(decision, read.answers))
+
+    async def decide_async(self, pool: Pool, *, alpha: Level | None = None, guarantee: str | None = None) -> Asked:
+        """`decide`, which other questions do not wait for if answers are long."""
+        deciding = partial(self.decide, pool, alpha=alpha, guarantee=guarantee)
+        return await event_loop.read_aside(pool.length_of_answers, deciding)
 
     def ask(
         self,

@@ -13,6 +13,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from demur import event_loop
 from demur.backends.protocol import Backend, Completion, ReportedModels, Settings, Wanted
 from demur.engine.score import score_pool
 from demur.errors import BackendError, InvalidValue
@@ -86,7 +87,8 @@ class Watched:
         self.paths += new
         if self._curtailment is None and self._stopping is None:
             return False
-        keys, texts = read_keys(Pool(self.problem, tuple(new)), self._fields)
+        pool = Pool(self.problem, tuple(new))
+        keys, texts = await event_loop.read_aside(pool.length_of_answers, read_keys, pool, self._fields)
         self._keys += keys
         self._texts += texts
         if self._stopping is not None:
@@ -117,6 +119,12 @@ class Watched:
         if early is None or early.answer is None or spelling_is_settled(early.answer, keys, texts, early.left):
             return early
         return None
+
+
+async def _read(fitted: Fitted, problem: Problem, came: Sequence[Completion]) -> list[Path]:
+    """Completions as paths with their answers."""
+    length = sum(len(completion.text) for completion in came) + len(problem.question or "")
+    return await event_loop.read_aside(length, lambda: [fitted.path(problem, completion) for completion in came])
 
 
 @dataclass(frozen=True)
@@ -152,10 +160,11 @@ async def draw(
                 ready = known
                 while ready in came:
                     ready += 1
-                new = [fitted.path(watched.problem, came[path]) for path in range(known, ready)]
+                new = await _read(fitted, watched.problem, [came[path] for path in range(known, ready)])
                 if new and await watched.take(new):
                     needed = len(watched.pool.paths)
-                    more = [fitted.path(watched.problem, came[path]) for path in sorted(came) if path >= needed]
+                    later = [came[path] for path in sorted(came) if path >= needed]
+                    more = await _read(fitted, watched.problem, later)
                     return Drawn(tuple(came.values()), tuple(more))
         if lacking := [want.path for want in wave if want.path not in came]:
             raise BackendError(f"the model gave {len(came)} of {len(wanted)} paths; path {lacking[0]} is missing")

@@ -12,8 +12,10 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
+from demur import event_loop
 from demur.backends.protocol import Completion
 from demur.errors import BackendError, DemurError, LogprobsMissing, ScoringError
 from demur.pipeline.answerer import Asked, Spent
@@ -138,7 +140,7 @@ class Service:
         started, at = time.monotonic(), time.time_ns() // 1_000_000
         self._refuse_when_closing()
         question = self._in_force(question)
-        asked = question.served.answerer.decide(pool, alpha=question.alpha, guarantee=question.guarantee)
+        asked = await question.served.answerer.decide_async(pool, alpha=question.alpha, guarantee=question.guarantee)
         drawn = _Drawn(asked, None, 0.0)
         moved = self.thresholds.get(question.served.point(question.rule))
         return await self._settled(
@@ -177,6 +179,10 @@ class Service:
         moved: MovedThreshold | None,
     ) -> Outcome:
         """The outcome of a request, kept and seen by all who look at it."""
+        shadow, asked = None, drawn.asked
+        if self.log is not None and asked is not None:
+            deciding = partial(shadows.beside, self.models, question, asked)
+            shadow = await event_loop.read_aside(asked.pool.length_of_answers, deciding)
         doubt = self.doubts.get(question.served.full_name)
         closed = doubt is not None and self.settings.on_alarm == "abstain"
         outcome = Outcome(
@@ -193,7 +199,7 @@ class Service:
             closed=closed,
             moved=moved,
             overruled=_overruling(drawn, moved, closed=closed),
-            shadow=None if self.log is None else shadows.beside(self.models, question, drawn.asked),
+            shadow=shadow,
             caller=caller,
             idempotency=idempotency,
         )

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from demur import event_loop
 from demur.errors import DemurError
 from demur.pools.fields import FieldChoice, read_table
 from demur.server.alarms.canary_questions import CanaryQuestions
@@ -118,7 +119,8 @@ class CanaryRounds:
         async with asyncio.timeout(settings.seconds), self.service.fan_out.paths(served.policy.n_paths):
             asked = await served.answerer.ask_async(old.problem)
         self.reported.heard(served, asked)
-        table = read_table([asked.pool], FieldChoice.of(served.policy.description))
+        fields = FieldChoice.of(served.policy.description)
+        table = await event_loop.read_aside(asked.pool.length_of_answers, read_table, [asked.pool], fields)
         answers = old.beside(table.answers[0])
         await asyncio.to_thread(self._count, served, claimed, (old.key, asked.decision.key), answers)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from demur import event_loop
 from demur.backends.protocol import Completion
 from demur.errors import DemurError, StoreError
 from demur.records import Path, Pool, Problem
@@ -37,7 +40,8 @@ async def decide(request: Request) -> Response:
     problem = _problem(served, body, beside)
     refuse_long(problem, service.settings.most_characters)
     question = Question(served, rule, problem, body.model)
-    pool = Pool(problem, tuple(_path(served, problem, path) for path in body.paths))
+    length = sum(len(path.text or "") for path in body.paths) + len(problem.question or "")
+    pool = await event_loop.read_aside(length, _pool, served, problem, body.paths)
     request_id = new_id()
     try:
         outcome = await service.decide(question, pool, request_id, caller.id)
@@ -59,6 +63,10 @@ def _refuse_another_number(served: Served, body: DecideRequest) -> None:
     """Raise where there are more or fewer paths than were calibrated, before any is read."""
     if not served.policy.strata.knows(given := len(body.paths)):
         raise refused(f"the policy was calibrated on {served.policy.told_sizes} paths, and these are {given}", "paths")
+
+
+def _pool(served: Served, problem: Problem, paths: Sequence[SampledPath]) -> Pool:
+    return Pool(problem, tuple(_path(served, problem, path) for path in paths))
 
 
 def _path(served: Served, problem: Problem, path: SampledPath) -> Path:

@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
+from demur import event_loop
 from demur.server.access.access import allowed
 from demur.server.api.bodies import read_body
 from demur.server.api.description import described
@@ -39,7 +40,8 @@ async def give(request: Request) -> dict[str, Any]:
     decision = await asyncio.to_thread(store.decisions.get, body.request_id)
     if decision is None or not (decision.caller == caller.id or caller.may("review")):
         raise ApiError(404, f"there is no request {body.request_id!r}", param="request_id", code="request_not_found")
-    verdict = _verdict(body, decision, service)
+    length = len(body.answer or "") + len(decision.winner or "") + len(decision.question or "")
+    verdict = await event_loop.read_aside(length, _verdict, body, decision, service)
     reviews = caller.id is not None and caller.may("review")
     said = await asyncio.to_thread(
         store.feedback.give,

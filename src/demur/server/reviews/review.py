@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn
 
 from fastapi import APIRouter, Query, Request
 
+from demur import event_loop
 from demur.errors import StoreError
 from demur.server.access.access import Caller, allowed
 from demur.server.api.bodies import Form, read_body
@@ -135,7 +136,9 @@ async def verdict(request: Request) -> dict[str, Any]:
     item = await _held(store, caller, body)
     service: Service = request.app.state.service
     served, kept = service.models.numbered(decision.policy), service.settings.kept
-    said = {"verdict": _verdict(body, decision, served), "answer": kept(body.answer), "note": kept(body.note)}
+    length = len(body.answer or "") + len(decision.winner or "") + len(decision.question or "")
+    found = await event_loop.read_aside(length, _verdict, body, decision, served)
+    said = {"verdict": found, "answer": kept(body.answer), "note": kept(body.note)}
     at = time.time_ns() // 1_000_000
     if not await asyncio.to_thread(store.reviews.settle, body.request, body.token, at, **said):
         _lost(body.request)

@@ -12,14 +12,14 @@ from demur.server.served import Models
 _logger = logging.getLogger("demur.server")
 
 
-def beside(models: Models, question: Question, asked: Asked | None) -> dict[str, Any] | None:
+def beside(models: Models, question: Question, asked: Asked) -> dict[str, Any] | None:
     """The shadow's decision, to be kept with the other; None where there is no shadow, or no whole pool to decide on.
 
     Where sampling stopped early the shadow might have needed the rest: it decides on whole pools alone.
     """
     name = question.served.name
     shadow, answers = models.shadows.get(name), models.active.get(name) is question.served
-    if shadow is None or not answers or asked is None or not asked.whole:
+    if shadow is None or not answers or not asked.whole:
         return None
     told: dict[str, Any] = {"policy": shadow.full_name, "version": shadow.version}
     try:
