@@ -114,7 +114,7 @@ def test_paths_without_an_answer_are_counted_where_votes_are_shown(demur, tmp_pa
         (["--score", "simulatd"], "did you mean 'simulated'? there is: simulated"),
         (["--score", ".difficlty"], "there is: simulated"),
         (["--answer-field", "anwser"], "did you mean 'answer'? there is: answer; name one as --answer-field"),
-        (["--correct", "okk"], "must be true or false, got nothing; did you mean 'ok'? there is: fine, ok"),
+        (["--correct", "okk"], "must be true or false, or 0 or 1, got nothing; did you mean 'ok'? there is: fine, ok"),
         (["--tie-break", "column:dificulty"], "did you mean 'difficulty'? there is: difficulty"),
     ],
 )

@@ -127,11 +127,11 @@ def test_only_wrong_votes_with_some_confidence_can_be_confident_errors():
 @pytest.mark.parametrize(
     ("labels", "rule"),
     [
-        ([1, 0], "must hold booleans, got int64"),
-        (["yes", "no"], "must hold booleans"),
+        ([1, 2], "must hold booleans, or 0 and 1, or yes and no, got int64"),
+        (["yes", "maybe"], "must hold booleans"),
         ([True, None], "must hold booleans"),
         ([True], "one label per vote, 2 of them"),
-        (np.array([True, "no"], dtype=object), "must hold booleans"),
+        (np.array([True, "no"], dtype=object), "in several ways"),
         (np.ma.array([True, False], mask=[False, True]), "^correct must not be a masked array"),
     ],
 )

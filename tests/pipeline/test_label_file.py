@@ -263,7 +263,7 @@ def against_the_file(rows):
     ("change", "complaint"),
     [
         (change_of(verdict="perhaps"), r"line \d+: the verdict 'perhaps' is not known; write right, wrong or skip"),
-        (change_of(verdict="1.0"), r"the verdict '1.0' is not known"),
+        (change_of(verdict="0.5"), r"the verdict '0.5' is not known"),
         (change_of(id="zz"), r"'zz' is not in the queue of 40 questions; remove the row"),
         (change_of(queue="sha256:0"), r"is of another queue \('sha256:0'\) than these labels"),
         (twice, r"has a verdict already, in line \d+; a question has one; keep one of the two"),

@@ -181,8 +181,8 @@ def test_ready_made_labels_go_with_the_answer_and_conflicts_count_as_wrong():
     assert labels.of_votes(dm.vote(table.answers)).tolist() == [True, False, False]
 
 
-@pytest.mark.parametrize("label", [1, "true", None])
-def test_ready_made_labels_must_be_booleans(label):
+@pytest.mark.parametrize("label", [2, "maybe", None])
+def test_ready_made_labels_must_be_labels(label):
     pools = [pool("q", Path(answer="a", extra={} if label is None else {"ok": label}))]
     with pytest.raises(PoolFileError, match="problem 'q', path 0: the label 'ok' must be true or false"):
         read_labels(pools, read_table(pools, FieldChoice()), "ok")

@@ -220,7 +220,7 @@ def test_the_bare_constructor_of_voted_pools_has_the_same_guards():
     with pytest.raises(InvalidValue, match="one label per vote"):
         VotedPools(dm.vote(answers), correct[1:])
     with pytest.raises(InvalidValue, match="correct must hold booleans"):
-        VotedPools(dm.vote(answers), correct * 1)
+        VotedPools(dm.vote(answers), correct * 2)
     with pytest.raises(InvalidValue, match="clusters must hold one entry per vote"):
         VotedPools(dm.vote(answers), correct, clusters=["a"])
     empty = answers.copy()

@@ -141,7 +141,7 @@ DropUnscored = Annotated[
 FillUnscored = Annotated[float | None, option("--fill-unscored", "VALUE", "The score of paths that have none.")]
 _FITTED = "Ids of problems that a learned score or tie-break was fitted on, one per line: they may not calibrate."
 FittedOn = Annotated[Path | None, option("--fitted-on", "FILE", _FITTED)]
-_LABELS = "Path field with ready-made labels (true/false), instead of gold."
+_LABELS = "Path field with ready-made labels (true/false, 1/0 or yes/no), instead of gold."
 Correct = Annotated[Text, option("--correct", "FIELD", _LABELS)]
 _TOLERANCE = "A number within this share of gold's value is right too, such as 0.01; votes are counted as before."
 GoldTolerance = Annotated[Any, option("--gold-tolerance", "SHARE", _TOLERANCE, parser=tolerance)]

@@ -25,7 +25,7 @@ from demur.pipeline.label_file import RIGHT, SKIP, WRONG, Label, LabelHeader
 
 COLUMNS = ("place", "id", "question", "options", "answer", "share", "paths", "others", "verdict", "by", "queue")
 _MEANS = {RIGHT: RIGHT, WRONG: WRONG, SKIP: SKIP, "yes": RIGHT, "no": WRONG, "y": RIGHT, "n": WRONG, "s": SKIP}
-_MEANS |= {"true": RIGHT, "false": WRONG, "skipped": SKIP}
+_MEANS |= {"1": RIGHT, "0": WRONG, "1.0": RIGHT, "0.0": WRONG, "true": RIGHT, "false": WRONG, "skipped": SKIP}
 
 
 def write_sheet(path: Path, cards: Iterable[LabelCard], header: LabelHeader) -> int:

@@ -12,10 +12,13 @@ people         what people said of each vote who saw its answer and no gold, in 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from demur.errors import InvalidValue
 
@@ -173,6 +176,30 @@ class LabelRule:
             "{label_file=FILE}": self.people,
         }
         return [option for option, is_given in given.items() if is_given]
+
+
+_WAYS = {
+    "'0' and '1'": {"0": False, "1": True, "0.0": False, "1.0": True},
+    "'true' and 'false'": {"true": True, "false": False},
+    "'yes' and 'no'": {"yes": True, "no": False},
+}
+"""How labels are written as texts."""
+
+
+def written_label(value: Any) -> tuple[str, bool] | None:
+    """In which way a label is written, and whether it says right; None where it is no label."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true and false", bool(value)
+    if isinstance(value, (int, float, np.integer, np.floating)):
+        return ("0 and 1", bool(value)) if value in (0, 1) else None
+    text = value.strip().lower() if isinstance(value, str) else None
+    return next(((way, labels[text]) for way, labels in _WAYS.items() if text in labels), None)
+
+
+def refuse_mixed_labels(ways: Collection[str], where: str) -> None:
+    """Raise if labels are written in several ways, of which nobody knows what they mean together."""
+    if len(ways) > 1:
+        raise InvalidValue(f"{where} holds labels in several ways ({'; '.join(sorted(ways))}); write them all in one")
 
 
 def as_label_rule(correct: str | LabelRule | None) -> LabelRule:

@@ -19,7 +19,7 @@ from demur.pools.fields import PoolTable
 from demur.pools.frames import FramePools
 from demur.pools.gold import accepted, accepted_texts, leniently_right, other_number, without_aliases
 from demur.pools.gold_columns import GoldColumn, gold_of_columns
-from demur.pools.label_rule import LabelRule, as_label_rule
+from demur.pools.label_rule import LabelRule, as_label_rule, refuse_mixed_labels, written_label
 from demur.pools.parts import every_problem, with_field, without_texts
 from demur.pools.scores import ABSENT, field_of
 from demur.pools.verdicts import Verdict, Verdicts
@@ -271,7 +271,7 @@ def _keys_of_gold(problem: Problem, table: PoolTable) -> dict[str, str]:
 
 def _from_field(pools: Sequence[Pool], table: PoolTable, name: str, *, partly: bool) -> Labels:
     steps = name.removeprefix(".").split(".")
-    right, conflicts, known = [], 0, [True] * len(pools)
+    right, conflicts, known, ways = [], 0, [True] * len(pools), set[str]()
     for row, (pool, keys) in enumerate(zip(pools, table.answers, strict=True)):
         verdicts: dict[str, bool] = {}
         conflict = False
@@ -279,19 +279,22 @@ def _from_field(pools: Sequence[Pool], table: PoolTable, name: str, *, partly: b
             if key is None:
                 continue
             label = field_of(path, steps)
-            if partly and (label is None or label is ABSENT):
+            if partly and (label is ABSENT or is_nothing(label)):
                 known[row] = False
                 continue
-            if not isinstance(label, bool):
+            written = written_label(label)
+            if written is None:
                 got = f"nothing; {there_is(name, label_fields(pools))}" if label is ABSENT else f"{label!r:.60}"
                 raise PoolFileError(
                     f"problem {pool.problem.id!r}, path {position}: the label {name!r} must be true or false, "
-                    f"got {got}",
+                    f"or 0 or 1, got {got}",
                     f"add it{_in_part(1, pools)}" if label is None or label is ABSENT else "",
                 )
-            conflict |= verdicts.setdefault(key, label) != label
-            verdicts[key] &= label
+            ways.add(written[0])
+            conflict |= verdicts.setdefault(key, written[1]) != written[1]
+            verdicts[key] &= written[1]
         conflicts += conflict
         right.append(verdicts)
+    refuse_mixed_labels(ways, f"the field {name!r}")
     said = None if all(known) else known
     return Labels(right=right, gold=None, conflicts=conflicts, rule=LabelRule(name), known=said)

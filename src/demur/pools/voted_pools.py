@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from demur.errors import CalibrationLeak, InvalidValue
 from demur.pools.accepted_keys import AcceptedKeys
+from demur.pools.label_rule import refuse_mixed_labels, written_label
 from demur.pools.splits import Rows, Split, Texts, in_drawn_order, one_per_unit, split, split_rows, units
 from demur.records import is_nothing, question_digest
 from demur.shown.frames import frame_of
@@ -366,8 +367,6 @@ def as_part_of_labels(correct: ArrayLike, rows: int) -> tuple[NDArray[np.bool_],
     if given.shape != (rows,):
         raise InvalidValue(f"correct must hold one label or None per vote, {rows} of them, got shape {given.shape}")
     known = np.array([not is_nothing(label) for label in given], dtype=np.bool_)
-    if np.asarray(correct).dtype.kind == "f" and np.isin(given[known].astype(np.float64), (0, 1)).all():
-        given = given == 1.0  # booleans that NaN among them made numbers of
     labels = np.zeros(rows, dtype=np.bool_)
     labels[known] = as_labels(given[known], int(known.sum()))
     return labels, known
@@ -377,14 +376,23 @@ def as_labels(correct: ArrayLike, rows: int) -> NDArray[np.bool_]:
     """Labels as a boolean array with one entry per row."""
     refuse_mask(correct, "correct")
     labels = np.asarray(correct)
-    if labels.dtype == object and all(isinstance(label, (bool, np.bool_)) for label in labels.ravel()):
-        labels = labels.astype(np.bool_)
     if labels.dtype != np.bool_:
-        shown = labels.ravel()[0] if labels.size else "nothing"
-        raise InvalidValue(
-            f"correct must hold booleans, got {labels.dtype} (such as {shown!r}); "
-            "compare the answers with gold to get them: votes.answer == gold"
-        )
+        labels = _as_booleans(labels)
     if labels.shape != (rows,):
         raise InvalidValue(f"correct must hold one label per vote, {rows} of them, got shape {labels.shape}")
     return labels
+
+
+def _as_booleans(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Labels that are written as 0 and 1, or as words, in one way; an error where they are something else."""
+    if labels.size and labels.dtype.kind in "iuf" and np.isin(labels, (0, 1)).all():
+        return np.asarray(labels == 1)
+    read = [written_label(label) for label in labels.ravel().tolist()]
+    odd = next((label for label, way in zip(labels.ravel().tolist(), read, strict=True) if way is None), None)
+    if not labels.size or None in read:
+        raise InvalidValue(
+            f"correct must hold booleans, or 0 and 1, or yes and no, got {labels.dtype} (such as {odd!r:.60}); "
+            "compare the answers with gold to get them: votes.answer == gold"
+        )
+    refuse_mixed_labels({way for way, _ in filter(None, read)}, "correct")
+    return np.array([right for _, right in filter(None, read)], dtype=np.bool_).reshape(labels.shape)
