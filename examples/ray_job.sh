@@ -1,8 +1,13 @@
 #!/usr/bin/env bash
-# What `ray job submit --working-dir . -- bash examples/ray_job.sh` runs in a cluster. Submit it again to go on.
-# SHARDS is a folder that all machines see; keys are in the environment of the head, not in the job.
+# What `ray job submit --working-dir . -- bash examples/ray_job.sh /shared/sums` runs in a cluster. Submit it again to go on.
+# /shared/sums is a folder that all machines see, by its whole path: a job runs in a copy of the working directory.
+# Keys are in the environment of the head, not in the job.
 set -euo pipefail
-: "${SHARDS:=shards}" "${LIMIT:=40}" "${PATHS:=4}"
+case "${1-}" in
+  /*) SHARDS=$1 ;;
+  *) echo "name a folder that all machines see, by its whole path: bash examples/ray_job.sh /shared/sums" >&2; exit 2 ;;
+esac
+: "${LIMIT:=40}" "${PATHS:=4}"
 demur sample builtin:addition --limit "$LIMIT" --paths "$PATHS" --engine ray --block 8 -o "$SHARDS"
 demur score "$SHARDS" --score self-consistency --engine ray
 demur import "$SHARDS" -o "$SHARDS.db"

@@ -29,3 +29,12 @@ def test_example_runs(example, tmp_path):
 def test_the_ladder_is_there():
     assert [path.name[:2] for path in EXAMPLES] == [f"{i:02d}" for i in range(1, len(EXAMPLES) + 1)]
     assert len(EXAMPLES) >= 6
+
+
+@pytest.mark.parametrize("folder", [[], ["shards"], ["./shards"]])
+def test_the_job_of_a_cluster_wants_a_folder_by_its_whole_path(folder, tmp_path):
+    """A job runs in a copy of its working directory, which other machines do not see."""
+    job = EXAMPLES[0].with_name("ray_job.sh")
+    ran = subprocess.run(["bash", job, *folder], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (ran.returncode, "by its whole path" in ran.stderr) == (2, True)
+    assert not list(tmp_path.iterdir())

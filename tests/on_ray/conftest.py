@@ -49,8 +49,9 @@ class Machines:
         return self._cluster.add_node(num_cpus=1, node_ip_address=HERE, **_SMALL)
 
     def lose(self) -> None:
-        """A machine goes, with all that runs on it."""
+        """A machine goes, with all that runs on it, and the others know."""
         self._cluster.remove_node(self.nodes.pop(), allow_graceful=False)
+        self._cluster.wait_for_nodes(timeout=300)
 
     def mend(self) -> None:
         while len(self.nodes) < 2:

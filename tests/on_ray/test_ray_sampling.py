@@ -16,11 +16,13 @@ import pytest
 import demur as dm
 from demur.errors import EndpointRefused
 from demur.pipeline.config import Config
+from demur.pipeline.ray.classing import class_shards
 from demur.pipeline.ray.sampling import RayOptions, sample_shards
 from demur.pipeline.ray.scoring import score_shards
 from demur.pipeline.shards import shard_files
 from demur.pools.parquet import read_parquet
 from demur.pools.source import PoolSource, vote_pools
+from demur.scoring.self_consistency import SelfConsistency
 from demur.scoring.settings import ScorerSettings
 from loopback import Doled, choice, error, obliging, reply, when
 from patience import wait_until
@@ -44,8 +46,8 @@ def source_of(folder) -> PoolSource:
     return PoolSource([pool for file in files for pool in file.pools], known.description, known.scorers)
 
 
-def policy_of(source, place):
-    policy = dm.calibrate(vote_pools(source, dm.FieldChoice(score="perplexity")), alpha=[0.2, 0.4])
+def policy_of(source, place, score="perplexity"):
+    policy = dm.calibrate(vote_pools(source, dm.FieldChoice(score=score)), alpha=[0.2, 0.4])
     policy.save(place)
     return place.read_bytes()
 
@@ -91,6 +93,17 @@ def test_the_same_seed_gives_the_same_pools_and_byte_for_byte_the_same_policy(se
     assert policy_of(sampled, tmp_path / "a.json") == policy_of(expected, tmp_path / "b.json")
     plain(server, problems, tmp_path / "other.db", seed=1)
     assert texts(dm.read_pools(tmp_path / "other.db", texts=True)) != texts(expected)  # the comparison can fail
+
+
+def test_shards_that_the_cluster_scored_give_the_plain_engines_policy_byte_for_byte(server, address, tmp_path):
+    server.behave, problems, options = drawn_by_seed, questions(12), RayOptions(address, 2, 5)
+    plain(server, problems, tmp_path / "plain.db").add_score(SelfConsistency())
+    sample_shards(config_of(server), problems, tmp_path / "shards", options)
+    score_shards(tmp_path / "shards", {"self-consistency": ScorerSettings()}, options)
+    class_shards(tmp_path / "shards", tmp_path / "classed", dm.FieldChoice(), options=options)
+    expected = policy_of(dm.read_pools(tmp_path / "plain.db"), tmp_path / "a.json", "self-consistency")
+    for folder in ("shards", "classed"):
+        assert policy_of(dm.read_pools(tmp_path / folder), tmp_path / "b.json", "self-consistency") == expected
 
 
 def test_going_on_asks_nobody_and_more_problems_come_behind(server, address, tmp_path):
@@ -149,14 +162,16 @@ def test_workers_that_are_killed_lose_and_double_nothing(server, address, machin
     server.behave = lambda number, *asked: when(lambda: all(number < most or death.is_set() for most, death in held))(
         number, *asked
     )
-    config = config_of(server, concurrency=4)
-    done = sample_shards(config, problems, tmp_path / "shards", RayOptions(address, 2, 8))
+    config, notes = config_of(server, concurrency=4), []
+    done = sample_shards(config, problems, tmp_path / "shards", RayOptions(address, 2, 8), say=notes.append)
     thread.join()
     second_thread.join()
     assert first.is_set()
     assert second.is_set()
     assert all(killed)  # there was somebody to kill
     assert (done.finished, done.progress.failed) == (6, {})
+    assert (done.progress.saved, done.progress.wanted, done.unfinished) == (48 * PATHS, 48 * PATHS, ())
+    assert notes[1:] == ["note: 2 workers of the cluster ended and had to be started again"]
     refuse_doubles(tmp_path / "shards", problems)
     plain(server, problems, tmp_path / "plain.db")
     assert texts(source_of(tmp_path / "shards")) == texts(dm.read_pools(tmp_path / "plain.db", texts=True))
@@ -172,10 +187,13 @@ def test_a_machine_that_goes_takes_nothing_with_it(server, address, machines, tm
     problems = questions(32)
     thread, gone = meanwhile(lambda: len(server.requests) >= 8, machines.lose)
     server.behave = lambda number, *asked: when(lambda: number < 8 or gone.is_set())(number, *asked)
-    done = sample_shards(config_of(server, concurrency=4), problems, tmp_path / "shards", RayOptions(address, 2, 4))
+    options, notes = RayOptions(address, 2, 4), []
+    done = sample_shards(config_of(server, concurrency=4), problems, tmp_path / "shards", options, say=notes.append)
     thread.join()
     assert gone.is_set()
     assert done.finished == done.blocks == 8
+    assert (done.progress.saved, done.progress.wanted) == (32 * PATHS, 32 * PATHS)
+    assert "note: the cluster lost 1 machine (127.0.0.2); others took over the work" in notes
     refuse_doubles(tmp_path / "shards", problems)
 
 

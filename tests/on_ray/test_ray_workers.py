@@ -56,8 +56,9 @@ def whole(folder):
     return counted == Counter({(f"q{k}", j): 1 for k in range(BLOCKS * PROBLEMS) for j in range(PATHS)})
 
 
-def answered(folder, out, options):
-    done = class_shards(folder, out, FieldChoice(), extract="unhurried:extract", from_texts=True, options=options)
+def answered(folder, out, options, say=lambda _: None):
+    how = {"extract": "unhurried:extract", "from_texts": True, "options": options, "say": say}
+    done = class_shards(folder, out, FieldChoice(), **how)
     assert done.problems == BLOCKS * PROBLEMS
     assert done.reader.paths == BLOCKS * PROBLEMS * PATHS
     assert whole(out)
@@ -103,12 +104,14 @@ def test_a_worker_that_is_killed_in_the_middle_loses_and_doubles_nothing(shards,
         return sum(path.stat().st_mtime_ns != then for path, then in before.items()) >= 2
 
     thread, killed = kill_when(machines, some_are_done)
+    notes = []
     if stage == "answers":
-        answered(shards, out, RayOptions(address, 2))
+        answered(shards, out, RayOptions(address, 2), say=notes.append)
     else:
-        scored(shards, RayOptions(address, 2))
+        scored(shards, RayOptions(address, 2), say=notes.append)
     thread.join()
     assert killed
+    assert notes == ["note: 1 worker of the cluster ended and had to be started again"]
 
 
 def busy(address, holds, ready, free):

@@ -39,12 +39,12 @@ def sample(
     progress = sampled.progress
     facts = {name: getattr(progress, name) for name in _COUNTS}
     facts = {"folder": out, "problems": len(problems), "blocks": sampled.blocks, "finished": sampled.finished, **facts}
-    facts |= {"unscored": sampled.unscored, "start_seconds": sampled.start_seconds}
+    facts |= {"unscored": sampled.unscored, "unfinished": sampled.unfinished, "start_seconds": sampled.start_seconds}
     if json:
         output.emit(facts)
     else:
         _say_sampled(sampled, len(problems), out)
-    if progress.stopped or progress.failed or sampled.unscored:
+    if progress.stopped or progress.failed or sampled.unscored or sampled.unfinished:
         raise typer.Exit(130 if progress.stopped else 1)
 
 
@@ -59,7 +59,9 @@ def _say_sampled(sampled: SampledShards, problems: int, out: str) -> None:
             f"cluster took {duration(sampled.start_seconds)} to start."
         )
     if sampled.blocks:  # else they are the first of a shard that is there
-        output.say(f"{sampled.finished} of {sampled.blocks} shards in {out} are finished.")
+        named = ", ".join(sampled.unfinished[:5]) + (", …" if len(sampled.unfinished) > 5 else "")
+        lacking = f"; these are not: {named}" if named else ""
+        output.say(f"{sampled.finished} of {sampled.blocks} shards in {out} are finished{lacking}.")
     _say_failed(progress.failed)
     if progress.retries:
         output.say(
@@ -69,7 +71,7 @@ def _say_sampled(sampled: SampledShards, problems: int, out: str) -> None:
     if sampled.unscored:
         reason = next(iter(sampled.unscored.values())).partition(";")[0]
         output.say(f"  {len(sampled.unscored)} problems could not be scored: {output.visible(reason, 200)}.")
-    if progress.stopped or progress.failed or sampled.unscored:
+    if progress.stopped or progress.failed or sampled.unscored or sampled.unfinished:
         output.say("Run the same command again to go on.")
     else:
         output.say(f"Next: demur import {shlex.quote(out)} -o run.db")

@@ -102,9 +102,30 @@ def cluster(
             )
             if ray.available_resources().get("CPU", 0) <= 0:
                 say("note: other work uses all processors of the cluster; this begins when one is free")
+            machines = _machines(ray)
             yield found
+            _tell_ended(ray, machines, say)
     finally:
         ray.shutdown()
+
+
+def _machines(ray: Any) -> dict[str, str]:
+    """The addresses of the machines that are there, by their ids."""
+    return {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
+
+
+def _tell_ended(ray: Any, machines: dict[str, str], say: Callable[[str], None]) -> None:
+    """Say which machines and how many workers ended before the work did."""
+    there = _machines(ray)
+    if lost := [host for node, host in machines.items() if node not in there]:
+        say(f"note: the cluster lost {_counted(len(lost), 'machine')} ({', '.join(lost)}); others took over the work")
+    workers = ray._private.state.actors(job_id=ray.get_runtime_context().job_id)
+    if ended := sum(worker["NumRestarts"] for worker in workers.values()):
+        say(f"note: {_counted(ended, 'worker')} of the cluster ended and had to be started again")
+
+
+def _counted(many: int, what: str) -> str:
+    return f"{many} {what}{'' if many == 1 else 's'}"
 
 
 @contextmanager
@@ -215,7 +236,7 @@ def _refuse_nodes(ray: Any, address: str, folder: Path | None) -> None:
 
     with tempfile.TemporaryDirectory(prefix=".seen-", dir=folder) as mark:
         asking = ray.remote(num_cpus=0, max_retries=0)(probe)
-        nodes = {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
+        nodes = _machines(ray)
         answers = {
             asking.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(mark): host
             for node, host in nodes.items()

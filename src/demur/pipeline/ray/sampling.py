@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,18 +30,20 @@ from demur.pipeline.ray import vllm
 from demur.pipeline.shard_contents import with_scores_of
 from demur.pipeline.shards import Block, Manifest, ShardFolder, opened
 from demur.pipeline.sources import kept_pools
-from demur.pools.parquet import write_parquet
+from demur.pools.parquet import read_parquet, write_parquet
 from demur.pools.provenance import Provenance
 from demur.prompts import Prompt, Template
 from demur.prompts.conversations import with_transcript
-from demur.records import Problem
-from demur.store import Store
+from demur.records import Pool, Problem
+from demur.store import PlacedPath, Store
 
 PER_WORKER = 32
 """Connections that one worker handles with ease."""
 _BLOCKS_AT_ONCE = 4
 """Blocks that a worker of an endpoint has under way, so that the end of one is no pause."""
-_ADDED = ("saved", "tokens", "without_answer", "truncated", "drawn_again", "still_without")
+_HELD = ("saved", "tokens", "without_answer", "truncated")
+"""What is counted of paths that are stored."""
+_ADDED = (*_HELD, "drawn_again", "still_without")
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class SampledShards:
     finished: int
     start_seconds: float
     """How long the cluster took to start, or to be reached; nothing where nothing was to be done."""
+    unfinished: tuple[str, ...] = ()
+    """The names of the other blocks."""
     unscored: dict[str, str] = field(default_factory=dict)
 
 
@@ -77,9 +81,11 @@ class BlockReceipt:
     """What one worker tells of one block."""
 
     number: int
+    held: dict[str, int]
+    """Counts of the paths that were there from an earlier try."""
     counts: dict[str, int]
     unwanted: int
-    """Paths that were there from an earlier try, or that a stopping rule found to be needed no more."""
+    """Those paths, and the paths that a stopping rule found to be needed no more."""
     score: str | None
     failed: dict[str, str]
     unscored: dict[str, str]
@@ -137,7 +143,7 @@ def sample_shards(
                 return _after(done, shards, found)
             work = _Sampling(config, fitted.template, made.description.fingerprint, shards)
             work, crew = _shared_out(work, options.workers, found, lacking)
-            tally = _Tally(progress, watch)
+            tally = _Tally(progress, watch, {block.number: held_of(shards, block) for block in lacking})
             receipts = work_through(work, lacking, crew, Surroundings.here(["OPENAI"]))
             try:
                 with closing(receipts):
@@ -151,7 +157,24 @@ def sample_shards(
 
 def _after(done: SampledShards, shards: ShardFolder, found: Cluster) -> SampledShards:
     done.progress.ended = done.progress.ended or time.monotonic()
-    return replace(done, finished=len(shards.blocks) - len(shards.lacking()), start_seconds=found.seconds)
+    lacking = tuple(block.name for block in shards.lacking())
+    finished = len(shards.blocks) - len(lacking)
+    return replace(done, finished=finished, unfinished=lacking, start_seconds=found.seconds)
+
+
+def held_of(shards: ShardFolder, block: Block) -> dict[str, int]:
+    """Counts of the paths that are stored of a block, in its unfinished run or else in its shard."""
+    begun, shard, pools = shards.unfinished_run(block), shards.shard(block), list[Pool]()
+    if begun.exists():
+        with Store(begun, create=True) as store:
+            pools = [
+                pool for name in store.names() for pool in kept_pools(store.run(name), texts=False, unfinished=True)
+            ]
+    elif shard.exists():
+        pools = list(read_parquet(shard).pools)
+    counted = SamplingProgress(0, 0)
+    counted.count([PlacedPath(0, at, path) for pool in pools for at, path in enumerate(pool.paths)])
+    return {name: getattr(counted, name) for name in _HELD}
 
 
 def _backend(config: Config, say: Callable[[str], None]) -> Backend:
@@ -172,20 +195,26 @@ def _shared_out(
 
 
 class _Tally:
-    """Receipts, added up."""
+    """Receipts, added up. Workers that ended gave none: what they stored is what is there now and was not `before`."""
 
-    def __init__(self, progress: SamplingProgress, watch: Callable[[SamplingProgress], None]) -> None:
-        self.progress, self.watch = progress, watch
+    def __init__(
+        self,
+        progress: SamplingProgress,
+        watch: Callable[[SamplingProgress], None],
+        before: Mapping[int, Mapping[str, int]],
+    ) -> None:
+        self.progress, self.watch, self.before = progress, watch, before
         self.unscored: dict[str, str] = {}
         self.score: str | None = None
         self._retries: dict[str, int] = {}
 
     def take(self, receipt: BlockReceipt) -> None:
-        progress = self.progress
+        progress, before = self.progress, self.before[receipt.number]
+        by_ended = {name: receipt.held[name] - before[name] for name in _HELD}
         for name in _ADDED:
-            setattr(progress, name, getattr(progress, name) + receipt.counts[name])
+            setattr(progress, name, getattr(progress, name) + receipt.counts[name] + by_ended.get(name, 0))
         progress.reported.add(receipt.models)
-        progress.wanted -= receipt.unwanted
+        progress.wanted += by_ended["saved"] - receipt.unwanted
         progress.failed |= receipt.failed
         self.unscored |= receipt.unscored
         self.score = receipt.score or self.score
@@ -258,7 +287,12 @@ class _Sampling:
                 "a worker would sample otherwise than it was asked to: its model, prompt or demur is another",
                 "install the same on every machine of the cluster",
             )
-        begun, shard = self.shards.unfinished_run(block), self.shards.shard(block)
+        begun, shard, held = self.shards.unfinished_run(block), self.shards.shard(block), held_of(self.shards, block)
+        of, me = len(block.problems) * pipeline.n_paths, f"{os.uname().nodename}:{os.getpid()}"
+        if shard.exists() and not begun.exists():  # finished by a worker that ended before it could say so
+            return BlockReceipt(
+                block.number, held, dict.fromkeys(_ADDED, 0), of, None, {}, {}, me, 0, "", finished=True
+            )
         sampled = event_loop.run(pipeline.run_async(block.problems, begun))
         with Store(begun) as store:
             run = store.run()
@@ -273,12 +307,13 @@ class _Sampling:
             remove_run(begun)
         return BlockReceipt(
             block.number,
+            held,
             {name: getattr(progress, name) for name in _ADDED},
-            len(block.problems) * pipeline.n_paths - progress.wanted,
+            of - progress.wanted,
             sampled.score,
             progress.failed,
             sampled.unscored,
-            f"{os.uname().nodename}:{os.getpid()}",
+            me,
             getattr(backend, "retries", 0),
             getattr(backend, "trouble", ""),
             finished,

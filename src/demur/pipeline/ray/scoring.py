@@ -64,7 +64,10 @@ class ChosenScorer:
 
 @dataclass(frozen=True)
 class _Receipt:
+    shard: Path
     saved: dict[str, int]
+    lacking: dict[str, int]
+    """Paths that lack a score still."""
     flagged: dict[str, Counter[str]]
     failed: dict[str, dict[str, str]]
     retries: int
@@ -85,7 +88,7 @@ class _Scoring:
     def do(self, shard: Path) -> _Receipt:
         file = read_parquet(shard)
         pools, known = list(file.pools), dict(file.provenance.scorers)
-        receipt = _Receipt({}, {}, {}, 0)
+        receipt = _Receipt(shard, {}, {}, {}, {}, 0)
         for chosen, scorer in zip(self.scorers, self._made, strict=True):  # type: ignore[attr-defined]
             if isinstance(scorer, ModelScorer):
                 scores, failed, retries = _asked(scorer, chosen, shard, pools, file.provenance.description)
@@ -96,6 +99,7 @@ class _Scoring:
                 known[chosen.name] = dict(chosen.identity)
             pools = [_with_scores(pool, chosen.name, scores) for pool in pools]
             receipt.saved[chosen.name], receipt.failed[chosen.name] = len(scores), failed
+            receipt.lacking[chosen.name] = sum(chosen.name not in path.scores for pool in pools for path in pool.paths)
             receipt.flagged[chosen.name] = Counter(score.flag for score in scores.values() if score.flag is not None)
         if any(receipt.saved.values()):
             write_parquet(pools, shard, replace(file.provenance, scorers=known))
@@ -217,7 +221,7 @@ def score_shards(
         with cluster(options.address, workers=options.workers, folder=files[0].parent, say=say) as found:
             result.start_seconds = found.seconds
             chosen, crew = _shared_out(chosen, list(made.values()), options.workers, found, len(todo))
-            _work(result, chosen, todo, crew, watch)
+            _work(result, chosen, todo, crew, watch, lacking)
     return result
 
 
@@ -227,6 +231,7 @@ def _work(
     todo: Sequence[Path],
     crew: Crew,
     watch: Callable[[ScoringProgress], None],
+    lacking: Mapping[str, Mapping[Path, int]],
 ) -> None:
     states = {one.name: result.progress[one.asked] for one in chosen}
     for progress in states.values():
@@ -237,7 +242,8 @@ def _work(
         with closing(receipts):
             for receipt in receipts:
                 for name, progress in states.items():
-                    progress.saved += receipt.saved[name]
+                    # A worker that ended may have written the shard without a receipt.
+                    progress.saved += lacking[name].get(receipt.shard, 0) - receipt.lacking[name]
                     progress.failed |= receipt.failed[name]
                     progress.flagged.update(receipt.flagged[name])
                     progress.retries += receipt.retries
