@@ -45,7 +45,7 @@ class Change:
     """Of the questions: 1 as they were, more where right answers are rarer."""
 
 
-def _with_odds(factor: float) -> Callable[[Floats], Floats]:
+def with_odds(factor: float) -> Callable[[Floats], Floats]:
     """The odds of the right answer so many times as high, on every question."""
 
     def changed(chances: Floats) -> Floats:
@@ -64,20 +64,20 @@ def _other_answers(chances: Floats) -> Floats:
 
 
 QUIET = Change("nothing")
-WEAKER = Change("model: weaker (a third of the odds)", _with_odds(1 / 3))
-STRONGER = Change("model: stronger (three times the odds)", _with_odds(3))
+WEAKER = Change("model: weaker (a third of the odds)", with_odds(1 / 3))
+STRONGER = Change("model: stronger (three times the odds)", with_odds(3))
 OTHERWISE = Change("model: other answers, as clear", _other_answers)
 HARDER = Change("questions: harder", hardness=2.5)
 CHANGES = (WEAKER, STRONGER, OTHERWISE, HARDER)
 
 
-def _questions(rng: np.random.Generator, n: int, hardness: float = 1.0) -> Floats:
+def draw_questions(rng: np.random.Generator, n: int, hardness: float = 1.0) -> Floats:
     """The chances of each answer, the right one first."""
     right = rng.beta(1.6, 0.6 * hardness, n)[:, None]
     return np.concatenate([right, (1 - right) * rng.dirichlet(np.full(ANSWERS - 1, 0.6), n)], axis=1)
 
 
-def _pools(rng: np.random.Generator, chances: Floats) -> NDArray[np.int64]:
+def draw_pools(rng: np.random.Generator, chances: Floats) -> NDArray[np.int64]:
     """The answers of each pool's paths."""
     counts = rng.multinomial(PATHS, chances / chances.sum(axis=1, keepdims=True))
     return np.repeat(np.tile(np.arange(ANSWERS), len(counts)), counts.ravel()).reshape(-1, PATHS)
@@ -86,16 +86,16 @@ def _pools(rng: np.random.Generator, chances: Floats) -> NDArray[np.int64]:
 def simulate_month(seed: int, change: Change = QUIET, per_day: int = CANARIES) -> dict[str, float]:
     """The day of each monitor's alarm, infinite where it raised none; the calibration is drawn anew too."""
     rng = np.random.default_rng(seed)
-    known = _questions(rng, CALIBRATED)
-    old = _pools(rng, known)
+    known = draw_questions(rng, CALIBRATED)
+    old = draw_pools(rng, known)
     votes = dm.vote(old, ids=[f"{seed}:{row}" for row in range(CALIBRATED)])
     policy = dm.calibrate(votes, votes.winners == 0, alpha=ALPHA)
 
     before = CHANGED * AUDITS
     asked = np.concatenate(
-        [_questions(rng, before), change.model(_questions(rng, DAYS * AUDITS - before, change.hardness))]
+        [draw_questions(rng, before), change.model(draw_questions(rng, DAYS * AUDITS - before, change.hardness))]
     )
-    fresh = dm.vote(_pools(rng, asked), ids=[f"{seed}:new:{row}" for row in range(len(asked))])
+    fresh = dm.vote(draw_pools(rng, asked), ids=[f"{seed}:new:{row}" for row in range(len(asked))])
     decided = policy.decide_votes(fresh)
     audits = [
         AuditedQuestion(bool(answered), bool(answered and winner != 0))
@@ -107,7 +107,7 @@ def simulate_month(seed: int, change: Change = QUIET, per_day: int = CANARIES) -
     canaries, rows = CanaryMonitor(policy, delta=LEVELS["canaries"], seed=seed), rng.permutation(CALIBRATED)
     first = CHANGED * per_day
     chances = np.concatenate([known[rows[:first]], change.model(known[rows[first : DAYS * per_day]])])
-    new = _pools(rng, chances)
+    new = draw_pools(rng, chances)
     again = dm.vote(new, ids=[f"{seed}:{row}" for row in rows[: len(new)]])
     for at, row in enumerate(rows[: len(new)].tolist()):
         answers = {"old_answers": old[row].tolist(), "new_answers": new[at].tolist()}

@@ -12,10 +12,10 @@ import pytest
 from scipy import stats
 
 import demur as dm
-from demur.errors import InvalidValue
+from demur.errors import InvalidValue, MonitorFileError
 from demur.monitoring import CanaryMonitor
 from demur.monitoring.canaries import _BETS, _SIGN_BETS
-from demur.monitoring.diagnosis import ENOUGH
+from demur.monitoring.diagnosis import Moved
 from demur.voting.key import Column
 from demur.voting.problems import Problems
 from monitored import drawn, policy_of, same
@@ -55,7 +55,7 @@ def watched(rng, n=200, change=lambda chances: chances, with_answers=True, polic
     return monitor
 
 
-@pytest.mark.parametrize(("n", "alarm"), [(ENOUGH - 1, False), (ENOUGH, True)])
+@pytest.mark.parametrize(("n", "alarm"), [(11, False), (12, True)])
 def test_keys_that_all_move_one_way_raise_an_alarm_once_there_are_enough(n, alarm):
     monitor = CanaryMonitor(POLICY)
     for number in range(n):
@@ -214,6 +214,26 @@ def test_replicas_go_on_from_each_others_documents_to_the_last_bit(tmp_path):
     assert same(whole, shared)
     whole.save(tmp_path / "canaries.json")
     assert same(CanaryMonitor.load(tmp_path / "canaries.json", POLICY), whole)
+
+
+def test_it_knows_which_keys_moved_and_which_way():
+    monitor = CanaryMonitor(POLICY)
+    for number, new in enumerate((0.6, 0.6, 0.4, 0.5, 0.6)):
+        monitor.update((0.5, 0.1), (new, 0.1), id=f"q{number}" if number < 4 else None)
+    assert monitor.moved(["q0", "q1", "q2", "q3", "q9"]) == Moved(2, 1, 1)
+    assert monitor.moved(["q2"]) == Moved(0, 1, 0)
+    again = CanaryMonitor.of_document(json.loads(json.dumps(monitor.document())), POLICY)
+    assert again.moved(monitor.asked) == Moved(2, 1, 1)
+
+
+def test_a_file_from_before_signs_were_kept_is_read_and_says_nothing_of_them():
+    monitor = CanaryMonitor(POLICY).update((0.5, 0.1), (0.6, 0.1), id="q0")
+    document = monitor.document()
+    del document["state"]["signs"]
+    assert CanaryMonitor.of_document(document, POLICY).moved(["q0"]) == Moved(0, 0, 0)
+    document["state"]["signs"] = [2]
+    with pytest.raises(MonitorFileError, match="its signs must be -1, 0 or 1 for each question asked, got"):
+        CanaryMonitor.of_document(document, POLICY)
 
 
 def test_a_question_asked_a_third_time_is_refused():

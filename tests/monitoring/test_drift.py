@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import demur as dm
-from demur.errors import InvalidValue, PipelineMismatch
+from demur.errors import InvalidValue, MonitorFileError, PipelineMismatch
 from demur.monitoring import DriftMonitor, cells, drift
 from demur.monitoring.cells import Cells
 from demur.voting.key import Column
@@ -358,3 +358,62 @@ def test_it_says_what_it_found_and_what_that_does_not_mean():
     monitor.update(keys(np.random.default_rng(1).random(200) / 4))
     assert monitor.sentence.startswith(f"Keys have drifted: alarm at key {monitor.alarm_at} of 200 (p = ")
     assert "they lie lower" in monitor.sentence
+
+
+def started(at, n=600, seed=0, shift=lambda second: second / 2):
+    """A monitor of a stream whose keys change with one of them; and what it was, one key at a time."""
+    rng = np.random.default_rng(seed)
+    second = np.concatenate([rng.random(at), shift(rng.random(n - at))])
+    return DriftMonitor(policy_of(*drawn(seed)), seed=seed).update(keys(second)), second
+
+
+@pytest.mark.parametrize(
+    ("shift", "said"),
+    [
+        (lambda second: second / 2, "lower"),
+        (lambda second: (1 + second) / 2, "higher"),
+        (lambda second: (1 + second) / 3, "drawn together"),
+        (np.round, "spread out"),
+    ],
+)
+def test_the_key_that_a_change_began_with_is_estimated(shift, said):
+    off = []
+    for seed in range(20):
+        monitor, _ = started(300, seed=seed, shift=shift)
+        assert monitor.change == said
+        assert 0 < monitor.change_from <= monitor.alarm_at
+        off.append(monitor.change_from - 301)
+    assert np.median(np.abs(off)) <= 20
+    assert np.quantile(np.abs(off), 0.8) <= 60
+
+
+def test_the_estimate_is_the_same_key_after_key_and_stays_after_the_alarm():
+    monitor, second = started(300)
+    one = DriftMonitor(monitor.policy)
+    for key in keys(second):
+        one.update([key])
+        if not one.alarm:
+            assert one.change_from is None
+    assert same(one, monitor)
+    before = monitor.change_from
+    assert monitor.update(keys(np.zeros(100))).change_from == before
+    assert f"they lie lower, probably from key {before} on" in monitor.sentence
+
+
+def test_a_file_from_before_leans_were_kept_is_read_and_looks_from_there_on():
+    quiet, _ = started(300, n=300)
+    document = quiet.document()
+    del document["state"]["leans"]
+    monitor = DriftMonitor.of_document(document, quiet.policy)
+    assert set(monitor.starts.values()) == {301}
+    monitor.update(keys(np.random.default_rng(5).random(300) / 2))
+    assert 301 <= monitor.change_from <= monitor.alarm_at
+
+
+@pytest.mark.parametrize("leans", [3, [[0, 0, 0]], [[0.0, 1.0, 0]] * 4, [[0.0, 0.0, 900]] * 4, [["a", 0, 0]] * 4])
+def test_leans_that_cannot_be_are_refused(leans):
+    quiet, _ = started(300, n=300)
+    document = quiet.document()
+    document["state"]["leans"] = leans
+    with pytest.raises(MonitorFileError, match="its leans"):
+        DriftMonitor.of_document(document, quiet.policy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from diagnosis_results import CASES, QUESTIONS, Month, counted, simulate_month
 from monitoring_results import (
     CHANGED,
     HARDER,
@@ -56,6 +57,18 @@ def test_other_questions_raise_the_drift_alarm_first_and_the_canary_alarm_not_be
     assert (days["drift"] < np.minimum(days["canaries"], days["errors"])).mean() >= 0.8
     assert np.quantile(days["drift"], 0.9) - CHANGED <= 6
     assert (days["canaries"] < np.inf).sum() <= too_many(LEVELS["canaries"], MONTHS)
+
+
+@pytest.mark.parametrize("case", range(1, len(CASES)), ids=[change.name for change, *_ in CASES[1:]])
+def test_what_changed_at_a_random_time_is_rarely_named_wrongly(case):
+    (change, share, truth), n = CASES[case], 30
+    seen = [simulate_month(seed, change, share) for seed in range(n)]
+    right, wrong, _ = counted(seen, truth, Month.says)
+    assert wrong <= stats.binom.isf(1e-6, n, 1 / 20)
+    alarms = [month for month in seen if len(month.looks())]
+    assert right >= 0.8 * len(alarms) > 0
+    if truth != QUESTIONS:  # the negative control: canaries from before the change speak for the model
+        assert counted(seen, truth, Month.said_before)[1] > wrong
 
 
 @pytest.mark.real_data

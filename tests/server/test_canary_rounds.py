@@ -15,7 +15,7 @@ from demur.server.alarms.canary_questions import CanaryQuestions
 from demur.store.service import ServiceStore
 from loopback import Loopback, choice, error, reply
 from serving import PROBLEMS, adder, adding_pipeline, listening
-from watching import ask, forgetful, look, monitors, rounds, watched_app
+from watching import ask, ask_all, forgetful, later, look, monitors, rounds, watched_app
 
 
 @pytest.fixture(scope="module")
@@ -158,3 +158,83 @@ def test_the_status_counts_canaries(watched):
         [told] = requests.get(f"{address}/status/api").json()["policies"]
     assert told["canaries"] == {"asked": 7, "left": 53}
     assert told["compared"].startswith("No sign of a changed model in 7 questions asked again")
+
+
+# What canaries say of a drift alarm.
+
+
+def drift_alarm(app, address):
+    """Questions as none that calibrated: all of them are hard."""
+    ask_all(address, range(101, 221, 2))
+    look(app)
+    assert "in_doubt" in ask(address, 10)
+
+
+def hours_until_now():
+    """When canaries are asked that come after all that was asked until now, in rounds."""
+    return (later() - 1_000_000_000_000) // 3_600_000 + 1
+
+
+def why(app, address):
+    look(app)
+    told = ask(address, 12)["in_doubt"]["why"]
+    [status] = requests.get(f"{address}/status/api").json()["policies"]
+    assert status["diagnosis"] == told
+    return told
+
+
+def test_canaries_from_before_the_change_do_not_speak_for_the_model(watched):
+    """However many were quiet, and however late: they show the model as it was."""
+    app = watched()
+    rounds(app, n=44)
+    with listening(app) as address:
+        drift_alarm(app, address)
+        told = why(app, address)
+        watch = monitors(app).drift.read()[1]
+        begun = watch.monitor.change_from
+        assert watch.changed == sorted(made.at for made in app.state.alarms.store.decisions.search())[begun - 1]
+    assert "not known yet which, because no canary was asked since then." in told
+    assert ", probably from " in told
+
+
+def test_canaries_asked_since_the_change_speak_for_the_model_once_they_are_enough(watched):
+    app = watched()
+    rounds(app, n=20)
+    with listening(app) as address:
+        drift_alarm(app, address)
+    rounds(app, n=5, start=hours_until_now())
+    with listening(app) as address:
+        few = why(app, address)
+    rounds(app, n=35, start=hours_until_now() + 5)
+    with listening(app) as address:
+        enough = why(app, address)
+    assert "not known yet which; of 5 canaries asked since then, the keys of " in few
+    assert "Questions changed (drift alarm of " in enough
+    assert "of 40 canaries asked since then" in enough
+
+
+def test_a_model_that_changed_behind_the_same_name_is_never_cleared_by_canaries_from_before(watched, upstream):
+    app = watched()
+    rounds(app, n=44)
+    upstream.behave = forgetful
+    with listening(app) as address:
+        drift_alarm(app, address)
+        assert "not known yet which, because no canary was asked since then." in why(app, address)
+    rounds(app, n=16, start=hours_until_now())
+    with listening(app) as address:
+        told = why(app, address)
+    assert "not known yet which; of 16 canaries asked since then" in told or "Model or server changed" in told
+
+
+def test_clearing_an_alarm_forgets_when_the_change_began_and_which_canaries_were_asked(watched):
+    app = watched()
+    with listening(app) as address:
+        drift_alarm(app, address)
+    rounds(app, n=20, start=hours_until_now())
+    with listening(app) as address:
+        assert "of 20 canaries asked since then" in why(app, address)
+        requests.post(f"{address}/status/api/clear", json={"policy": "sums:v1"})
+        ask_all(address, range(1001, 1121, 2))
+        told = why(app, address)
+    assert "because no canary was asked since then." in told
+    assert monitors(app).drift.read()[1].asked

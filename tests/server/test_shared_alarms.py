@@ -9,7 +9,8 @@ import pytest
 
 import demur as dm
 from demur.monitoring import DriftMonitor
-from demur.server.alarms.watched import Alarm, WatchedPolicy
+from demur.server.alarms.watched import WatchedPolicy
+from demur.server.alarms.watches import CanaryWatching
 from demur.server.served import Served
 from demur.store.service import ServiceStore
 from service_rows import at_once
@@ -166,18 +167,58 @@ def test_an_audit_that_was_forgotten_while_it_waited_is_no_error(store, served):
     assert (monitor.n, monitor.errors) == (2, 1)
 
 
-@pytest.mark.parametrize(
-    ("days_before", "told"),
-    [(0, "20 canaries of that time show no change"), (6, "20 canaries of that time"), (8, "no canary was asked")],
-)
-def test_canaries_that_were_asked_long_ago_do_not_name_the_questions(store, served, days_before, told):
-    """Each is asked once: when they have run out, a drift alarm may be about the model again."""
-    day, names = 24 * 3_600_000, [f"c{number}" for number in range(20)]
-    for number in range(20):
-        canary = store.canaries.claim_next(served.number, names, (100 - days_before) * day + number)
-        store.canaries.settle(served.number, canary.problem, canary.lease_token, answered=True)
+def drifting(served, change, n=160):
+    """Audits with keys of calibration, one per second; from one of them on, of its lower half."""
+    levels, rng = served.policy.evidence.levels.tolist(), random.Random(1)
+    key = [tuple(rng.choice(levels if at < change else levels[: len(levels) // 2])) for at in range(n)]
+    return [audited(f"d{at:04}", at * 1000, key[at], policy=served.number, outcome="abstained") for at in range(n)]
+
+
+def compare(store, served, names, first, otherwise=0.0):
+    """Canaries, one per second, of which every other key is higher, and those between are what is said."""
+    watching, width = CanaryWatching(store, served), served.policy.evidence.levels.shape[1]
+    for number, name in enumerate(names):
+        canary = store.canaries.claim_next(served.number, names, first + 1000 * number)
+        old = [0.4, *[0.5] * (width - 1)]
+        new = [0.4 + (otherwise if number % 2 else 0.1), *[0.5] * (width - 1)]
+        watching.compare(name, (old, new), None, first + 1000 * number)
+        store.canaries.settle(served.number, name, canary.lease_token, answered=True)
+
+
+def test_only_canaries_asked_after_the_change_began_speak_for_the_model(store, served):
+    """However many are quiet, those before show it as it was; and replicas that look later know when it began."""
+    store.decisions.add(drifting(served, 80))
+    compare(store, served, [f"c{number:02}" for number in range(24)], 0, otherwise=-0.1)
+    WatchedPolicy(store, served).look(60_000, 0, 7)
+    replica = WatchedPolicy(store, served)
+    replica.look(300_000, 0, 7)
+    drift = replica.drift.read()[1]
+    began = drift.monitor.change_from
+    assert (drift.monitor.change, drift.changed) == ("lower", (began - 1) * 1000)
+    assert 60 <= began <= 100
+    alarms = replica.alarms()
+    assert "because no canary was asked since then." in replica.diagnosis(alarms).sentence
+    compare(store, served, [f"d{number:02}" for number in range(8)], drift.changed + 1)
+    few = WatchedPolicy(store, served).diagnosis(alarms).sentence
+    assert "not known yet which; of 8 canaries asked since then, the keys of 4 are higher and of 0 lower" in few
+    compare(store, served, [f"e{number:02}" for number in range(8)], drift.changed + 9000)
+    enough = WatchedPolicy(store, served).diagnosis(alarms).sentence
+    assert "Questions changed (drift alarm of " in enough
+    assert "of 16 canaries asked since then, the keys of 8 are higher and of 0 lower" in enough
+
+
+def test_a_store_from_before_takes_the_alarm_for_the_beginning(store, served):
+    store.decisions.add(drifting(served, 0))
     watched = WatchedPolicy(store, served)
-    assert told in watched.diagnosis([Alarm("drift", 100 * day, 0, "drift", "")]).sentence
+    watched.look(300_000, 0, 7)
+    kept = store.monitors.read(served.number, "drift")
+    document = {name: value for name, value in kept.document.items() if name != "asked"}
+    del document["monitor"]["state"]["leans"]
+    assert store.monitors.replace(served.number, "drift", document, kept.version)
+    compare(store, served, [f"c{number:02}" for number in range(16)], 200_000)
+    later = WatchedPolicy(store, served)
+    assert later.drift.read()[1].changed == later.drift.read()[1].since == 300_000
+    assert "because no canary was asked since then." in later.diagnosis(later.alarms()).sentence
 
 
 def test_that_clusters_of_requests_are_not_known_is_said(store):

@@ -17,7 +17,7 @@ from demur.monitoring.audited_rates import AuditedRates, audited_rates
 from demur.monitoring.audited_threshold import AuditedThreshold
 from demur.monitoring.audits import AuditedQuestion, settled
 from demur.monitoring.canaries import CanaryMonitor
-from demur.monitoring.diagnosis import Diagnosis, diagnose
+from demur.monitoring.diagnosis import Diagnosis, Moved, diagnose
 from demur.monitoring.drift import DriftMonitor
 from demur.monitoring.online_threshold import OnlineThreshold
 
@@ -29,6 +29,7 @@ __all__ = [
     "Diagnosis",
     "DriftMonitor",
     "ErrorMonitor",
+    "Moved",
     "OnlineThreshold",
     "audited_rates",
     "diagnose",

@@ -22,6 +22,7 @@ from demur.calibration.choices import choices_of
 from demur.errors import InvalidValue
 from demur.monitoring.agreement import MOST_PATHS, agreement_p_value
 from demur.monitoring.betting import Stakes, as_count
+from demur.monitoring.diagnosis import Moved
 from demur.monitoring.keys import as_key
 from demur.monitoring.monitor import BettingMonitor, as_level, take
 from demur.monitoring.uniforms import Uniforms
@@ -60,7 +61,8 @@ class CanaryMonitor(BettingMonitor):
             self.fitted_on = self.fitted_on | part.fitted_on.ids
         self.higher = self.lower = 0
         """How many new keys lie above, and below, the old ones."""
-        self._asked: set[str] = set()
+        self._asked: dict[str, int | None] = {}
+        """By id, the sign of the new key minus the old; None where a file from before does not say."""
 
     @property
     def seed(self) -> int:
@@ -76,6 +78,11 @@ class CanaryMonitor(BettingMonitor):
     def asked(self) -> list[str]:
         """The ids of the questions that were asked again, where they were given."""
         return sorted(self._asked)
+
+    def moved(self, ids: Iterable[str]) -> Moved:
+        """What became of the keys of some of the questions that were asked again."""
+        signs = [self._asked.get(name) for name in ids]
+        return Moved(signs.count(1), signs.count(-1), signs.count(0))
 
     @property
     def change(self) -> str | None:
@@ -114,9 +121,9 @@ class CanaryMonitor(BettingMonitor):
         """
         old, new = (self._compared(as_key(key, self._width)) for key in (old_key, new_key))
         p = self._agreement(old_answers, new_answers)
-        if id is not None:
-            self._note(id)
         sign = (new > old) - (new < old)
+        if id is not None:
+            self._note(id, sign)
         self.higher += sign > 0
         self.lower += sign < 0
         by_answers = (1.0, 1.0, 1.0) if p is None else (1.5 - p, 2 * (1 - p), 4 * (1 - p) ** 3)
@@ -141,7 +148,7 @@ class CanaryMonitor(BettingMonitor):
             )
         return agreement_p_value(old, new, self._uniforms[self.n])
 
-    def _note(self, name: str) -> None:
+    def _note(self, name: str, sign: int | None) -> None:
         if not isinstance(name, str) or not name:
             raise InvalidValue(f"an id must be a text, got {name!r:.60}")
         if name in self._asked:
@@ -154,22 +161,33 @@ class CanaryMonitor(BettingMonitor):
                 f"the key was fitted on the old pool of question {name!r:.60}, so that a new one is not like it",
                 "ask questions again that nothing was fitted on",
             )
-        self._asked.add(name)
+        self._asked[name] = sign
 
     def state(self) -> dict[str, Any]:
         counts = {"higher": self.higher, "lower": self.lower, "asked": self.asked}
-        return {"delta": self.delta, "seed": self.seed, "stakes": self.stakes.document(), **counts}
+        signs = [self._asked[name] for name in self.asked]
+        return {"delta": self.delta, "seed": self.seed, "stakes": self.stakes.document(), **counts, "signs": signs}
 
     @classmethod
     def of_state(cls, state: dict[str, Any], policy: Policy) -> Self:
-        delta, seed, stakes, higher, lower, asked = take(state, "delta", "seed", "stakes", "higher", "lower", "asked")
+        state = {"signs": None, **state}  # files from before have none
+        names = ("delta", "seed", "stakes", "higher", "lower", "asked", "signs")
+        delta, seed, stakes, higher, lower, asked, signs = take(state, *names)
         monitor = cls(policy, delta=delta, seed=seed)
         if not isinstance(stakes, dict) or not isinstance(asked, list):
             raise InvalidValue("its stakes must be an object, and the questions asked a list")
         monitor.stakes.restore(stakes)
         monitor.higher, monitor.lower = as_count(higher, "higher"), as_count(lower, "lower")
         for name in asked:
-            monitor._note(name)
+            monitor._note(name, None)
         if monitor.asked != asked or max(len(asked), monitor.higher + monitor.lower) > monitor.n:
             raise InvalidValue("its counts do not fit each other")
+        signs = [None] * len(asked) if signs is None else signs
+        if not isinstance(signs, list) or len(signs) != len(asked) or not all(map(_is_sign, signs)):
+            raise InvalidValue(f"its signs must be -1, 0 or 1 for each question asked, got {signs!r:.60}")
+        monitor._asked = dict(zip(asked, signs, strict=True))
         return monitor
+
+
+def _is_sign(value: Any) -> bool:
+    return value is None or (type(value) is int and value in (-1, 0, 1))

@@ -39,6 +39,9 @@ from demur.voting.votes import Votes
 
 _BETS = ("lower", "higher", "lower", "higher", "lower", "higher", "spread out", "drawn together")
 _ALL_SIZES = 0
+_LEANS = ("lower", "higher", "spread out", "drawn together")
+_ALLOWED = 0.05
+"""How far the mean of a lean may be above its mean without a change, before its sum grows."""
 
 
 class DriftMonitor(BettingMonitor):
@@ -63,6 +66,9 @@ class DriftMonitor(BettingMonitor):
         self.policy, self.delta = policy, as_level(delta)
         self.chosen = max(choices_of(rule.guarantee) for rule in policy.points)
         self.stakes = Stakes(len(_BETS), self.chosen / self.delta)
+        self._sums, self._least = np.zeros(len(_LEANS)), np.zeros(len(_LEANS))
+        self._before = np.zeros(len(_LEANS), dtype=np.int64)
+        """Of each lean: its sum, the least that it was, and how many keys there were when it last was so."""
         self._uniforms = Uniforms(seed)
         self._width = policy.evidence.levels.shape[1]
         self._apart = not policy.strata.by_chance and len(policy.sizes) > 1
@@ -85,6 +91,20 @@ class DriftMonitor(BettingMonitor):
         return _BETS[stakes.index(max(stakes))] if self.alarm else None
 
     @property
+    def change_from(self) -> int | None:
+        """The first key after the change, as estimated; None before an alarm.
+
+        It comes after the least sum of p − ½ − 0.05 before the alarm, or of what else the keys lean to: the estimate
+        of the change that belongs to a CUSUM test.
+        """
+        return self.starts[self.change] if self.change is not None else None
+
+    @property
+    def starts(self) -> dict[str, int]:
+        """By what keys may lean to, the key that a change would have begun with; fixed from the alarm on."""
+        return dict(zip(_LEANS, (self._before + 1).tolist(), strict=True))
+
+    @property
     def sentence(self) -> str:
         """What it has found, and what that means."""
         if not self.alarm:
@@ -94,7 +114,8 @@ class DriftMonitor(BettingMonitor):
             )
         return (
             f"Keys have drifted: alarm at key {self.alarm_at} of {self.n} (p = {self.p_value:.3g}), they lie "
-            f"{self.change}. The promise was about questions with keys as before; audit these, and calibrate again."
+            f"{self.change}, probably from key {self.change_from} on. The promise was about questions with keys as "
+            f"before; audit these, and calibrate again."
             f"{self._mix}{what_counts(self.policy)}"
         )
 
@@ -131,18 +152,38 @@ class DriftMonitor(BettingMonitor):
             self.stakes.bet((1.0,) * len(_BETS))
             return
         place = cells.add(key)
-        self.stakes.bet(_factors((place.above + draw * place.within) / place.among))
+        p = (place.above + draw * place.within) / place.among
+        if not self.alarm:
+            self._lean(np.array([p]), np.array([self.n + 1]))
+        self.stakes.bet(_factors(p))
 
     def _take_many(self, keys: Sequence[Key], draws: Floats, sizes: Counts) -> None:
         """Keys of each size are placed together; bets are made in the order they came."""
-        factors = np.ones((len(keys), len(_BETS)))
+        factors, first, watching = np.ones((len(keys), len(_BETS))), self.n + 1, not self.alarm
+        p = np.full(len(keys), np.nan)
         for size in np.unique(sizes).tolist():
             if (cells := self._cells.get(size)) is not None:
                 own = np.flatnonzero(sizes == size)
                 alone = len(own) == len(keys)
                 above, within, among = cells.add_many(keys if alone else [keys[row] for row in own.tolist()])
-                factors[own] = np.column_stack(_factors((above + draws[own] * within) / among))
+                p[own] = (above + draws[own] * within) / among
+                factors[own] = np.column_stack(_factors(p[own]))
         self.stakes.bet_each(factors)
+        until = len(keys) if self.alarm_at is None else max(0, self.alarm_at - first + 1)
+        there = np.flatnonzero(~np.isnan(p[:until]))
+        if watching and len(there):
+            self._lean(p[there], there + first)
+
+    def _lean(self, p: Floats, numbers: Counts) -> None:
+        """Add up how far keys of these numbers lean each way: where a sum is least, a change may have begun."""
+        far = abs(2 * p - 1)
+        leans = np.column_stack([p, 1 - p, far, 1 - far]) - (0.5 + _ALLOWED)
+        sums = np.cumsum(np.vstack([self._sums, leans]), axis=0)[1:]
+        least = np.minimum.accumulate(np.vstack([self._least, sums]), axis=0)
+        fell = sums <= least[:-1]
+        last = len(p) - 1 - fell[::-1].argmax(axis=0)
+        self._before = np.where(fell.any(axis=0), numbers[last], self._before)
+        self._sums, self._least = sums[-1], least[-1]
 
     def _keys_of(self, evidence: Evidence, drawn: int) -> Floats:
         """Every calibration key, as often as it occurs, and the draw that tells it from its equals."""
@@ -185,11 +226,16 @@ class DriftMonitor(BettingMonitor):
 
     def state(self) -> dict[str, Any]:
         cells = {str(size): cells.counts for size, cells in self._cells.items()}
-        return {"delta": self.delta, "seed": self.seed, "stakes": self.stakes.document(), "cells": cells}
+        leans = [
+            list(row) for row in zip(*(each.tolist() for each in (self._sums, self._least, self._before)), strict=True)
+        ]
+        known = {"delta": self.delta, "seed": self.seed, "stakes": self.stakes.document()}
+        return {**known, "cells": cells, "leans": leans}
 
     @classmethod
     def of_state(cls, state: dict[str, Any], policy: Policy) -> Self:
-        delta, seed, stakes, cells = take(state, "delta", "seed", "stakes", "cells")
+        state = {"leans": None, **state}  # files from before have none
+        delta, seed, stakes, cells, leans = take(state, "delta", "seed", "stakes", "cells", "leans")
         monitor = cls(policy, delta=delta, seed=seed)
         if not isinstance(stakes, dict) or not isinstance(cells, dict):
             raise InvalidValue("its stakes and its cells must be objects")
@@ -204,7 +250,24 @@ class DriftMonitor(BettingMonitor):
         counted = sum(sum(own.counts) for own in monitor._cells.values())
         if counted > monitor.n or (counted < monitor.n and not monitor._apart):
             raise InvalidValue(f"it says that it has seen {monitor.n} keys, and its cells hold {counted}")
+        monitor._restore_leans(leans)
         return monitor
+
+    def _restore_leans(self, leans: Any) -> None:
+        """Where they are not known, a change is looked for from here on."""
+        if leans is None:
+            self._before = np.full(len(_LEANS), self.n if self.alarm_at is None else self.alarm_at)
+            return
+        try:
+            table = np.asarray(leans, dtype=np.float64)
+        except (TypeError, ValueError):
+            table = np.empty(0)
+        if table.shape != (len(_LEANS), 3) or not np.isfinite(table).all() or (table[:, 1] > table[:, 0]).any():
+            raise InvalidValue(f"its leans must be {len(_LEANS)} sums, least sums and counts, got {leans!r:.60}")
+        self._sums, self._least, _ = table.T.copy()
+        self._before = np.array([as_count(row[2], "the third number of a lean") for row in leans])
+        if (self._before > self.n).any():
+            raise InvalidValue(f"its leans count more than the {self.n} keys that it has seen")
 
 
 def _factors(p: Any) -> tuple[Any, ...]:

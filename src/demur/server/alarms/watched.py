@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from demur.calibration import CLUSTER
 from demur.errors import InvalidValue
-from demur.monitoring import CanaryMonitor, Diagnosis, diagnose
+from demur.monitoring import CanaryMonitor, Diagnosis, DriftMonitor, Moved, diagnose
 from demur.server.alarms.online import OnlineWatching
 from demur.server.alarms.watches import (
     CANARIES,
@@ -32,8 +32,6 @@ _CLUSTERS = (
     "Calibration counted clusters of questions, and requests do not say of which they are: every new question counts "
     "here, so that alarms and limits hold as stated only where each is of a cluster of its own."
 )
-_WHILE = 7 * 24 * 3_600_000
-"""Milliseconds before a drift alarm in which what it found may have begun."""
 
 
 @dataclass(frozen=True)
@@ -92,20 +90,24 @@ class WatchedPolicy:
     def diagnosis(self, alarms: list[Alarm]) -> Diagnosis:
         """What the alarms together say."""
         first = {alarm.kind: time_of(alarm.since) for alarm in reversed(alarms)}
+        drift = None if self.drift is None else self.watch(self.drift)
+        changed = None if drift is None else drift.changed
+        if drift is None or changed is None:
+            return diagnose(canary_since=first.get(CANARIES), errors_since=first.get(ERRORS))
+        assert isinstance(drift.monitor, DriftMonitor)
         return diagnose(
             canary_since=first.get(CANARIES),
             drift_since=first.get(DRIFT),
             errors_since=first.get(ERRORS),
-            canaries=self._canaries_since(min((one.since for one in alarms if one.kind == DRIFT), default=None)),
+            drift_from=time_of(changed),
+            drift_change=drift.monitor.change,
+            canaries=self._canaries_after(changed),
         )
 
-    def _canaries_since(self, drift: int | None) -> int:
-        """How many canaries were compared from a while before a drift alarm on: each is asked once, they run out."""
-        if drift is None:
-            return 0
-        since = max(drift - _WHILE, self.watch(self.canaries).began)
+    def _canaries_after(self, time: int) -> Moved:
+        """What became of the canaries that were asked after a time: those before show the model as it was."""
         asked = self.store.canaries.all(self.policy)
-        return sum(canary.state == "answered" and canary.at >= since for canary in asked)
+        return self.compared().moved(one.problem for one in asked if one.state == "answered" and one.at > time)
 
     def compared(self) -> CanaryMonitor:
         """What canaries came to."""

@@ -41,13 +41,30 @@ class Watch:
     began: int = 0
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTED, 0))
     """Audits by what became of them, where labels are watched."""
+    asked: dict[int, int] = field(default_factory=dict)
+    """Where drift is watched: when the keys were asked for with which a change may have begun."""
+
+    @property
+    def changed(self) -> int | None:
+        """When the change that an alarm found probably began: at the alarm, where that is not known."""
+        if self.since is None or not isinstance(self.monitor, DriftMonitor):
+            return None
+        return min(self.since, self.asked.get(self.monitor.change_from or 0, self.since))
+
+    def note_asked(self, at: int) -> None:
+        """Note when the last key of a drift monitor was asked for, and forget those that do not matter any more."""
+        assert isinstance(self.monitor, DriftMonitor)
+        starts = self.monitor.starts.values()
+        known = self.asked | {self.monitor.n: at}
+        self.asked = {number: asked for number, asked in known.items() if number in starts}
 
     def note_alarm(self, now: int) -> None:
         if self.since is None and isinstance(self.monitor, BettingMonitor) and self.monitor.alarm:
             self.since = now
 
     def document(self) -> dict[str, Any]:
-        known = {"turn": self.turn, "since": self.since, "began": self.began, "counts": self.counts}
+        known: dict[str, Any] = {"turn": self.turn, "since": self.since, "began": self.began, "counts": self.counts}
+        known |= {"asked": sorted(self.asked.items())} if self.asked else {}
         return {**known, "monitor": None if self.monitor is None else self.monitor.document()}
 
 
@@ -112,7 +129,7 @@ class Watching(ABC):
             raise StoreError(f"{where} cannot be read: its counts are {counts!r:.80}")
         if not all(type(number) is int and number >= 0 for number in (*numbers, *counts.values())):
             raise StoreError(f"{where} cannot be read: it holds {document!r:.80}")
-        return Watch(monitor, int(turn or 0), since, int(began or 0), counts)
+        return Watch(monitor, int(turn or 0), since, int(began or 0), counts, _asked(document.get("asked", []), where))
 
 
 @dataclass(frozen=True)
@@ -188,6 +205,7 @@ class DriftWatching(AuditWatching):
         if decision is not None and decision.vote_key is not None:  # what failed has no key
             assert isinstance(watch.monitor, DriftMonitor)
             watch.monitor.update([list(decision.vote_key)], [decision.drawn])
+            watch.note_asked(decision.at)
         return True
 
 
@@ -270,6 +288,17 @@ class CanaryWatching(Watching):
 
         while not self.change(changed):
             pass
+
+
+def _asked(pairs: Any, where: str) -> dict[int, int]:
+    """By the number of a key, when it was asked for."""
+    try:
+        asked = dict(pairs)
+    except (TypeError, ValueError):
+        asked = None
+    if asked is None or not all(type(one) is int and one >= 0 for pair in asked.items() for one in pair):
+        raise StoreError(f"{where} cannot be read: the times of its keys are {pairs!r:.80}")
+    return asked
 
 
 def _counted_as(known: AuditedQuestion) -> str:
