@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from pathlib import Path
 
@@ -33,12 +34,12 @@ def opened(browser):
     """Open a page; the test fails on any error in it, and on any request to elsewhere."""
     pages = []
 
-    def open_page(address, **context):
+    def open_page(address, route="/status", **context):
         page = browser.new_context(**context).new_page()
         page.troubles = []
         page.on("pageerror", lambda error: page.troubles.append(str(error)))
         page.on("request", lambda asked: None if asked.url.startswith(address) else page.troubles.append(asked.url))
-        page.goto(f"{address}/status")
+        page.goto(address + route)
         pages.append(page)
         return page
 
@@ -53,8 +54,8 @@ def test_what_is_in_doubt_is_said_and_cleared(opened, in_doubt, store):
     page.wait_for_selector(".verdict.doubt")
     assert "The promise is in doubt since" in page.inner_text(".verdict")
     assert "Keys have drifted" in page.inner_text(".verdict")
-    assert "answered wrongly, audited" in page.inner_text("body")
-    assert "threshold in force" in page.inner_text("body")
+    assert "wrong answers among all requests, in audits" in page.inner_text("body")
+    assert "confidence needed for an answer, now" in page.inner_text("body")
     assert "The calibrated threshold is in force." in page.inner_text("body")
     page.fill(".clear input", "the form was changed on purpose")
     page.press(".clear input", "Enter")
@@ -90,6 +91,28 @@ def test_a_reviewer_sees_it_after_login_and_cannot_clear(opened, in_doubt, store
         }"""
     )
     assert said == 403
+
+
+def test_the_labels_are_words_of_their_own(opened, model, policy, store):
+    """Nobody needs the documentation to read them; fifteen answers have no label."""
+    app = watched_app(model.url, policy, store)
+    with listening(app) as address:
+        ask_all(address, range(1002, 1032, 2))
+        look(app)
+        page = opened(address, "/")  # the address alone leads here
+        page.wait_for_selector(".card")
+        assert page.url == f"{address}/status"
+        day, _, audits, *_ = page.locator("dl").all()
+        told, rows = (
+            dict(zip(one.locator("dt").all_inner_texts(), one.locator("dd").all_inner_texts(), strict=True))
+            for one in (audits, day)
+        )
+        assert told["audits so far"] == "15"
+        assert told["audits waiting for a label"] == "15"
+        assert told["wrong answers among all requests, as promised"] == "≤ 10.0%"
+        assert rows["not answered, because something failed"] == "0 (0.0%)"
+        assert "every reply says so" in page.inner_text("#told")
+        assert not re.search(r"its limits|limits of that|have their turn|labels awaited", page.inner_text("body"))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

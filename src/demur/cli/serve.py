@@ -181,13 +181,15 @@ def run(
         wait_for_models(prepared.models, listening, address, mention)
         app, service, kept = prepared.made()
         models = service.models
+        pages = [] if no_log else [f"{address.removesuffix('/v1')}/{name}" for name in ("status", "review")]
         versions = {name: served.version for name, served in models.active.items()}
         if json:
             known = {"address": address, "models": list(models.ids()), "store": None if no_log else shown(store)}
-            output.emit(known | {"keys_asked_for": asks_for_keys, "versions": versions})
+            output.emit(known | {"pages": pages, "keys_asked_for": asks_for_keys, "versions": versions})
             sys.stdout.flush()
         else:
             output.say(*(f"model {name}" for name in models.ids()), f"listening on {address}")
+            output.say(*(f"page {page}" for page in pages))
             for name in (name for name, one in loaded.items() if kept and not _same(models.active[name].policy, one)):
                 output.say(f"{name} answers as version {versions[name]} of the store, not as the file that was given")
             output.say(_WITH_KEYS if asks_for_keys else _WITHOUT_KEYS)

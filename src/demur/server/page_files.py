@@ -1,4 +1,4 @@
-"""The pages: `/login`, `/review`, `/status`, and the files that they use.
+"""The pages: `/login`, `/review`, `/status`, where `/` leads to, and the files that they use.
 
 The files of the folder `pages` are read when the service starts, and found by their whole names: no request opens one.
 """
@@ -40,6 +40,12 @@ async def page(request: Request) -> Response:
 
 for _name in ROLE_OF:
     router.add_api_route(f"/{_name}", page, methods=["GET"])
+
+
+@router.get("/")
+async def start() -> Response:
+    """The address alone leads to the pages."""
+    return RedirectResponse("/status", 303)
 
 
 @router.get("/pages/{name}")

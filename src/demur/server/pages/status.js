@@ -1,14 +1,19 @@
 import { call, may } from "/pages/access.js";
 
 const EVERY = 10_000;
+const DURING_ALARM = {
+  warn: "every reply says so, and questions are answered as before",
+  abstain: "no question is answered",
+  strictest: "questions are answered at the strictest alpha alone",
+};
 const place = (name) => document.getElementById(name);
 let clears = false;
 
 async function show() {
   const facts = await call("/status/api");
-  const effect = { warn: "is told", abstain: "stops answers", strictest: "has the strictest alpha decide" };
   place("told").textContent =
-    `${time(facts.now)} · ${percent(facts.audit_share)} of requests are audited · an alarm ${effect[facts.on_alarm]}`;
+    `${time(facts.now)} · ${percent(facts.audit_share)} of requests are picked at random for people to check (audits) · ` +
+    `during an alarm ${DURING_ALARM[facts.on_alarm]}`;
   if (document.activeElement?.closest?.(".clear")) {
     return; // somebody is writing there
   }
@@ -65,28 +70,34 @@ function clearing(name) {
 
 function period(facts) {
   const share = (count) => `${count} (${facts.requests ? percent(count / facts.requests) : "–"})`;
-  const rows = { requests: String(facts.requests), answered: share(facts.answered), abstained: share(facts.abstained) };
-  rows.failed = share(facts.failed);
-  rows["paths drawn"] = String(facts.drawn);
-  rows["paths saved"] = String(facts.saved);
+  const rows = {
+    requests: String(facts.requests),
+    answered: share(facts.answered),
+    "not answered (abstained)": share(facts.abstained),
+    "not answered, because something failed": share(facts.failed),
+    "paths drawn from the model": String(facts.drawn),
+    "paths saved by stopping early": String(facts.saved),
+  };
   return card(`Last ${facts.name}`, [list(rows)]);
 }
 
 function point(facts) {
+  const interval = `${Math.round(100 * facts.level)}% interval`;
+  const promised = facts.among_answers ? "wrong answers among all answers" : "wrong answers among all requests";
   const rows = {
-    "audited questions": String(facts.audited),
-    "labels awaited": String(facts.awaited),
-    "accuracy, predicted": `${facts.predicted_at_least ? "≥ " : ""}${percent(facts.predicted_accuracy)}`,
-    "accuracy, audited": percent(facts.accuracy),
-    "its limits": between(facts.accuracy_limits),
-    [facts.among_answers ? "wrong among answers, promised" : "answered wrongly, promised"]: `≤ ${percent(facts.alpha)}`,
-    "answered wrongly, audited": percent(facts.error),
-    "limits of that": between(facts.error_limits),
+    "audits so far": String(facts.audited),
+    "audits waiting for a label": String(facts.awaited),
+    "right answers among all answers, as calibration predicts": `${facts.predicted_at_least ? "≥ " : ""}${percent(facts.predicted_accuracy)}`,
+    "right answers among all answers, in audits": percent(facts.accuracy),
+    [`right answers, ${interval}`]: between(facts.accuracy_limits),
+    [`${promised}, as promised`]: `≤ ${percent(facts.alpha)}`,
+    "wrong answers among all requests, in audits": percent(facts.error),
+    [`wrong answers, ${interval}`]: between(facts.error_limits),
     ...moved(facts.online),
   };
   const since = facts.began ? [made("p", `Counted since ${time(facts.began)}.`, "small")] : [];
   const words = [...facts.sentences, facts.monitor, facts.online?.sentence].filter(Boolean);
-  const title = `Audits at alpha ${facts.alpha} (${facts.guarantee})`;
+  const title = `What audits say of the promise at alpha ${facts.alpha} (${facts.guarantee})`;
   return card(title, [list(rows), ...since, ...words.map((text) => made("p", text, "small data"))]);
 }
 
@@ -96,26 +107,28 @@ function moved(online) {
     return {};
   }
   return {
-    "threshold, calibrated": online.calibrated.toFixed(3),
-    "threshold in force": `${online.threshold.toFixed(3)}${online.raised ? " (raised)" : ""}`,
-    "labels it waits for": String(online.awaited),
-    "answered wrongly, at most": percent(online.bound),
+    "confidence needed for an answer, as calibrated": online.calibrated.toFixed(3),
+    "confidence needed for an answer, now": `${online.threshold.toFixed(3)}${online.raised ? " (raised by audits)" : ""}`,
+    "audits whose label may still move it": String(online.awaited),
+    "wrong answers in audits, at most": percent(online.bound),
   };
 }
 
 function watched(facts) {
   const { placed, waiting, again } = facts.audits;
   const words = [
-    `${placed} audits have their turn, ${waiting} wait for it, ${again} asked a question that was audited before.`,
+    `The monitors have counted ${placed} audits, and count ${waiting} more soon. ` +
+      `They leave out ${again} whose question was audited before.`,
     facts.drift,
     facts.canaries
-      ? `${facts.canaries.asked} canaries were asked, ${facts.canaries.left} are left. ${facts.compared}`
-      : "No canaries are asked under this version.",
+      ? `${facts.canaries.asked} old questions were asked again to watch the model (canaries), ` +
+        `${facts.canaries.left} are left. ${facts.compared}`
+      : "No old questions are asked again to watch the model (canaries) under this version.",
     ...facts.notes,
     ...Object.entries(facts.reported).map(([what, names]) => `Reported ${what.replace("_", " ")}: ${names.join(", ")}`),
   ];
   return card(
-    "What is watched",
+    "Monitors",
     words.filter(Boolean).map((text) => made("p", text, "small data")),
   );
 }
