@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
 import sqlite3
-import threading
 
 import pytest
 
@@ -103,27 +101,6 @@ def test_files(demur, policy, tmp_path, damage, verb):
 def test_answers_that_are_no_numbers(demur, policy, tmp_path, answer, verb):
     (tmp_path / "a.jsonl").write_text(second_line(record(paths=f'[{{"answer": {answer}}}]')))
     refused(demur(*("a.jsonl" if part == "FILE" else part for part in READERS[verb])), "line 2: `answer` of path 0")
-
-
-def test_folders_and_pipes_that_nobody_writes_to(demur, policy, tmp_path, monkeypatch):
-    monkeypatch.setattr("demur.files.inputs._WRITER_MILLISECONDS", 50)
-    (tmp_path / "folder").mkdir()
-    os.mkfifo(tmp_path / "pipe")
-    for name in ("folder", "pipe"):
-        for verb in READERS.values():
-            refused(demur(*(name if part == "FILE" else part for part in verb)), name)
-        for arguments in (["decide", "good.jsonl", "--policy", name], ["study", name], ["runs", name]):
-            refused(demur(*arguments), name)
-
-
-def test_a_pipe_that_somebody_writes_to_is_a_file_like_any_other(demur, policy, tmp_path):
-    os.mkfifo(tmp_path / "pipe.jsonl")
-    writer = threading.Thread(target=lambda: (tmp_path / "pipe.jsonl").write_text(TEXT))
-    writer.start()
-    ran = demur("calibrate", "pipe.jsonl", "--alpha", 0.2)
-    writer.join(300)
-    assert ran.code == 0, ran.err
-    assert "40 calibration questions" in ran.out
 
 
 QUESTIONS = {

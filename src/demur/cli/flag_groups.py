@@ -3,15 +3,30 @@
     def run(file: Pools, flags: VoteFlags, json: Json = False): …      --score --normaliser … --json
 
 A group is a dataclass whose fields are annotated as options are. It stands in a verb's signature where its flags stand
-in the help.
+in the help. Every verb has `--trust-size`, the last of its flags: all that a verb does stands under it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import fields, is_dataclass
 from inspect import Parameter, Signature, signature
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from demur.files.bounds import trust_size
+
+_TRUST = "trust_size"
+TrustSize = Annotated[
+    bool,
+    typer.Option(
+        "--trust-size",
+        help="Read files that hold far more than files of their size do. Without it they are refused, because such "
+        "files are mostly made to fill the memory.",
+    ),
+]
 
 
 def with_flags(run: Callable[..., None]) -> Callable[..., None]:
@@ -26,12 +41,14 @@ def with_flags(run: Callable[..., None]) -> Callable[..., None]:
                 yield from (_parameter(each.name, each.default, kinds[each.name]) for each in fields(groups[name]))
             else:
                 yield _parameter(name, parameter.default, hints[name])
+        yield _parameter(_TRUST, False, TrustSize)
 
     def verb(**given: Any) -> None:
         made = {
             name: kind(**{each.name: given.pop(each.name) for each in fields(kind)}) for name, kind in groups.items()
         }
-        run(**given, **made)
+        with trust_size() if given.pop(_TRUST) else nullcontext():
+            run(**given, **made)
 
     verb.__signature__ = Signature(list(parameters()))  # type: ignore[attr-defined]
     verb.__doc__ = run.__doc__

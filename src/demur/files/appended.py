@@ -25,6 +25,8 @@ class AppendedLines:
     def __enter__(self) -> Self:
         if self.path.suffix == ".gz":
             raise InvalidValue(f"{self._kind} are appended one by one, so {self.path} cannot be gzipped")
+        if self.path.exists() and not self.path.is_file():
+            raise InvalidValue(f"cannot write {self._kind} to {self.path}: it is not a file")
         try:
             self._stream = self.path.open("a+b")
         except OSError as error:

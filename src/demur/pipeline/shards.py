@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Self
 from demur.descriptions import Description, digest
 from demur.errors import InvalidValue, PoolFileError
 from demur.files.atomic import written_whole
-from demur.files.inputs import text_of
+from demur.files.inputs import open_file, text_of
 from demur.files.strict_json import NotJson, as_json, parse
 from demur.pools.parquet import read_parquet, write_parquet
 from demur.pools.shards import ENDINGS
@@ -254,7 +254,7 @@ def unfinished_scores(shard: Path, score: str) -> Path:
 def _refuse_cut(path: Path) -> None:
     """Raise where a shard does not end as it should: Parquet's own description of a file is its end."""
     try:
-        with path.open("rb") as stream:
+        with open_file(path) as stream:
             head = stream.read(4)
             stream.seek(-min(8, path.stat().st_size), os.SEEK_END)
             tail = stream.read()[-4:]

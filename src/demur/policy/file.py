@@ -18,7 +18,7 @@ from demur.descriptions import digest
 from demur.errors import PolicyFileError
 from demur.files import strict_json
 from demur.files.atomic import written_whole
-from demur.files.inputs import text_of
+from demur.files.inputs import open_file, text_of
 from demur.files.strict_json import as_json
 from demur.policy.sidecar import MARK, is_packed, pack, unpacked
 from demur.policy.signature import Key, check_signature, checked_key, signature_of
@@ -129,7 +129,8 @@ def _read_sidecar(policy: Path, reference: Document) -> Any:
 
 def _read_bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with open_file(path) as stream:
+            return stream.read()
     except OSError:
         return _read_text(path).encode()  # which says what is the matter
 

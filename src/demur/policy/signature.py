@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hmac
 import os
-from pathlib import Path
 from typing import Any
 
 from demur.descriptions import canonical
 from demur.errors import InvalidValue, PolicyFileError
+from demur.files.inputs import open_file
 
 SHORTEST = 32
 _LONGEST = 1 << 16
@@ -22,7 +22,7 @@ Key = bytes | str
 def read_key(path: str | os.PathLike[str]) -> bytes:
     """The key that a file holds: its bytes or, where they are text, its text without the end of the line."""
     try:
-        with Path(path).open("rb") as stream:
+        with open_file(path) as stream:
             key = stream.read(_LONGEST + 1)
     except OSError as error:
         raise InvalidValue(f"the key file {path} cannot be read: {error.strerror or error}") from None

@@ -212,7 +212,14 @@ def _of_decimals(column: Any) -> Any:
 
 
 def cells_of(column: Any) -> list[Any]:
-    """The values of an Arrow column as Python has them; None for nothing."""
+    """The values of an Arrow column as Python has them; None for nothing. A text of many rows is one object."""
+    import pyarrow
+
+    if isinstance(column, pyarrow.ChunkedArray):
+        return [cell for chunk in column.chunks for cell in cells_of(chunk)]
+    if isinstance(column, pyarrow.DictionaryArray):
+        values = [*map(_cell, column.dictionary.to_pylist()), None]
+        return [values[code] for code in column.indices.fill_null(-1).to_pylist()]
     return [_cell(value) for value in column.to_pylist()]
 
 

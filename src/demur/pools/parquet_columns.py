@@ -13,15 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.errors import PoolFileError
+from demur.files.bounds import CELLS, ROWS, TEXTS, UNPACKED, VALUES
 from demur.pools.columns import Codes, cells_of, plain_form, refuse_repeated
 from demur.pools.frame_rows import OF_PROBLEM, PATH, PROBLEM
 from demur.pools.runs import Runs, is_text
 from demur.pools.shards import Shard, libraries, reading
 
 _ROWS = 1 << 17  # rows that are read at once
-_KEPT_ALIKE = ("string", "large_string", "string_view", "binary", "large_binary")
-_SEPARATE = ("text", "question")
-"""Columns of which most rows are different texts."""
+_TEXTS = ("STRING", "JSON", "ENUM", "NONE")
+"""What columns of bytes hold that are read as codes of their texts."""
+_MOST_CODED = 1 << 30
+"""Bytes of a column in a row group, unpacked, from which on its texts are read as they stand: codes of so many could
+not be held. What is smaller may be one text in very many rows, which only codes of it show."""
 
 
 class ParquetColumns:
@@ -39,20 +42,29 @@ class ParquetColumns:
         self._refuse_binary()
         self.metadata: dict[bytes, bytes] = dict(schema.metadata or {})
         self.names = list(self._types)
+        self._refuse_large()
         rows = [shard.metadata.num_rows for shard in self._shards]
         self._ends: NDArray[np.int64] = np.cumsum(rows, dtype=np.int64)
         self.n = int(self._ends[-1])
         self._kept: dict[str, tuple[tuple[int, int], Any]] = {}
         """Of each column, the row group that was read last."""
+        self._counted: dict[str, tuple[int, int]] = {}
+        """Of each column, the last row whose texts were counted, and their bytes."""
 
     def cells(self, name: str) -> list[Any]:
-        return [cell for part in self._batches(name) for cell in cells_of(part)]
+        cells: list[Any] = []
+        for part in self._batches(name):
+            self._count_texts(name, part, np.arange(len(cells), len(cells) + len(part)))
+            cells += cells_of(part)
+        return cells
 
     def cells_at(self, name: str, rows: NDArray[np.intp]) -> list[Any]:
         """The values in some rows, ascending; reads the row groups that hold them."""
         cells: list[Any] = []
         for place, within in self._by_group(rows):
-            cells += cells_of(self._group(name, place).take(self._arrow.array(within)))
+            part = self._group(name, place).take(self._arrow.array(within))
+            self._count_texts(name, part, rows[len(cells) : len(cells) + len(within)])
+            cells += cells_of(part)
         return cells
 
     def encoded(self, name: str, *, in_runs: bool = False) -> tuple[Codes, list[Any]] | None:
@@ -86,6 +98,8 @@ class ParquetColumns:
         for part in self._batches(name):
             if len(part):
                 changes, firsts = _changes(part, arrow)
+                self._count_texts(name, firsts, changes + at)
+                firsts = firsts.cast(firsts.type.value_type) if types.is_dictionary(firsts.type) else firsts
                 if at and firsts[0].as_py() == last:
                     changes, firsts = changes[1:], firsts[1:]
                 last = last if not len(firsts) else firsts[-1].as_py()
@@ -186,6 +200,30 @@ class ParquetColumns:
                     )
         return schema
 
+    def _refuse_large(self) -> None:
+        """Raise if the files hold more than files of their size may."""
+        where = self._shards[0].name if len(self._shards) == 1 else f"the folder of {self._shards[0].name}"
+        size = sum(shard.size for shard in self._shards)
+        files = [shard.metadata for shard in self._shards]
+        ROWS.refuse(sum(file.num_rows for file in files), size, where, PoolFileError)
+        CELLS.refuse(sum(file.num_rows * file.num_columns for file in files), size, where, PoolFileError)
+        groups = [file.row_group(at) for file in files for at in range(file.num_row_groups)]
+        UNPACKED.refuse(sum(group.total_byte_size for group in groups), size, where, PoolFileError)
+        repeated = [at for at in range(files[0].num_columns) if files[0].schema.column(at).max_repetition_level]
+        VALUES.refuse(
+            sum(group.column(at).num_values for group in groups for at in repeated), size, where, PoolFileError
+        )
+
+    def _count_texts(self, name: str, part: Any, rows: NDArray[np.intp]) -> None:
+        """Raise if a column's texts are more than those of a file of that size may be; each row counts once."""
+        last, counted = self._counted.get(name, (-1, 0))
+        fresh = int(np.searchsorted(rows, last, side="right"))
+        if fresh < len(rows):
+            counted += _text_bytes(part.slice(fresh), self._arrow)
+            self._counted[name] = int(rows[-1]), counted
+            size = sum(shard.size for shard in self._shards)
+            TEXTS.refuse(counted, size, f"the column {name!r} of {self._shards[0].name}", PoolFileError)
+
     def _refuse_binary(self) -> None:
         """Raise where a column that is known by name holds bytes, which would be read as `b'18'`."""
         for name in (*PROBLEM, *OF_PROBLEM, *PATH, "key"):
@@ -208,14 +246,22 @@ class ParquetColumns:
     def _is(self, column: Any, name: str) -> bool:
         return bool(column.path_in_schema == self._own(name))
 
-    def _dictionaries(self, name: str) -> list[str]:
-        kept_alike = str(self._types[name]) in _KEPT_ALIKE and name not in _SEPARATE
-        return [self._own(name)] if kept_alike else []
+    def _dictionaries(self, name: str, file: Any) -> list[str]:
+        """The texts of a column, by the names of their places in a file, that are read as codes."""
+        own, groups = self._own(name), [file.row_group(at) for at in range(file.num_row_groups)]
+        places = [at for at in range(file.num_columns) if file.schema.column(at).path.split(".")[0] == own]
+        return [
+            file.schema.column(at).path
+            for at in places
+            if file.schema.column(at).physical_type == "BYTE_ARRAY"
+            and file.schema.column(at).logical_type.type in _TEXTS
+            and all(group.column(at).total_uncompressed_size < _MOST_CODED for group in groups)
+        ]
 
     def _batches(self, name: str) -> Iterator[Any]:
         """A column in parts, in the order of rows."""
         for shard in self._shards:
-            with shard.opened(self._dictionaries(name)) as opened, reading(shard.name, self._arrow):
+            with shard.opened(self._dictionaries(name, shard.metadata)) as opened, reading(shard.name, self._arrow):
                 for batch in opened.iter_batches(batch_size=_ROWS, columns=[self._own(name)], use_threads=False):
                     yield plain_form(batch.column(self._own(name)))
 
@@ -234,7 +280,7 @@ class ParquetColumns:
         kept = self._kept.get(name)
         if kept is None or kept[0] != place:
             shard = self._shards[place[0]]
-            with shard.opened(self._dictionaries(name)) as opened, reading(shard.name, self._arrow):
+            with shard.opened(self._dictionaries(name, shard.metadata)) as opened, reading(shard.name, self._arrow):
                 table = opened.read_row_group(place[1], columns=[self._own(name)], use_threads=False)
                 kept = self._kept[name] = (place, plain_form(table.column(self._own(name))))
         return kept[1]
@@ -279,4 +325,26 @@ def _changes(part: Any, arrow: Any) -> tuple[NDArray[np.int64], Any]:
         codes = part.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
     starts = np.concatenate([[0], 1 + np.flatnonzero(codes[1:] != codes[:-1])]).astype(np.int64)
     firsts = part.take(arrow.array(starts))
-    return starts, firsts.cast(firsts.type.value_type) if types.is_dictionary(firsts.type) else firsts
+    return starts, firsts
+
+
+def _text_bytes(part: Any, arrow: Any) -> int:
+    """The bytes of all texts of a part, each as often as it stands there."""
+    from pyarrow import compute
+
+    types, kind = arrow.types, part.type
+    if isinstance(part, arrow.ChunkedArray):
+        return sum(_text_bytes(chunk, arrow) for chunk in part.chunks)
+    if types.is_dictionary(kind):
+        if not is_text(kind.value_type):
+            return 0
+        return int(compute.sum(compute.binary_length(part.dictionary).take(part.indices)).as_py() or 0)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return _text_bytes(part.flatten(), arrow)
+    if types.is_struct(kind):
+        return sum(_text_bytes(field, arrow) for field in part.flatten())
+    if types.is_map(kind):
+        return _text_bytes(part.keys, arrow) + _text_bytes(part.items, arrow)
+    if types.is_fixed_size_binary(kind):
+        return int(kind.byte_width) * len(part)
+    return int(compute.sum(compute.binary_length(part)).as_py() or 0) if is_text(kind) else 0

@@ -40,6 +40,11 @@ class Shard:
     metadata: Any = field(default=None, repr=False)
 
     @property
+    def size(self) -> int:
+        """In bytes."""
+        return int(self.stamp[0])
+
+    @property
     def base_name(self) -> str:
         return self.path.rsplit("/", 1)[-1]
 

@@ -23,6 +23,8 @@ TIE_RULE = "paths-weight-key@1"
 TIE_WIDTH = 1e-12
 CONFIDENCE_DECIMALS = 12
 
+_WIDE = 1024
+"""Paths of a pool from which on sorting them is faster than comparing each with each."""
 Codes = NDArray[np.signedinteger[Any]]
 Counts = NDArray[Any]
 
@@ -55,6 +57,8 @@ def count_paths(codes: Codes) -> Counts:
     """Paths behind each answer, in full at the first path that gives it; 0 where a path has no answer."""
     width = len(codes)
     answered = codes >= 0
+    if width > _WIDE:
+        return tally_weights(first_paths(codes), np.ones(codes.shape)).astype(np.int32)
     counts: Counts = answered.astype(np.int8 if width < 127 else np.int32)
     same = np.empty(codes.shape, dtype=np.bool_)
     for gap in range(1, width):
@@ -70,6 +74,8 @@ def first_paths(codes: Codes) -> NDArray[Any]:
     """For each path, the position of the first path with the same answer; m where a path has none."""
     width, pools = codes.shape
     kind: Any = np.uint8 if width < 256 else np.uint32
+    if width > _WIDE:
+        return np.where(codes < 0, kind(width), _first_of_sorted(codes).astype(kind))
     positions = np.repeat(np.arange(width, dtype=kind)[:, None], pools, axis=1)
     first = positions.copy()
     differ = np.empty(codes.shape, dtype=np.bool_)
@@ -83,6 +89,17 @@ def first_paths(codes: Codes) -> NDArray[Any]:
         later = first[gap:]
         np.minimum(later, earlier, out=later)
     np.maximum(first, (codes < 0).astype(kind) * kind(width), out=first)
+    return first
+
+
+def _first_of_sorted(codes: Codes) -> NDArray[np.intp]:
+    """For each path, the position of the first path with the same code."""
+    order = np.argsort(codes, axis=0, kind="stable")
+    sorted_codes = np.take_along_axis(codes, order, axis=0)
+    starts = np.zeros(codes.shape, dtype=np.intp)
+    starts[1:] = np.where(sorted_codes[1:] != sorted_codes[:-1], np.arange(1, len(codes))[:, None], 0)
+    first = np.empty(codes.shape, dtype=np.intp)
+    np.put_along_axis(first, order, np.take_along_axis(order, np.maximum.accumulate(starts), axis=0), axis=0)
     return first
 
 
@@ -142,12 +159,11 @@ def _smallest_code(codes: Codes, candidates: NDArray[np.bool_]) -> tuple[NDArray
 
 def _with_most_merit(codes: Codes, whole: Floats, near: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Of the tied answers those with the most paths, and of these those with the largest single weight."""
-    paths = np.zeros(codes.shape, dtype=np.int32)
-    heaviest = np.zeros(codes.shape)
-    for j in range(len(codes)):
-        same = codes == codes[j]
-        paths += same
-        np.maximum(heaviest, np.where(same, whole[j], 0.0), out=heaviest)
+    slots = _first_of_sorted(codes) * codes.shape[1] + np.arange(codes.shape[1])
+    paths = np.bincount(slots.ravel(), minlength=codes.size)[slots]
+    heaviest = np.zeros(codes.size)
+    np.maximum.at(heaviest, slots.ravel(), whole.ravel())
+    heaviest = heaviest[slots]
     for merit in (paths, heaviest):
         best = np.where(near, merit, -1).max(axis=0)
         near = near & (merit == best)

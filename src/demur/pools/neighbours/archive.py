@@ -14,18 +14,17 @@ import zlib
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from demur.errors import MissingExtra, PoolFileError
+from demur.files.bounds import Content
+from demur.files.inputs import open_file
 
 _LOCAL = struct.Struct("<4sHHHHHLLLHH")
 _LOCAL_MARK = b"PK\x03\x04"
 _STORED, _DEFLATED, _ZSTANDARD = 0, 8, 93
 _ENCRYPTED, _SIZES_BEHIND, _UTF8 = 0x1, 0x8, 0x800
 _WIDE = 0xFFFFFFFF
-LARGEST = 1 << 30
-"""Bytes of one entry, unpacked; what claims more is refused."""
-
 Unpack = Callable[[bytes, int], bytes]
 """From what is packed, and the size it should have, to what it holds; at most one byte more than that."""
 
@@ -51,7 +50,7 @@ class Archive:
     def __init__(self, path: Path, *, recover: bool = False) -> None:
         self.path, self.cut_off = path, False
         try:
-            self._stream: BinaryIO = path.open("rb")
+            self._stream = open_file(path)
         except FileNotFoundError:
             raise PoolFileError(f"there is no file {path}") from None
         except OSError as error:
@@ -62,6 +61,7 @@ class Archive:
             self._stream.close()
             raise
         self.entries = {entry.name: entry for entry in entries}
+        self._size, self._content = self._stream.seek(0, 2), Content(path, PoolFileError)
         self._unpack: dict[int, Unpack] = {_STORED: _as_it_is, _DEFLATED: _inflated}
 
     def __enter__(self) -> Self:
@@ -71,9 +71,10 @@ class Archive:
         self._stream.close()
 
     def read(self, entry: Entry) -> bytes:
-        """What an entry holds, checked against its size and checksum."""
-        if entry.size > LARGEST:
-            raise self._damaged(entry, f"it claims {entry.size:,} bytes, and at most {LARGEST:,} are read")
+        """What an entry holds, checked against its size and checksum, and against what the archive may hold."""
+        # Entries may lie on top of each other: what stands once in the file is packed once.
+        self._content.packed = min(self._content.packed + entry.packed, self._size)
+        self._content.announce(entry.size)
         try:
             self._stream.seek(entry.offset)
             header = _LOCAL.unpack(self._stream.read(_LOCAL.size))
@@ -86,6 +87,7 @@ class Archive:
             raise self._damaged(entry, str(error)) from None
         if len(packed) < entry.packed or len(content) != entry.size or zlib.crc32(content) != entry.crc:
             raise self._damaged(entry, "it is not what it was when it was written")
+        self._content.add(content)
         return content
 
     def _method(self, entry: Entry) -> Unpack:

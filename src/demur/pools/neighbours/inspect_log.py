@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from demur.descriptions import Description
 from demur.errors import PoolFileError
-from demur.files.inputs import text_of
+from demur.files.inputs import open_file, text_of
 from demur.files.strict_json import is_deep
 from demur.pools.neighbours.archive import Archive, Entry
 from demur.pools.neighbours.inspect_sample import Record, path_of, problem_of, why_no_path
@@ -228,7 +228,7 @@ class _ListedSamples:
 
 def _is_archive(path: FilePath) -> bool:
     try:
-        with path.open("rb") as stream:
+        with open_file(path) as stream:
             return stream.read(2) == b"PK"
     except OSError:
         return True  # who opens it says what is the matter
