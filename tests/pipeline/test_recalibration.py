@@ -346,3 +346,13 @@ def test_a_version_is_data_only(old, store):
     logged(store, old, pools_of(150, 9, prefix="a"))
     document = recalibration(store, "sums").new.document()
     assert dm.Policy.of_document(json.loads(json.dumps(document))).document() == document
+
+
+def test_a_version_names_the_seeds_of_those_before_it_on_the_same_audits(old, store):
+    logged(store, old, pools_of(300, 4, prefix="r"))
+    for place, seed in enumerate((0, 1, 0, 2)):
+        new = recalibration(store, "sums", hold_out=0.5, seed=seed).new
+        earlier = [seeds["hold_out"] for seeds in new.replaced]
+        assert earlier == [[], [0], [0, 1], [0, 1]][place]
+        if seed < 2:
+            store.policies.propose("sums", new.document(), new.fingerprint, place + 2, shadow=True)

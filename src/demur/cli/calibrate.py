@@ -129,9 +129,12 @@ def run(
         seed=seed or 0,
         strict=strict,
     )
+    from demur.policy.groups import group_warnings
+    from demur.policy.replaced import replaced_note, replacing_file
+
+    policy = replacing_file(policy, out)
     if out is not None:
         policy.save(out, key=key)
-    from demur.policy.groups import group_warnings
 
     kept_back = voted.take(voted.split(hold_out=hold_out, seed=seed or 0).test) if hold_out else None
     held_out = 0 if kept_back is None else len(kept_back)
@@ -147,6 +150,7 @@ def run(
         "audits": [] if kept_back is None else audits_ahead(policy, kept_back),
         "warnings": [*voted.score_warnings(), *policy.size_warnings(), *group_warnings(policy)],
     }
+    facts["warnings"] += [note] if (note := replaced_note(policy)) else []
     if json:
         output.emit(facts)
     else:

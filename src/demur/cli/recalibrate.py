@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -123,6 +124,7 @@ def _recalibrated(
 ) -> dict[str, Any]:
     """A new version; put into the store as a shadow, or in place of the old one, where that is said."""
     from demur.pipeline.recalibration import recalibration
+    from demur.policy.replaced import replacing_file
     from demur.policy.signed_documents import document_of
 
     made = recalibration(store, name, key=key, **how)
@@ -142,6 +144,7 @@ def _recalibrated(
         does = "decides beside the one that answers" if shadow else "answers"
         _note(store, row, f"Version {row.version} of {name}, recalibrated on {made.new.n} audited questions, {does}.")
     if out is not None:
+        made = replace(made, new=replacing_file(made.new, out))
         made.new.save(out, key=key)
     return recalibration_tables.facts_of(made, row, out)
 

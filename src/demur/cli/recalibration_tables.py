@@ -71,11 +71,15 @@ def facts_of(made: Recalibration, row: PolicyRow | None, out: Path | None) -> di
 
 
 def _warnings(made: Recalibration) -> list[str]:
+    from demur.policy.replaced import replaced_note
+
     kept = {rule.alpha for rule in made.new.points}
     gone = [f"{rule.alpha:g}" for rule in made.old.points if rule.alpha not in kept]
     found = [f"audits before and after an alarm are taken together: {alarm.words}" for alarm in made.window.alarms]
     if gone:
         found.append(f"the new version has no alpha {', '.join(gone)}: requests that name it are refused from then on")
+    if note := replaced_note(made.new):
+        found.append(note)
     if len(made.reported) > 1:
         names = ", ".join(map(output.visible, made.reported[:3])) + (", …" if len(made.reported) > 3 else "")
         found.append(f"audits of {len(made.reported)} reported models are taken together: {names}")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from demur.calibration import Grouped, Level
 from demur.calibration.labelling import LabelProgress
-from demur.errors import InvalidValue
+from demur.errors import InvalidValue, PolicyFileError
 from demur.pipeline.audited_votes import AuditedVotes, audited_votes
 from demur.policy.policy import Policy
 from demur.policy.recalibrate import Comparison, compare, guarantees_again, labels_to_get, recalibrate
+from demur.policy.replaced import replacing
 from demur.policy.signature import Key
 from demur.policy.signed_documents import policy_of
 from demur.store.service import Decision, Event, PolicyRow, ServiceStore
@@ -135,11 +137,21 @@ def recalibration(
                 "choose another {hold_out}",
             )
     new = recalibrate(old, voted, guarantees)
+    if hold_out:
+        new = replace(new, seen=replace(new.seen, seed=seed))
+    new = replacing(new, *_readable(rows))
     progress, wanted = labels_to_get(voted, guarantees, by_chance=old.strata.by_chance)
     on = voted if kept_back is None else kept_back
     held_out = 0 if kept_back is None else len(kept_back.counted)
     compared, reported = compare(old, new, on), _reported(made)
     return Recalibration(row, old, new, audits, window, held_out, compared, progress, wanted, reported)
+
+
+def _readable(rows: Iterable[PolicyRow]) -> Iterator[Policy]:
+    """The versions that this demur can read; one that it cannot names no seed."""
+    for row in rows:
+        with contextlib.suppress(PolicyFileError):
+            yield policy_of(row.document, f"version {row.version} of {row.name}")
 
 
 def audits_in(store: ServiceStore, policy: int, window: Window) -> list[Decision]:

@@ -127,7 +127,8 @@ def calibrate(
                 raise InsufficientCalibration(rule.too_few)
             warnings.warn(rule.too_few + "; the policy abstains always", InfeasibleWarning, stacklevel=2)
     calibrated = Problems.of(given.votes.ids or (), given.questions, given.clusters) | given.votes.fitted_on
-    seen = Seen.by(calibrated if tuned is None else calibrated | tuned.problems, hold_out or None)
+    drew = seed if hold_out or answer_sets is not None else None
+    seen = Seen.by(calibrated if tuned is None else calibrated | tuned.problems, hold_out or None, drew)
     recipe, upstream, unscored = voted.votes.recipe, voted.votes.upstream, left_out + len(given) - len(every_vote)
     sets: tuple[SetRule, ...] = ()
     if answer_sets is not None and for_sets is not None:

@@ -34,6 +34,7 @@ from demur.policy.evidence_document import (
 )
 from demur.policy.file import Document
 from demur.policy.plain_values import is_count, is_fraction, is_number, strings, typed
+from demur.policy.replaced import Seeds, replaced_of
 from demur.policy.seen import Seen
 from demur.policy.seen_document import seen_document, seen_of
 from demur.pools.label_rule import LabelRule
@@ -78,6 +79,8 @@ class PolicyParts:
     """Where labelling ended at a key that was fixed before the first label: that key. Votes above it are labelled."""
     systems: frozenset[str] | None = None
     """Digests of the system prompts of the conversations that calibrated it; None where they are not known."""
+    replaced: tuple[Seeds, ...] = ()
+    """The seeds of policies of the same problems that this one replaced, each once."""
 
     @property
     def evidence(self) -> Evidence:
@@ -136,6 +139,7 @@ def to_document(parts: PolicyParts) -> Document:
         **({} if parts.outliers is None else {"outliers": parts.outliers.document()}),
         **({} if parts.down_to is None else {"down_to": down_to_document(parts.down_to)}),
         **({} if parts.systems is None else {"systems": sorted(parts.systems)}),
+        **({} if not parts.replaced else {"replaced": [dict(seeds) for seeds in parts.replaced]}),
         "pipeline": parts.description.document(),
         "fingerprint": parts.description.fingerprint,
         "calibration": seen_document(parts.seen),
@@ -179,7 +183,8 @@ def from_document(document: Document) -> PolicyParts:
     parts = (points, evidence, recipe, description, seen, unit, every, unscored, labels)
     down_to = down_to_of(document["down_to"], evidence.pooled) if "down_to" in document else None
     systems = frozenset(strings(document, "systems")) if "systems" in document else None
-    return PolicyParts(*parts, sets, judge, shift, outliers, down_to, systems)
+    replaced = replaced_of(document["replaced"]) if "replaced" in document else ()
+    return PolicyParts(*parts, sets, judge, shift, outliers, down_to, systems, replaced)
 
 
 def description_of(document: Document) -> Description:

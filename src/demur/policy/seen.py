@@ -13,7 +13,9 @@ class Seen(Problems):
 
     hold_out: float | None = None
     """The share of problems that was set aside beforehand, if any."""
+    seed: int | None = None
+    """What drew those that were set aside; None if none were, or if that is not known."""
 
     @classmethod
-    def by(cls, problems: Problems, hold_out: float | None) -> Seen:
-        return cls(problems.ids, problems.questions, problems.clusters, hold_out)
+    def by(cls, problems: Problems, hold_out: float | None, seed: int | None = None) -> Seen:
+        return cls(problems.ids, problems.questions, problems.clusters, hold_out, seed)

@@ -20,7 +20,8 @@ DIGESTS = "digests"
 
 def seen_document(seen: Seen) -> Document:
     """As plain values."""
-    return {**{name: _stored(getattr(seen, name)) for name in SEEN}, "hold_out": seen.hold_out}
+    seed = {} if seen.seed is None else {"seed": seen.seed}
+    return {**{name: _stored(getattr(seen, name)) for name in SEEN}, "hold_out": seen.hold_out, **seed}
 
 
 def seen_of(document: Document) -> Seen:
@@ -29,8 +30,10 @@ def seen_of(document: Document) -> Seen:
     hold_out = calibration.get("hold_out")
     if not (hold_out is None or (is_number(hold_out) and 0 < hold_out < 1)):
         raise ValueError(f"hold_out must be a share, got {hold_out!r}")
+    if not isinstance(seed := calibration.get("seed"), (int, type(None))):
+        raise ValueError(f"seed must be a whole number, got {seed!r:.60}")
     ids, questions, clusters = (_names(calibration, name) for name in SEEN)
-    return Seen(ids, questions, clusters, hold_out)
+    return Seen(ids, questions, clusters, hold_out, seed)
 
 
 def _stored(names: Names) -> Any:

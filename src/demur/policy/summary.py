@@ -9,6 +9,7 @@ from demur.calibration import Rule, forecast
 from demur.policy.groups import group_warnings
 from demur.policy.label_notes import label_notes
 from demur.policy.outliers import outlier_notes
+from demur.policy.replaced import replaced_note
 from demur.policy.set_notes import set_note
 from demur.policy.stopped import told_stopping
 from demur.policy.system_prompts import system_note
@@ -46,7 +47,7 @@ def summary_of(policy: Policy) -> str:
         if policy.sets:
             lines.append(f"  on abstaining: {set_note(policy, rule)}")
     ties = (tie_note(policy, rule) for rule in policy.points)
-    sizes = (size_note(policy), *size_warnings(policy))
+    sizes = (size_note(policy), *size_warnings(policy), replaced_note(policy))
     lines += [note for note in (*ties, *sizes, *group_warnings(policy), system_note(policy)) if note]
     return "\n".join(lines)
 
