@@ -85,7 +85,7 @@ def test_flags(demur, file, flags, complaint):
         (lambda r: r[5].update(paths=[]), [], "line 6: `paths` must be a list of at least one path"),
         (lambda r: [p.update(answer="") for x in r for p in x["paths"]], [], "vote"),
         (lambda r: r[7]["paths"][0].update(ok="yess"), ["--correct", "ok"], "'q7', path 0: the label 'ok' must be"),
-        (lambda r: r[7]["paths"][0].update(ok="yes"), ["--correct", "ok"], "the field 'ok' holds labels in several ways"),
+        (lambda r: r[7]["paths"][0].update(ok="yes"), ["--correct", "ok"], "'ok' holds labels in several ways"),
     ],
 )  # fmt: skip
 def test_file_contents(demur, file, change, flags, complaint):

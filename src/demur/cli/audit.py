@@ -11,6 +11,7 @@ import demur
 from demur.cli import cascade_use, output
 from demur.cli.options import (
     CascadeFile,
+    DropSeen,
     GuaranteeName,
     Json,
     KeyFile,
@@ -32,12 +33,12 @@ from demur.errors import InvalidValue
 NAME = "audit"
 HELP = """Check a policy's promise: on labelled problems it has not seen, or against errors that were counted elsewhere.
 
-Problems that calibrated the policy are refused, unless some were kept back with `calibrate --hold-out`; then those are
-audited. What counts as right must be what counted as right then: give `--gold-tolerance`, `--gold-containment`,
-`--label-verdicts` and `--correct` as you gave them to `calibrate`. With `--errors` and `--of` no pools are needed: the
-number of questions answered wrongly, of how many asked; a promise about the answers given needs `--answered` too.
-`--alpha` audits one operating point, of a policy that promises every alpha at once any alpha; else all are audited.
-With `--cascade` give the pools of each stage in order.
+Problems that calibrated the policy are refused, unless `--drop-seen` leaves them out, or some were kept back with
+`calibrate --hold-out`; then those are audited. What counts as right must be what counted as right then: give
+`--gold-tolerance`, `--gold-containment`, `--label-verdicts` and `--correct` as you gave them to `calibrate`. With
+`--errors` and `--of` no pools are needed: the number of questions answered wrongly, of how many asked; a promise about
+the answers given needs `--answered` too. `--alpha` audits one operating point, of a policy that promises every alpha at
+once any alpha; else all are audited. With `--cascade` give the pools of each stage in order.
 
 Examples:
 
@@ -72,6 +73,7 @@ def run(
     task: Task = None,
     stop: StopRule = None,
     wave: Wave = None,
+    drop_seen: DropSeen = False,
     run_name: RunName = None,
     partial: Partial = False,
     json: Json = False,
@@ -80,7 +82,8 @@ def run(
         refuse_beside_cascade(policy=policy, alpha=alpha, guarantee=guarantee, errors=errors, of=of, answered=answered)
         refuse_beside_cascade(stop=stop, wave=wave)
         loaded_cascade = load_cascade(cascade, key_file)
-        cascade_use.audit(loaded_cascade, files, run_name, labels.rule(), partial=partial, task=task, json=json)
+        how: dict[str, Any] = {"partial": partial, "task": task, "drop_seen": drop_seen}
+        cascade_use.audit(loaded_cascade, files, run_name, labels.rule(), **how, json=json)
         return
     file = one_of(files, "policy")
     if (errors is None) != (of is None):
@@ -91,16 +94,16 @@ def run(
             f"--answered goes with --errors and --of: so many of the questions asked were answered{told}"
         )
     if errors is not None and of is not None:
-        if policy is not None or labels != LabelFlags() or run_name is not None or stop is not None:
+        if policy is not None or labels != LabelFlags() or run_name is not None or stop is not None or drop_seen:
             raise InvalidValue("with --errors and --of, name the policy alone: demur audit POLICY --errors 13 --of 500")
         facts = _check(load_policy(file, key_file), errors, of, answered, alpha, guarantee)
     elif policy is None:
         raise InvalidValue("name the policy with --policy, or give --errors and --of")
     else:
         loaded = load_policy(policy, key_file)
-        how: dict[str, Any] = {"partial": partial, "task": task, "stop": stopping_flags(stop, wave)}
+        how = {"partial": partial, "task": task, "stop": stopping_flags(stop, wave)}
         voted = vote_by_policy(file, run_name, loaded, labelled=True, correct=labels.rule(), **how)
-        audit = demur.audit_policy(loaded, voted, alpha=alpha, guarantee=guarantee)
+        audit = demur.audit_policy(loaded, voted, alpha=alpha, guarantee=guarantee, drop_seen=drop_seen)
         facts = _audit(loaded, audit)
     if json:
         output.emit(facts)

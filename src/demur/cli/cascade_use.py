@@ -119,11 +119,12 @@ def audit(
     *,
     partial: bool,
     task: str | None,
+    drop_seen: bool,
     json: bool,
 ) -> None:
     """Audit a cascade on labelled pools of its stages."""
     tables = vote_stages(cascade, places, run, labelled=True, partial=partial, task=task, correct=correct)
-    facts = demur.audit_cascade(cascade, tables).document()
+    facts = demur.audit_cascade(cascade, tables, drop_seen=drop_seen).document()
     if json:
         output.emit(facts)
         return

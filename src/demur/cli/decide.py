@@ -53,6 +53,7 @@ def run(
     alpha: options.OneAlpha = None,
     guarantee: options.GuaranteeName = None,
     fdr: options.Fdr = None,
+    drop_seen: options.DropSeen = False,
     needed: Annotated[
         Path | None, options.option("--needed", "FILE", "With --cascade: write the questions that need another stage.")
     ] = None,
@@ -83,12 +84,22 @@ def run(
     file = policy_files.one_of(files, "policy")
     if fdr is not None and (alpha is not None or guarantee is not None):
         raise InvalidValue("--fdr is a promise of its own, for a whole file: leave --alpha and --guarantee out")
+    if drop_seen and fdr is None:
+        raise InvalidValue("--drop-seen goes with --fdr: a promise about single questions needs no batch of new ones")
     loaded = policy_files.load_policy(policy, key_file)
-    flags = {"alpha": alpha, "guarantee": guarantee, "fdr": fdr, "task": task, "stop": stop, "wave": wave}
+    flags = {
+        "alpha": alpha,
+        "guarantee": guarantee,
+        "fdr": fdr,
+        **({"drop_seen": True} if drop_seen else {}),
+        "task": task,
+        "stop": stop,
+        "wave": wave,
+    }
     folder = DecisionFolder.opened(out, file, policy, flags) if out is not None and is_folder(out) else None
     how: dict[str, Any] = {"partial": True, "task": task, "stop": vote_flags.stopping_flags(stop, wave)}
     voted = vote_flags.vote_by_policy(file, run_name, loaded, labelled=False, **how)
-    selected = None if fdr is None else loaded.select(voted, fdr=fdr)
+    selected = None if fdr is None else loaded.select(voted, fdr=fdr, drop_seen=drop_seen)
     decided = selected or loaded.decide_votes(voted.votes, alpha=alpha, guarantee=guarantee)
     names = loaded.recipe.names
     some = decided if json else (decided[row] for row in range(min(len(decided), _SHOWN)))
@@ -98,6 +109,8 @@ def run(
     elif out is not None:
         every = lines if json else (decision_line(decision, names) for decision in decided)
         decision_files.write_decisions(every, out, key=names)
+    if selected is not None and (seen := len(voted) - len(selected)):
+        output.say_in_the_end(f"{seen} of {len(voted)} problems calibrated this policy, and are left out of the batch.")
     rule, n, n_answered = decided.rule, len(decided), int(decided.answered.sum())
     if json:
         how = {"alpha": rule.alpha, "threshold": rule.threshold, "guarantee": rule.guarantee.name}
@@ -110,6 +123,7 @@ def run(
             if decided.sets is None
             else {"answer_sets": {"alpha": decided.sets.alpha, "note": set_note(loaded, rule)}}
         )
+        counts |= {} if selected is None else {"left_out": len(voted) - n}
         counts |= {"of_rare_size": int(decided.of_rare_size.sum()), "unscored": int(decided.unscored.sum())}
         how |= {"size_shift": decided.size_shift} if decided.size_shift else {}
         counts |= {} if decided.likeness is None else {"outliers": int(decided.outliers.sum())}

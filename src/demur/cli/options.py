@@ -135,6 +135,8 @@ _WAVE = (
     "for no more once the decision of all paths is certain."
 )
 Wave = Annotated[int | None, typer.Option("--wave", help=_WAVE)]
+_SEEN = "Leave out problems that calibrated the policy, known by id, question and cluster, and say how many."
+DropSeen = Annotated[bool, typer.Option("--drop-seen", help=_SEEN)]
 DropUnscored = Annotated[
     bool, typer.Option("--drop-unscored", help="Leave out pools with a path that has no score; in use they abstain.")
 ]

@@ -91,6 +91,8 @@ _FLAGS = {
     "sizes_by_chance=True": "--sizes-by-chance",
     "gold_containment=True": "--gold-containment",
     "unscored=drop": "--drop-unscored",
+    "drop_seen=True": "--drop-seen",
+    "drop_unreadable=True": "--drop-unreadable",
     "unscored=VALUE": "--fill-unscored VALUE",
     "rekey=True": "--rekey",
     "seconds": "--request-seconds",

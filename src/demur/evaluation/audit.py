@@ -213,13 +213,14 @@ def audit_policy(
     guarantee: str | None = None,
     questions: Texts | None = None,
     clusters: Texts | None = None,
+    drop_seen: bool = False,
 ) -> PolicyAudit:
     """Audit every operating point of a policy, or the one that `alpha` and `guarantee` name, which may be any alpha of
     a promise that is kept at all of them. Votes and labels must be made as calibrated, on unseen problems.
 
     Problems are known by their ids, question texts and clusters, as far as those are given. One of each unit counts.
-    Where some of the problems calibrated the policy, that is an error, unless others were held out then: those are
-    audited.
+    Where some of the problems calibrated the policy, that is an error, unless others were held out then, or `drop_seen`
+    leaves them out: the others are audited.
     """
     rules = policy.points if alpha is None and guarantee is None else (policy.point(alpha, guarantee),)
     voted = VotedPools.of(votes, correct, questions=questions, clusters=clusters)
@@ -227,7 +228,7 @@ def audit_policy(
     policy.refuse_other_labels(voted)
     if not len(voted):
         raise InvalidValue("an audit needs at least one labelled vote")
-    if policy.seen.hold_out is None:
+    if policy.seen.hold_out is None and not drop_seen:
         policy.refuse_voted(voted)
     seen = voted.seen_by(policy.seen)
     fresh = voted.counted[~seen[voted.counted]]

@@ -67,11 +67,11 @@ class CascadeAudit(Consistency):
         return {**known, **{name: getattr(self, name) for name in names}, "stages": stages}
 
 
-def audit_cascade(cascade: Cascade, votes: Sequence[VotedPools]) -> CascadeAudit:
+def audit_cascade(cascade: Cascade, votes: Sequence[VotedPools], *, drop_seen: bool = False) -> CascadeAudit:
     """Audit a cascade on voted pools of each stage, labelled; later stages may lack what an earlier one answers.
 
-    Where some of the problems calibrated the cascade, that is an error, unless others were held out then: those are
-    audited. One of each cluster or question counts.
+    Where some of the problems calibrated the cascade, that is an error, unless others were held out then, or
+    `drop_seen` leaves them out: the others are audited. One of each cluster or question counts.
     """
     if not votes or not all(isinstance(table, VotedPools) for table in votes):
         raise InvalidValue(
@@ -84,7 +84,7 @@ def audit_cascade(cascade: Cascade, votes: Sequence[VotedPools]) -> CascadeAudit
     seen = first.seen_by(cascade.seen)
     # A later stage may know questions that the first does not.
     for stage, table in zip(cascade.stages, votes, strict=False):
-        if cascade.seen.hold_out is None:
+        if cascade.seen.hold_out is None and not drop_seen:
             cascade.refuse_seen(table)
         rows = matched(first, table, (cascade.stages[0].name, stage.name))
         seen |= (rows >= 0) & table.seen_by(cascade.seen)[rows]

@@ -253,15 +253,15 @@ class Policy(PolicyParts):
         answered = answered if likeness is None else answered & ~likeness.unlike
         return Decisions(votes, rule, answered, p_value, self.strata, sets=self.sets_of(rule), likeness=likeness)
 
-    def select(self, votes: Votes | VotedPools, *, fdr: Level) -> Selection:
+    def select(self, votes: Votes | VotedPools, *, fdr: Level, drop_seen: bool = False) -> Selection:
         """Answer those votes of a whole batch among which the expected share of wrong ones is at most `fdr`.
 
         A promise about the answers given, in expectation and for this batch at once: what is answered depends on the
         other votes of the batch. One vote of each cluster or question counts. Problems that calibrated the policy are
-        refused, as are votes that were made another way. It gives no answer sets: those are calibrated on what the
-        policy itself abstains from.
+        refused, or left out of the batch with `drop_seen`; votes that were made another way are refused. It gives no
+        answer sets: those are calibrated on what the policy itself abstains from.
         """
-        return select(self, votes, fdr)
+        return select(self, votes, fdr, drop_seen=drop_seen)
 
     def check(self, votes: Votes) -> None:
         """Raise PipelineMismatch, with the differences, unless the votes were made as calibrated.
@@ -334,7 +334,8 @@ class Policy(PolicyParts):
             raise CalibrationLeak(
                 f"{len(rows)} of {len(ids)} problems calibrated this policy (the first is {ids[rows[0]]!r}), so they "
                 "cannot test it",
-                "calibrate with {hold_out=0.5} to keep some back, give other problems, or evaluate by repeated splits",
+                "leave them out with {drop_seen=True}, calibrate with {hold_out=0.5} to keep some back, give other "
+                "problems, or evaluate by repeated splits",
             )
 
     def refuse_other_labels(self, voted: VotedPools) -> None:

@@ -106,7 +106,7 @@ class Selection(Decisions):
         return f"Abstained: its p-value is {p_value}, and no vote of this batch has one that is small enough."
 
 
-def select(policy: Policy, votes: Votes | VotedPools, fdr: Level) -> Selection:
+def select(policy: Policy, votes: Votes | VotedPools, fdr: Level, *, drop_seen: bool = False) -> Selection:
     """Select from votes by their p-values; see `Policy.select`."""
     level, voted = exact_alpha(fdr, "fdr"), VotedPools.of(votes)
     refuse_batch(policy)
@@ -131,12 +131,16 @@ def select(policy: Policy, votes: Votes | VotedPools, fdr: Level) -> Selection:
         )
     if not len(voted):
         raise InvalidValue("a batch needs at least one vote, got none")
+    seen = voted.seen_by(policy.seen) if drop_seen else np.zeros(len(voted), dtype=np.bool_)
+    if seen.all():
+        raise CalibrationLeak(f"all {len(voted)} problems calibrated this policy", "give other problems")
+    voted = voted.take(~seen) if seen.any() else voted
     p_value, votes = policy.p_value(voted.votes), voted.votes
     if leaked := policy.seen.rows(voted.names, voted.questions, voted.clusters):
         raise CalibrationLeak(
             f"{len(leaked)} of {len(voted)} problems calibrated this policy (the first is {voted.names[leaked[0]]!r}), "
             "and a batch with them is not exchangeable with calibration",
-            "leave them out, or give other problems",
+            "leave them out with {drop_seen=True}, or give other problems",
         )
     refuse_fitted_tests(voted, policy.recipe.gate, None, np.arange(len(voted)))
     counted = np.zeros(len(votes), dtype=np.bool_)
