@@ -169,6 +169,17 @@ def test_ten_thousand_questions_open_and_answer(show):
     assert str(wanted) in page.inner_text("#row-count").replace(",", "")
 
 
+def test_a_page_that_lists_a_part_of_the_questions_says_so(show):
+    source, voted, policy = made(n=300)
+    page = show(report_facts(source, voted, policy, title="Part", most=60))
+    said = page.inner_text("#listed")
+    assert said.startswith("This page lists 60 questions of 300: the 6 wrong votes that are surest, and others")
+    assert "of 60 listed questions" in page.inner_text("#row-count")
+    page.click("#rows tr")
+    assert page.query_selector(".path") is not None
+    assert show(report_facts(source, voted, policy, title="All")).inner_text("#listed") == ""
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_fits_a_phone_in_light_and_dark(show, case, scheme):
     facts, _ = case

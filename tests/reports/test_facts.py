@@ -235,3 +235,70 @@ def test_a_promise_about_answers_is_told_as_one_and_judged_by_them():
     assert point["observed"]["p_value"] == audit.p_value
     assert point["observed"]["usual_at_most"] == audit.usual_at_most
     page_of(facts)
+
+
+PER_QUESTION = ("questions", "paths", "listed", "title")
+
+
+def without_questions(facts):
+    """As text, in which NaN is equal to NaN."""
+    return {name: json.dumps(fact) for name, fact in facts.items() if name not in PER_QUESTION}
+
+
+def test_all_figures_are_of_all_questions_whatever_is_listed(case):
+    source, voted, policy, whole = case
+    facts = report_facts(source, voted, policy, title="A report", most=50)
+    assert without_questions(facts) == without_questions(whole)
+    assert (whole["listed"], facts["listed"]) == (None, {"of": 240, "wrong": 5})
+    assert len(facts["questions"]["id"]) == len(facts["paths"]) == 50
+
+
+def test_listed_are_the_surest_wrong_votes_and_others_drawn_at_random(case):
+    source, voted, policy, whole = case
+    facts = report_facts(source, voted, policy, title="x", most=50)
+    place = {name: row for row, name in enumerate(whole["questions"]["id"])}
+    rows = [place[name] for name in facts["questions"]["id"]]
+    assert rows == sorted(set(rows))
+    for name, column in facts["questions"].items():
+        assert column is None or column == [whole["questions"][name][row] for row in rows], name
+    assert facts["paths"] == [whole["paths"][row] for row in rows]
+    wrong = [row for row in range(240) if not voted.labelled[row] and voted.votes.has_answer[row]]
+    surest = sorted(wrong, key=lambda row: tuple(voted.votes.key[row]), reverse=True)[:5]
+    assert set(surest) <= set(rows)
+    others = np.array([row for row in rows if row not in surest])
+    assert abs(others.mean() - 120) < 4 * 240 / np.sqrt(12 * len(others))  # four standard errors of a uniform draw
+    again = report_facts(source, voted, policy, title="x", most=50)
+    assert again["questions"]["id"] == facts["questions"]["id"]
+
+
+def test_without_labels_all_that_is_listed_is_drawn_at_random():
+    source, voted, policy = made()
+    bare, again = PoolSource(pools(gold=False)), policy.vote(PoolSource(pools(gold=False)), labelled=False)
+    facts = report_facts(bare, again, policy, title="x", most=50)
+    assert facts["listed"] == {"of": 240, "wrong": 0}
+    assert len(facts["paths"]) == 50
+
+
+def test_very_many_levels_of_confidence_are_told_in_cells_that_the_bins_are_made_of(monkeypatch):
+    from demur.evidence import Evidence
+    from demur.reports import facts as told
+
+    draw = np.random.default_rng(5)
+    confidence = np.concatenate([draw.random(5000), np.arange(21) / 20])
+    right = draw.random(len(confidence)) < confidence
+    evidence = Evidence.of(confidence, right)
+    cells = told._counts(evidence)
+    monkeypatch.setattr(told, "_FINE", 10**6)
+    whole = told._counts(evidence)
+    assert (len(cells["confidence"]), len(whole["confidence"])) == (2000, 5021)
+    assert binned(cells) == binned(whole)
+
+
+def binned(counts, bins=20):
+    """As the page makes bins of levels."""
+    made = [[0, 0] for _ in range(bins)]
+    for confidence, right, wrong in zip(counts["confidence"], counts["right"], counts["wrong"], strict=True):
+        part = made[min(bins - 1, max(0, int(np.ceil(confidence * bins - 1e-9)) - 1))]
+        part[0] += right
+        part[1] += wrong
+    return made

@@ -24,6 +24,7 @@ from demur.policy.label_notes import label_notes
 from demur.policy.outliers import outlier_notes, without_outliers
 from demur.policy.policy import Policy
 from demur.policy.weighing import refuse_weighted
+from demur.pools.parts import some_of
 from demur.pools.source import PoolSource
 from demur.pools.splits import Rows
 from demur.pools.voted_pools import VotedPools
@@ -31,19 +32,25 @@ from demur.reports.answer_sets import set_facts
 from demur.reports.group_facts import by_kind, group_rows, kinds_of
 from demur.reports.guarantees import Family, families_of, family_facts, plain_of, point_facts
 from demur.reports.key_facts import confidence_facts, key_facts
-from demur.reports.questions import path_facts, question_facts
+from demur.reports.questions import MOST_LISTED, listed_facts, listed_rows, path_facts, question_facts
 from demur.reports.verdicts import label_facts
 from demur.version import __version__
+from demur.voting.rows import KeyRows
 
 GRID = tuple(step / 200 for step in range(1, 101))
 _CURVE = 400
 _BINS = 12
+_FINE = 2000
+"""Levels of confidence that are told one by one; a multiple of the bins that the page draws."""
 
 
 def report_facts(
-    source: PoolSource, voted: VotedPools, policy: Policy, *, title: str, texts: bool = True
+    source: PoolSource, voted: VotedPools, policy: Policy, *, title: str, texts: bool = True, most: int = MOST_LISTED
 ) -> dict[str, Any]:
-    """The facts of one set of pools under one policy. Labels may be absent; then nothing is said of what happened."""
+    """The facts of one set of pools under one policy. Labels may be absent; then nothing is said of what happened.
+
+    All figures are of all questions. `most` questions are listed at most: see `listed_rows`.
+    """
     refuse_weighted(policy, "a report shows one threshold for all questions", "use `demur decide` and `demur audit`")
     policy.refuse_other_labels(voted)
     seen, counted = voted.seen_by(policy.seen), voted.counted
@@ -51,7 +58,9 @@ def report_facts(
     votes, inside = voted.votes, without_outliers(policy, voted)
     test = None if not len(fresh) else Strata.of(inside.votes.cases.take(fresh), voted.labelled[fresh])
     families, scores = families_of(policy), _scores(source, voted, policy)
-    keys = [] if voted.table is None else [key for pool in voted.table.answers for key in pool]
+    listed = listed_rows(voted, most)
+    shown, pools = (voted, source.pools) if listed is None else (voted.take(listed), some_of(source.pools, listed))
+    rows = np.arange(len(voted)) if listed is None else listed
     return {
         "title": title,
         "demur": __version__,
@@ -65,7 +74,7 @@ def report_facts(
         "n_test": len(fresh),
         "vote_accuracy": policy.evidence.vote_accuracy,
         "chosen": sorted({point.alpha for point in policy.points}),
-        "families": family_facts(policy, families, votes.cases),
+        "families": family_facts(policy, families, shown.votes.cases),
         "points": [
             point for at, family in enumerate(families) for point in _points(policy, at, family, test, inside, fresh)
         ],
@@ -76,7 +85,7 @@ def report_facts(
         "frontier": _policy_frontier(scores, policy),
         "scores": scores,
         "compared": {**_compared(scores), "by": _yields_by(policy, families)},
-        "without_answer": [keys.count(None), len(keys)],
+        "without_answer": _without_answer(voted),
         "labels": label_facts(voted, policy),
         "baselines": _baselines(source, voted),
         "unanimous": _unanimous(policy.evidence),
@@ -89,9 +98,10 @@ def report_facts(
             *group_warnings(policy),
             *_per_question(policy),
         ],
-        "answer_sets": set_facts(policy, votes),
-        "questions": {**question_facts(source.pools, voted, policy, seen), "key": key_facts(inside.votes)},
-        "paths": path_facts(source.pools, voted, texts=texts),
+        "answer_sets": set_facts(policy, shown.votes),
+        "listed": None if listed is None else listed_facts(voted, listed),
+        "questions": {**question_facts(pools, shown, policy, seen[rows]), "key": key_facts(inside.votes.take(rows))},
+        "paths": path_facts(pools, shown, texts=texts),
     }
 
 
@@ -148,6 +158,14 @@ def _by_size(rule: Rule, sizes: Sequence[int]) -> dict[str, Any] | None:
     if set(keys.values()) == {rule.threshold_key}:
         return None
     return {str(size): without_infinity(key) for size, key in keys.items()}
+
+
+def _without_answer(voted: VotedPools) -> list[int]:
+    """How many paths have no answer, and how many paths there are."""
+    answers: Any = () if voted.table is None else voted.table.answers
+    if isinstance(answers, KeyRows):
+        return [int(answers.paths_of[-1]), len(answers.flat)]
+    return [sum(pool.count(None) for pool in answers), sum(map(len, answers))]
 
 
 def _observed(test: Strata, rule: Rule, policy: Policy, *, chosen: bool) -> dict[str, Any]:
@@ -214,7 +232,12 @@ def _hazards(evidence: Evidence) -> dict[str, Any]:
 
 def _counts(evidence: Evidence) -> dict[str, Any]:
     by_nu = evidence.by_confidence
-    return {"confidence": by_nu.levels[:, 0].tolist(), "right": by_nu.right.tolist(), "wrong": by_nu.wrong.tolist()}
+    confidence, right, wrong = by_nu.levels[:, 0], by_nu.right, by_nu.wrong
+    if len(confidence) > _FINE:  # in cells (a, b] of which the page's bins are made, under their upper end
+        cells = np.clip(np.ceil(confidence * _FINE - 1e-9), 1, _FINE).astype(np.intp)
+        confidence = np.arange(1, _FINE + 1) / _FINE
+        right, wrong = (np.bincount(cells, counts, _FINE + 1)[1:].astype(np.int64) for counts in (right, wrong))
+    return {"confidence": confidence.tolist(), "right": right.tolist(), "wrong": wrong.tolist()}
 
 
 def _frontier(curve: Frontier) -> dict[str, Any]:
@@ -241,6 +264,7 @@ def _scores(source: PoolSource, voted: VotedPools, policy: Policy) -> list[dict[
     )
     for summary in compared:
         plain = {item.name: getattr(summary, item.name) for item in fields(summary) if item.name != "frontier"}
+        plain["missing"] = len(summary.missing)
         plain["answered"] = [summary.answered.get(alpha) for alpha in guarantees]
         summaries.append({**plain, "frontier": None if summary.frontier is None else _frontier(summary.frontier)})
     return summaries

@@ -16,6 +16,7 @@ from demur.policy.policy import Policy
 from demur.pools.source import PoolSource
 from demur.pools.voted_pools import VotedPools
 from demur.reports.facts import report_facts
+from demur.reports.questions import MOST_LISTED
 
 _SCRIPT = (
     "rule.js", "text.js", "page.js", "plot.js", "charts.js", "scores.js", "groups.js", "labels.js", "question.js",
@@ -24,9 +25,17 @@ _SCRIPT = (
 """The parts of the page's one script, in the order in which they define what the later ones use."""
 
 
-def report_page(source: PoolSource, voted: VotedPools, policy: Policy, *, title: str, texts: bool = True) -> str:
+def report_page(
+    source: PoolSource,
+    voted: VotedPools,
+    policy: Policy,
+    *,
+    title: str,
+    texts: bool = True,
+    most: int = MOST_LISTED,
+) -> str:
     """The report on voted pools under a policy, as HTML."""
-    return page_of(report_facts(source, voted, policy, title=title, texts=texts))
+    return page_of(report_facts(source, voted, policy, title=title, texts=texts, most=most))
 
 
 def page_of(facts: dict[str, Any]) -> str:

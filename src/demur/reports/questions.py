@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from demur.answers.relations import as_written
+from demur.errors import InvalidValue
 from demur.files.strict_json import as_json
 from demur.policy.policy import Policy
 from demur.pools.labels import accepted_answers
@@ -22,6 +23,8 @@ from demur.records import ASKED_WITH, Path, Pool, Problem, is_nothing
 from demur.reports.group_facts import kind_codes
 from demur.tasks import asked_by
 
+MOST_LISTED = 20_000
+"""Questions that a page lists unless it is told otherwise."""
 TEXT_BUDGET = 24_000_000
 """Characters of paths that a page may hold; beyond, each path is cut to its share."""
 _ASKED_BUDGET, _PASSAGE = 6_000_000, 4000
@@ -29,6 +32,35 @@ _ASKED_BUDGET, _PASSAGE = 6_000_000, 4000
 _AROUND, _WORDS = 60, 200
 """Characters around the words that an answer was taken from, and of the words themselves."""
 _OPTIONS = ("options", "choices")
+
+
+def listed_rows(voted: VotedPools, most: int) -> NDArray[np.intp] | None:
+    """The questions that a page lists, ascending, where there are too many for all; None where it lists all.
+
+    A tenth of them are those whose votes are wrong with the highest keys, and the rest are drawn at random.
+    """
+    if most < 1:
+        raise InvalidValue(f"a report lists at least one question, got {most}")
+    if len(voted) <= most:
+        return None
+    wrong = _surest_wrong(voted, most // 10)
+    others = np.setdiff1d(np.arange(len(voted)), wrong)
+    drawn = np.random.default_rng(0).choice(others, most - len(wrong), replace=False)
+    return np.sort(np.concatenate([wrong, drawn]))
+
+
+def listed_facts(voted: VotedPools, listed: NDArray[np.intp]) -> dict[str, int]:
+    """How many questions there are, and how many of those that are listed were taken for being wrong."""
+    return {"of": len(voted), "wrong": len(_surest_wrong(voted, len(listed) // 10))}
+
+
+def _surest_wrong(voted: VotedPools, most: int) -> NDArray[np.intp]:
+    if voted.correct is None:
+        return np.zeros(0, dtype=np.intp)
+    known = voted.votes.has_answer if voted.known is None else voted.votes.has_answer & voted.known
+    wrong = np.flatnonzero(~voted.correct & known)
+    key = voted.votes.key[wrong]
+    return wrong[np.lexsort(key.T[::-1])[::-1][:most]]
 
 
 def question_facts(pools: Sequence[Pool], voted: VotedPools, policy: Policy, seen: NDArray[np.bool_]) -> dict[str, Any]:

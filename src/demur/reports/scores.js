@@ -122,7 +122,7 @@ const scoresChart = {
     const heads = ["Vote or baseline", "Accuracy", "Normaliser", ...scored];
     const rows = ranked.map((score) => {
       const { title, vote_accuracy, normaliser, paths, low, high, missing } = score;
-      return [title, vote_accuracy, normaliser, paths, low, high, missing.length];
+      return [title, vote_accuracy, normaliser, paths, low, high, missing];
     });
     const plain = baselines.map(([name, accuracy]) => [name, accuracy, "", null, null, null, null]);
     return [heads, rows.concat(plain)];
@@ -173,7 +173,7 @@ function setUpScores() {
     byId("scores-rows").append(row);
     const notes = Object.entries(score.flags).map(([flag, count]) => `${flag}: ${count}`);
     notes.push(...score.warnings);
-    if (score.missing.length) notes.push(`${many(score.missing.length, "question")} without it`);
+    if (score.missing) notes.push(`${many(score.missing, "question")} without it`);
     for (const note of notes) {
       const named = note.includes(score.title) ? note : `${score.title}: ${note}`;
       byId("scores-notes").append(el("li", "data", short(named, 400)));
