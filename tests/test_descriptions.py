@@ -11,7 +11,7 @@ from demur.errors import InvalidValue
 
 CHEAP = Description(
     sampling={"backend": "openai", "model": "small", "prompt": {"user": "{question}", "stop": []}, "temperature": 0.8},
-    answers={"task": "math", "relation": "mathematics@2"},
+    answers={"task": "math", "relation": "mathematics@3"},
     score={"name": "judge", "scorer": {"scorer": "judge", "model": "strict"}},
     vote={"weight": "exponential:1.0", "tie_break": None},
 )

@@ -201,8 +201,8 @@ def test_gold_may_be_a_list_and_never_bridges_two_classes():
 
 
 def test_relations_have_versioned_names_and_unknown_ones_are_refused():
-    assert mathematics.spec == "mathematics@2"
-    assert answers.auto.spec == "auto@1"
+    assert mathematics.spec == "mathematics@3"
+    assert answers.auto.spec == "auto@2"
     assert task_named("math").relation is mathematics
     assert task_named("QA").relation is text
     assert task_named("multiple_choice").relation is choice
@@ -214,7 +214,7 @@ def test_relations_have_versioned_names_and_unknown_ones_are_refused():
 def test_explanations_name_both_readings():
     said = answers.explain("1/2", "0.5")
     assert "the number 1/2" in said
-    assert "The same by mathematics@2" in said
+    assert "The same by mathematics@3" in said
     assert "Different" in answers.explain("4t", "4")
     assert "no answer" in answers.explain("", "4")
 

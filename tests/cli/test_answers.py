@@ -141,18 +141,18 @@ def test_a_verdict_file_that_is_none_is_refused_in_one_line_and_left_alone(demur
 
 
 def test_two_answers_explained(demur):
-    assert "The same by auto@1" in demur("answers", "--explain", "1/2", "0.50").out
+    assert "The same by auto@2" in demur("answers", "--explain", "1/2", "0.50").out
     facts = demur("answers", "--explain", "4t", "4", "--json").json
     assert facts["same"] is False
-    assert "text@2" in demur("answers", "--explain", "The Beatles", "beatles", "--relation", "text").out
+    assert "text@3" in demur("answers", "--explain", "The Beatles", "beatles", "--relation", "text").out
 
 
 def test_the_whole_way_from_a_text_to_its_key_is_explained(demur, file):
     told = demur("answers", "--explain", "We add. So the answer is 0.50.", "1/2", "--task", "math").out
     assert "by its 'answer is' at (25, 29): '0.50' is read as the number 1/2  [n:1/2]" in told
-    assert "The same by mathematics@2." in told
+    assert "The same by mathematics@3." in told
     told = demur("answers", file, "--explain").out
-    assert "q0, path 0: found by boxed, by mathematics@2\n  text    so \\boxed{⟦\\frac12⟧}" in told
+    assert "q0, path 0: found by boxed, by mathematics@3\n  text    so \\boxed{⟦\\frac12⟧}" in told
     assert "  key     n:1/2: the number 1/2" in told
     assert told.count("found by boxed") == 1
     assert demur("answers", file, "--explain", "--problem", "q3").out.count("found by") == 4
@@ -190,7 +190,7 @@ def test_labels_without_letters(demur, tmp_path):
     demur("answers", "a.jsonl", *flags, "-o", "b.jsonl")
     assert [path["answer"] for path in read(tmp_path / "b.jsonl")[0]["paths"]] == ["Uncertain", "True", None]
     told = demur("calibrate", "b.jsonl", *flags, "--alpha", 0.5, "--json")
-    assert told.json["notes"][0].startswith("Answers are compared by choice@2: ")
+    assert told.json["notes"][0].startswith("Answers are compared by choice@3: ")
 
 
 @pytest.mark.parametrize(

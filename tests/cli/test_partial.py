@@ -81,7 +81,7 @@ def test_a_whole_run_and_a_file_need_no_word(demur, half, pools):
         run.save([PlacedPath(k, j, Path("1", "")) for k in range(WHOLE, WHOLE + LACKING) for j in range(3)])
     ran = demur("calibrate", half, "--alpha", 0.2)
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.endswith("Answers are compared by mathematics@2: 201 numbers.\n")
+    assert ran.out.endswith("Answers are compared by mathematics@3: 201 numbers.\n")
     assert demur("calibrate", pools, "--partial").code == 0
 
 

@@ -37,7 +37,7 @@ def test_calibrate_and_decide_by_the_rules_of_a_file(demur, files):
     assert calibrated.code == 0, calibrated.err
     assert calibrated.json["vote_accuracy"] == 1
     relation = calibrated.json["pipeline"]["answers"]["relation"]
-    assert relation.startswith('json@1:{"compare":{"/total":"mathematics@2"},"ignore":["/id"],"schema":{')
+    assert relation.startswith('json@1:{"compare":{"/total":"mathematics@3"},"ignore":["/id"],"schema":{')
     (files / "rules.json").unlink()
     decided = demur("decide", "new.jsonl", "--policy", "p.json", "--json")
     assert decided.code == 0, decided.err

@@ -70,7 +70,7 @@ def test_answers_writes_keys_under_the_version_and_makes_them_again_on_request(d
     assert demur("answers", shards, "-o", "keyed.parquet").code == 0
     table = pyarrow.parquet.ParquetFile("keyed.parquet")
     known = json.loads(table.metadata.metadata[b"demur"])
-    assert known["keys"]["relation"] == "by-task(auto@1)"
+    assert known["keys"]["relation"] == "by-task(auto@2)"
     assert "key" in table.schema_arrow.names
     told = [demur("calibrate", place, "--alpha", 0.1, "--json").json for place in (shards, "keyed.parquet")]
     assert told[0]["points"] == told[1]["points"]
@@ -105,7 +105,7 @@ def test_a_folder_with_keys_of_several_versions_is_refused_by_file_and_made_agai
     for verb in (("calibrate", mixed, "--alpha", 0.1), ("answers", mixed, "-o", "new.parquet"), ("answers", mixed)):
         ran = demur(*verb)
         assert (ran.code, ran.err.count("\n")) == (2, 1)
-        assert "mixed holds keys of the relation auto@0 in part-0.parquet, of auto@1 in part-1.parquet" in ran.err
+        assert "mixed holds keys of the relation auto@0 in part-0.parquet, of auto@2 in part-1.parquet" in ran.err
         assert "`demur answers mixed` with --rekey and --out" in ran.err
     assert demur("answers", mixed, "--rekey", "-o", "new.parquet").code == 0
     assert demur("answers", shards, "-o", "keyed.parquet").code == 0

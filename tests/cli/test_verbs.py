@@ -38,7 +38,7 @@ def test_calibrate_says_what_to_expect_and_writes_a_policy_that_python_reads(dem
     expected = policy.forecast(0.1)
     assert facts["points"][1]["forecast"]["answered"] == expected.answered
     assert facts["pipeline"]["vote"]["weight"] == "exponential:1.0"
-    assert facts["pipeline"]["answers"]["relation"] == "by-task(auto@1)"
+    assert facts["pipeline"]["answers"]["relation"] == "by-task(auto@2)"
     text = demur("calibrate", pools, "--score", "simulated", "--alpha", 0.1).out
     assert f"{100 * expected.answered:.1f} %" in text
     assert "at most 0.1" in text

@@ -54,7 +54,7 @@ def test_only_what_the_rules_do_not_decide_is_asked_and_each_answer_once(tmp_pat
     progress, backend, told = judge(POOLS, tmp_path)
     assert sorted(asked_of(backend)) == ["City of Light!", "Rome", "Rome"]
     assert (progress.wanted, progress.saved, progress.agree, progress.disagree, progress.neither) == (3, 3, 1, 2, 0)
-    assert told == ["Answers are compared by text@2: 9 phrases; 1 of 10 paths have none."]
+    assert told == ["Answers are compared by text@3: 9 phrases; 1 of 10 paths have none."]
     stored = read_verdicts(tmp_path / "verdicts.jsonl")
     assert {(row.id, row.answer, row.agrees, row.by) for row in stored} == {
         ("q0", "City of Light!", True, "scripted:m agreement@1"),

@@ -54,7 +54,7 @@ def test_the_labels_of_a_run_compare_its_answers():
 
 
 def test_a_policy_whose_answers_were_read_by_older_rules_says_so():
-    assert reading_of({"task": "math", "extract": "mathematics@2"}) is None
+    assert reading_of({"task": "math", "extract": "mathematics@3"}) is None
     assert reading_of({"task": "math", "extract": "A: (.*)"}) == "A: (.*)"
-    with pytest.raises(InvalidValue, match=r"read by mathematics@1, and this demur reads them by mathematics@2.*again"):
+    with pytest.raises(InvalidValue, match=r"read by mathematics@1, and this demur reads them by mathematics@3.*again"):
         reading_of({"task": "math", "extract": "mathematics@1"})

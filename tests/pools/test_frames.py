@@ -111,7 +111,7 @@ def test_a_column_task_says_how_answers_are_compared_and_a_number_of_the_problem
     voted = dm.vote_pools(source, dm.FieldChoice(), source.recipe(tie_break="column:margin"))
     assert voted.labelled.all()
     assert voted.votes.key[:, 1].tolist() == [row / 7 for row in range(30)]
-    assert voted.votes.upstream.answers["relation"] == "by-task(mathematics@2)"
+    assert voted.votes.upstream.answers["relation"] == "by-task(mathematics@3)"
 
 
 def test_what_tables_have_for_nothing_is_no_question_and_no_cluster():

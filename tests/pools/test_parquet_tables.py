@@ -494,7 +494,7 @@ def test_a_file_that_changes_while_it_is_read_is_said(shards):
 
 def test_keys_are_used_as_they_are_and_those_of_another_version_are_refused(shards):
     """The keys of the file say that 6 and 7 are one answer, which no relation would: so they are what is used."""
-    path, keys = shards / "part-0.parquet", {"field": "answer", "relation": "by-task(auto@1)"}
+    path, keys = shards / "part-0.parquet", {"field": "answer", "relation": "by-task(auto@2)"}
     pools = [
         Pool(pool.problem, tuple(Path(one.answer, None, one.scores, {"key": "n:6"}) for one in pool.paths))
         for pool in dm.read_pools(path).pools
@@ -508,5 +508,5 @@ def test_keys_are_used_as_they_are_and_those_of_another_version_are_refused(shar
     named = dm.vote_pools(source, dm.FieldChoice(missing=("7",)), labelled=False)
     assert list(named.table.answers) == [["n:6", None]] * 3
     write_parquet(pools, path, Provenance(keys={**keys, "relation": "by-task(auto@0)"}))
-    with pytest.raises(PoolFileError, match=r"holds keys of the relation auto@0, and this demur compares by auto@1"):
+    with pytest.raises(PoolFileError, match=r"holds keys of the relation auto@0, and this demur compares by auto@2"):
         dm.vote_pools(dm.read_pools(path), labelled=False)

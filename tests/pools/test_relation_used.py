@@ -26,10 +26,10 @@ def policy_of(*tasks, **how):
 @pytest.mark.parametrize(
     ("tasks", "relation"),
     [
-        (("math",), "by-task(mathematics@2)"),
-        ((None,), "by-task(auto@1)"),
-        (("math", None), "by-task(auto@1,mathematics@2)"),
-        (("mc", "qa", "mathematics"), "by-task(choice@2,mathematics@2,text@2)"),
+        (("math",), "by-task(mathematics@3)"),
+        ((None,), "by-task(auto@2)"),
+        (("math", None), "by-task(auto@2,mathematics@3)"),
+        (("mc", "qa", "mathematics"), "by-task(choice@3,mathematics@3,text@3)"),
     ],
 )
 def test_the_relations_in_use_are_named(tasks, relation):
@@ -39,7 +39,7 @@ def test_the_relations_in_use_are_named(tasks, relation):
 def test_a_file_with_tasks_and_one_without_have_different_fingerprints_and_exclude_each_other():
     with_task, without = policy_of("math"), policy_of(None)
     assert with_task.fingerprint != without.fingerprint
-    with pytest.raises(PipelineMismatch, match=r"relation is 'by-task\(mathematics@2\)' in the policy, 'by-task\(auto"):
+    with pytest.raises(PipelineMismatch, match=r"relation is 'by-task\(mathematics@3\)' in the policy, 'by-task\(auto"):
         with_task.check(with_task.vote(source(None, start=100)).votes)
     with pytest.raises(PipelineMismatch, match="relation is"):
         without.check(without.vote(source("math", start=100)).votes)
@@ -56,13 +56,13 @@ def test_a_policy_of_several_tasks_takes_files_with_some_of_them():
 
 def test_a_named_relation_compares_files_with_and_without_tasks_alike():
     named = policy_of("math", relation="mathematics")
-    assert named.pipeline["answers"]["relation"] == "mathematics@2"
+    assert named.pipeline["answers"]["relation"] == "mathematics@3"
     named.check(named.vote(source(None, start=100)).votes)
 
 
 def test_policies_that_name_all_relations_still_read_any_file():
     before = policy_of("math")
-    every = "by-task(auto@1,choice@2,mathematics@2,plain@2,text@2)"
+    every = "by-task(auto@2,choice@3,mathematics@3,plain@2,text@3)"
     choice = dm.FieldChoice.of(before.description.updated(type(before.description)(answers={"relation": every})))
     assert choice.describe([Problem("q", "Why?")])["relation"] == every
     other = before.description.updated(type(before.description)(answers={"relation": "by-task(mathematics@9)"}))
@@ -78,17 +78,17 @@ def test_one_pool_is_read_and_compared_as_the_files_of_its_policy_were():
     assert policy.decide(["", None]).confidence == 0
     assert policy.decide([0.5, "1/2"]).confidence == 1
     mixed = policy_of("math", "qa")
-    with pytest.raises(InvalidValue, match=r"by the task of each question \(mathematics@2, text@2\)"):
+    with pytest.raises(InvalidValue, match=r"by the task of each question \(mathematics@3, text@3\)"):
         mixed.decide(["0.5", "1/2"])
     assert mixed.decide(["0.5", "1/2"], question=Problem("q", "?", extra={"task": "math"})).confidence == 1
     assert mixed.decide(["0.5", "1/2"], question=Problem("q", "?", extra={"task": "qa"})).confidence == 0.5
-    with pytest.raises(PipelineMismatch, match="'choice@2' here"):
+    with pytest.raises(PipelineMismatch, match="'choice@3' here"):
         mixed.decide(["A", "A"], question=Problem("q", "?", extra={"task": "mc"}))
 
 
 def test_a_task_for_all_problems_is_part_of_the_policy_and_overrides_what_files_name():
     policy = policy_of(None, task="gsm8k")
-    assert policy.pipeline["answers"]["relation"] == "by-task(mathematics@2)"
+    assert policy.pipeline["answers"]["relation"] == "by-task(mathematics@3)"
     assert policy.pipeline["answers"]["read_as"] == "gsm8k"
     for tasks in ((None,), ("qa",), ("no such task",)):
         policy.check(policy.vote(source(*tasks, start=100)).votes)

@@ -118,8 +118,8 @@ def test_a_task_may_have_rules_of_its_own_beside_others(monkeypatch):
     tasks.register(tasks.Task("orders", RELATION, origin="me"))
     mixed = dm.PoolSource([*source(task="orders").pools, *source(100, task="orders").pools[:5], *_sums(10)])
     policy = dm.calibrate(dm.vote_pools(mixed), alpha=0.3)
-    assert policy.pipeline["answers"]["relation"] == f"by-task({RELATION.spec},mathematics@2)"
-    assert tasks.relations_of(policy.pipeline["answers"]["relation"]) == [RELATION.spec, "mathematics@2"]
+    assert policy.pipeline["answers"]["relation"] == f"by-task({RELATION.spec},mathematics@3)"
+    assert tasks.relations_of(policy.pipeline["answers"]["relation"]) == [RELATION.spec, "mathematics@3"]
     policy.check(policy.vote(source(200, task="orders")).votes)
     decision = policy.decide(
         [{"total": 1}, *[{"total": "2/2"}] * 4], question=Problem("q", "?", extra={"task": "orders"})
@@ -134,10 +134,10 @@ def _sums(n):
 @pytest.mark.parametrize(
     "specs",
     [
-        ["mathematics@2"],
-        ["json@1", "text@2"],
-        [answers.json_relation(ignore=["/a,b:{"], compare={"/x)": "text"}).spec, "text@2", "tool-calls@1"],
-        ["choice@2", RELATION.spec, answers.tool_calls_relation(unordered=[""]).spec],
+        ["mathematics@3"],
+        ["json@1", "text@3"],
+        [answers.json_relation(ignore=["/a,b:{"], compare={"/x)": "text"}).spec, "text@3", "tool-calls@1"],
+        ["choice@3", RELATION.spec, answers.tool_calls_relation(unordered=[""]).spec],
     ],
 )
 def test_lists_of_relations_are_read_back(specs):

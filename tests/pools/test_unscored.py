@@ -32,7 +32,7 @@ def test_a_file_with_unscored_paths_is_refused_with_a_count_and_two_ways_out():
 def test_dropped_pools_are_left_out_of_calibration_counted_and_part_of_the_policy(tmp_path):
     said = []
     voted = dm.vote_pools(pools(), dm.FieldChoice(score="judge", unscored="drop"), say=said.append)
-    assert voted.table.comparison() == "Answers are compared by auto@1: 80 phrases."
+    assert voted.table.comparison() == "Answers are compared by auto@2: 80 phrases."
     assert said == ["note: 2 of 40 pools have a path without the score 'judge', and cast no vote"]
     policy = dm.calibrate(voted, alpha=0.1)
     assert (policy.n, policy.unscored) == (38, 2)

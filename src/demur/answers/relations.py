@@ -80,11 +80,11 @@ def _unasked(key: Callable[[str], str | None]) -> Callable[[str, Asked], str | N
     return lambda answer, _: key(answer)
 
 
-mathematics = Relation("mathematics", 2, _unasked(mathematics_keys.key), mathematics_extraction.extract)
-text = Relation("text", 2, _unasked(text_keys.key), text_extraction.extract)
-choice = Relation("choice", 2, choice_keys.key, choice_extraction.extract)
+mathematics = Relation("mathematics", 3, _unasked(mathematics_keys.key), mathematics_extraction.extract)
+text = Relation("text", 3, _unasked(text_keys.key), text_extraction.extract)
+choice = Relation("choice", 3, choice_keys.key, choice_extraction.extract)
 plain = Relation("plain", 2, _unasked(plain_keys.key), whole_text)
-auto = Relation("auto", 1, _unasked(auto_keys.key), auto_extraction.extract)
+auto = Relation("auto", 2, _unasked(auto_keys.key), auto_extraction.extract)
 
 RELATIONS = {relation.name: relation for relation in (mathematics, text, choice, plain, auto)}
 

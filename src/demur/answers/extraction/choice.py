@@ -61,7 +61,7 @@ _WOULD = re.compile(r"\b(?:would|could|might)\b", re.I)
 _IF = re.compile(r"\b(?:if|unless|had|were)\b", re.I)
 _SO = re.compile(r"\b(?:so|thus|hence|therefore)\b|:(?=\s)", re.I)
 _SENTENCES_BACK = 4
-_DETERMINER = re.compile(r"\s[a-z]")
+_DETERMINER = re.compile(r"\s[a-z]|\.\s?\d")
 _PICKED = re.compile(
     r"\b(?:choose|pick|select|it's|it’s|it is|be|go with|leaves|answer)\s[(*\"']{0,3}(A)(?![\w'’]|\s[a-z])", re.I
 )
@@ -208,7 +208,7 @@ def _asserting(part: Part) -> tuple[int, int] | None:
         if sentence is None:
             return None
         start, end = sentence
-        if not _is_supposed(part, start, end):
+        if not _is_supposed(part, start, end) and not part.is_aside(start, end):
             return sentence
         for consequence in _SO.finditer(part.text, start, end):
             if not _is_supposed(part, consequence.end(), end):

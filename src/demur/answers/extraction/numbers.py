@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from demur.answers.extraction.part import Found, Part
 from demur.answers.languages import takes_comma
 
+_FRACTIONS = r"\d{0,9}\ ?[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒]|\d{1,9}⁄\d{1,9}"
 _DIGITS = {  # by whether decimals stand behind a comma
-    False: r"\d+\ \d+/\d+(?![/\d])|\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)(?:\.\d+)?"
+    False: rf"{_FRACTIONS}|"
+    r"\d+\ \d+/\d+(?![/\d])|\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)(?:\.\d+)?"
     r"|\d+(?:\.\d+)?|\.\d+",
-    True: r"\d+\ \d+/\d+(?![/\d])|\d{1,3}(?:[. \u00a0\u202f'’]\d{3})+(?!\d)(?:,\d+)?|\d+(?:[.,]\d+)?|,\d+",
+    True: rf"{_FRACTIONS}|"
+    r"\d+\ \d+/\d+(?![/\d])|\d{1,3}(?:[. \u00a0\u202f'’]\d{3})+(?!\d)(?:,\d+)?|\d+(?:[.,]\d+)?|,\d+",
 }
 _TOKEN = r"""
     (?<![A-Za-z\d_\\^{.]) (?P<odd>\d+(?:[/.-]\d+){2,} | \d+\s?[-–]\s?\d+(?!\s?=) | v\d)  # dates, versions; ranges; v2
@@ -42,13 +45,17 @@ _RESULT = re.compile(
     r"|total of|only)\b",
     re.I,
 )
-_LISTED = re.compile(r"(?<![\d.,])-?\d[\d.]{0,12}(?:,\s-?\d[\d.]{0,12}){0,6},?\s(?:and|or)\s-?\d[\d.]{0,12}(?![\d%])")
+_LISTED = re.compile(
+    r"(?<![\d.,])-?\d[\d./]{0,12}(?:,\s-?\d[\d./]{0,12}){0,6},?\s(?:and|or)\s-?\d[\d./]{0,12}(?<![./])(?![\d%])"
+)
 _ASIDE = re.compile(
     r"""
     \([^()]{0,80}\)
     | \b(?:since|because|after|than|out\ of|who|which(?!\s(?:is|are|equals|gives|makes))|whereas|while|if|when|where
       |each|every|per|not)\b [^,.;]{0,200}
-    | \b(?:for|at|of|to\ have|by|with)\s(?:the\s|a\s|each\s|every\s)? (?=[$€£]?\d)[$€£]?[\d.,]{1,20}
+    | (?<!\btotal\s)(?<!\bsum\s)(?<!\baverage\s)(?<!\bmean\s)(?<!\bprofit\s)(?<!\bloss\s)(?<!\bcost\s)(?<!\bprice\s)
+      (?<!\bmaximum\s)(?<!\bminimum\s)(?<!\bamount\s)(?<!\bremainder\s)
+      \b(?:for|at|of|to\ have|by|with)\s(?:the\s|a\s|each\s|every\s)? (?=[$€£]?\d)[$€£]?[\d.,]{1,20}
     """,
     re.I | re.X,
 )

@@ -25,6 +25,8 @@ _OPEN = re.compile(
 _ENDING = re.compile(r"(?:<\|[a-z_]{2,20}\|>|</s>|<eos>)\Z", re.I)
 _TURN = re.compile(r"<\|(?:endoftext|im_end|im_start|eot_id|end_of_text|eot|user)\|>")
 _STOP = re.compile(r"(?<![.!?…。！？])[.!?…。！？]++[\"'”’»)\]*_]{0,4}(?=\s|$)|\n")
+_IN_BRACKETS = r"[.!?…。！？][\"'”’»*_]{0,4}[)\]][\"'”’»)\]*_]{0,4}"
+_CLOSES_BRACKETS, _STOP_IN_BRACKETS = re.compile(_IN_BRACKETS), re.compile(rf"{_IN_BRACKETS}\Z")
 _WORD_BEFORE = re.compile(r"[\w.&'’-]{1,30}\Z")
 _SHORTENED = """
     dr mr mrs ms mx prof st ste mt ft jr sr hon rev gen col capt lt sgt gov sen rep pres vs etc eg ie cf al inc ltd co
@@ -38,6 +40,8 @@ _FIRST_WORDS = """
 """
 _ABBREVIATIONS, _ONLY_BEFORE_DIGITS = frozenset(_SHORTENED.split()), frozenset(_BEFORE_NUMBERS.split())
 _STARTERS = frozenset(_FIRST_WORDS.split())
+_COMPANY = re.compile(r"\s+(?:(?<=!\s)[a-z]|(?:Inc|Ltd|Co|Corp|LLC|PLC|plc|GmbH|AG|SA|LP|Records)\b)")
+"""What goes on behind a name that ends in a mark: Yahoo! Inc."""
 _ACRONYM = re.compile(r"(?:[A-Za-z]\.){2,}|[A-Z]\.", re.ASCII)
 _NEXT_WORD = re.compile(r"\s+[\"'“‘(*_]{0,3}([\w’']+)")
 _LEADING_MARKS, _TRAILING_MARKS = ' \t\r\n*_#>`"“”‘’«»', ' \t\r\n*_`"“”«»'
@@ -108,6 +112,10 @@ class Part:
         word = _WORD_BEFORE.search(self.text, max(0, end - 30), end) if self.text.startswith(".", end) else None
         return end + 1 if word is not None and len(word.group()) > 1 and _ACRONYM.fullmatch(word.group() + ".") else end
 
+    def is_aside(self, start: int, end: int) -> bool:
+        """Whether a sentence stands in brackets, and others in front of it: "12 apples. (That is a dozen.)"."""
+        return _CLOSES_BRACKETS.match(self.text, end) is not None and bool(self.text[:start].strip(_LEADING_MARKS))
+
     def last_sentence(self, end: int | None = None) -> tuple[int, int] | None:
         """Where the last sentence before a place begins and ends; None where there is none."""
         text, end = self.text, len(self.text) if end is None else end
@@ -115,11 +123,17 @@ class Part:
             end -= 1
         if not end:
             return None
+        closed = _STOP_IN_BRACKETS.search(text, max(0, end - 10), end)  # (That is a dozen.)
         low, start = max(0, end - 2000), 0
-        for stop in _STOP.finditer(text, low, end):
+        for stop in _STOP.finditer(text, low, end if closed is None else closed.start()):
             if not _continues(text, stop.start()):
                 start = stop.end()
-        return max(start, low), self._with_last_dot(end)
+        start = max(start, low)
+        if closed is not None:
+            words = text[start : closed.start()].lstrip(_LEADING_MARKS)
+            if words[:1] in ("(", "[") or words.count("(") + words.count("[") <= words.count(")") + words.count("]"):
+                return start, closed.start()
+        return start, self._with_last_dot(end)
 
 
 def final_part(text: str, asked: Asked) -> Part:
@@ -148,7 +162,9 @@ def final_part(text: str, asked: Asked) -> Part:
 
 
 def _continues(text: str, dot: int) -> bool:
-    """Whether a full stop ends an abbreviation or an initial, and the sentence goes on."""
+    """Whether a full stop ends an abbreviation or an initial, or a name ends in a mark, and the sentence goes on."""
+    if text[dot] in "!?" and _COMPANY.match(text, dot + 1):
+        return True
     if text[dot] != "." or text.startswith("..", dot):
         return False
     following = _NEXT_WORD.match(text, _after_marks(text, dot + 1))

@@ -7,18 +7,13 @@ import re
 from demur.answers.equivalence.mathematics import keys
 from demur.answers.extraction.numbers import first, number_word, result
 from demur.answers.extraction.part import Found, Part
-from demur.answers.extraction.said import formula_at
+from demur.answers.extraction.said import COMMENT, formula_at
 
 _LONGEST = 400
 _UNDECIDED = re.compile(
     r"\bcan(?:not|['’]t|\snot)\sbe\s(?:determined|answered|solved)|\bnot\senough\sinformation|\bcan(?:not|['’]t)\s(?:answer|determine)\b",
     re.I,
 )
-_TRAILER = re.compile(
-    r"[\s(*_\[]{0,4}(?:confidence|word\scount|check|verification|note|source|reference|\d\]|https?:|let\sme\sknow)\b",
-    re.I,
-)
-"""Sentences behind an answer that are about something else."""
 _SENTENCES_BACK = 6
 _SCIENTIFIC = re.compile(r"-?\d[\d.]*\s?x\s?10\^\{?-?\d+\}?(?:\s?[A-Za-z/]{1,6})?")
 _TIMES = re.compile(r"\d\s?x\s?\d")
@@ -98,7 +93,7 @@ def closing(part: Part) -> Found | None:
         asks = part.text[sentence[1] :].lstrip(" \"'*)").startswith("?")
         found = (
             None
-            if asks or _TRAILER.match(part.text, *sentence)
+            if asks or COMMENT.match(part.text, *sentence) or part.is_aside(*sentence)
             else _in_sentence(part, sentence[0], sentence[1], most=2)
         )
         if found is not None:

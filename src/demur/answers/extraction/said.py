@@ -49,7 +49,7 @@ _SPEAK_OF_IT = """
     derived as\\s+(?:follows|above|below|shown|given|expected) in\\s+(?:the\\s+form|terms|fact|line|agreement)
     in\\s+\\S{1,20}\\s+form(?:at)?
 """
-_NO_CONTENT = re.compile(rf"(?:{'|'.join(_SPEAK_OF_IT.split())})\b", re.I)
+_NO_CONTENT = re.compile(rf"(?:\d{{1,3}}\s?%\s)?(?:{'|'.join(_SPEAK_OF_IT.split())})\b", re.I)
 _NEGATED = re.compile(r"(?i)(?:not|n't|neither|never|no\s+longer|hardly|unlikely)\b")
 _CUT = re.compile(
     r"""
@@ -60,6 +60,41 @@ _CUT = re.compile(
     re.I | re.X,
 )
 """What goes on to say why, or what it is not."""
+_META = r"""
+    (?:(?:my|overall|final)\s)?confidence(?:\s(?:level|score))? certainty sources? references? citations? explanations?
+    reasons? reasoning rationale justification notes? disclaimer caveats? warning word\scount check verification
+    context background (?:fun\s)?facts? hint evidence assumptions? details? proof comments? remarks?
+    further\sreading see\salso p\.?s\.? additional\sinformation feedback
+"""
+COMMENT = re.compile(
+    rf"""
+    [\s(*_\[\#>-]{{0,6}} (?:
+      (?:{"|".join(_META.split())})\b \.? (?:[*_]{{0,3}}\s?[:=—–] | \s(?:is\s|of\s)?[\d(])
+      | (?<!\A)(?:confidence|word\scount|check|verification|note|source|reference|\d\]|https?:)\b
+      | i(?:\s?['’]m|\sam|\sfeel|\swas)\s (?:about\s)?(?:\d{{1,3}}\s?%\s)? (?:(?!not)\w+\s){{0,2}}
+        (?:sure|confident|certain|positive|convinced|happy|glad)\b
+      | i(?:['’]ve|\shave)?\s(?:double[-\s])?
+        (?:checked|verified|confirmed|hope|(?:know|looked|learned|remember)\s(?:it|this|that))\b
+      | i\s(?:\w+ly\s)?(?:believe|think)\s(?:this|that|it|my\sanswer)\s(?:is|answer\sis)
+        \s(?:correct|right|accurate|true)\b
+      | (?:this|that|my|our|the)\s(?:final\s|above\s|given\s)?(?:answer|response|information|explanation)\b
+        (?!\D{{0,60}}\d(?!\d{{0,2}}\s?%))
+      | (?<!\A)(?:this|that|it)(?:['’]s|\s(?:is|was|seems|looks|makes|should\sbe|must\sbe))\s
+        (?:\w+ly\s|quite\s|very\s|a\s|my\s|the\s|final\s){{0,2}}
+        (?:correct|right|accurate|true|clear|obvious|sense|consistent|reasonable|well[-\s]known|common\sknowledge|simple
+        |easy|all|answer|fact)\b
+      | (?:let\sme\sknow|feel\sfree|would\syou\slike|please\s(?:let|note|verify|check|see|feel|consult)|thanks?
+        |you\scan\s(?:verify|check|find|read)\s(?:this|that|it|more)
+        |if\syou(?:['’]d|\swould|\s(?:have|need|want)\s(?:any|more|further|other|another))
+        |is\sthere\sanything|do\syou\s(?:have|need|want)|hope|good\sluck|for\smore\s(?:information|details|on|about)|as\san\sai
+        |see\s(?:also|https?|wikipedia|\[\d|page|section))\b
+      | (?:(?:the|our|my)\s)?(?:final\s)?answer:?\s?
+        (?:is\s(?:correct|right|wrong|incorrect|as\sfollows|not\sknown|unknown))?:?\Z
+    )
+    """,
+    re.I | re.X,
+)
+"""Sentences next to an answer that are about something else: courtesies, how sure the model is, where it comes from."""
 _PUNCTUATION, _EMPTY_BOX = re.compile(r"[\W_]*"), re.compile(r"\\boxed\s?\{\s?\}")
 
 

@@ -8,7 +8,7 @@ from demur.answers.asked import NOTHING_SAID, Asked
 from demur.answers.extraction import Extraction, Table, by_evidence
 from demur.answers.extraction.marks import boxed, hashes, json_answer, tagged
 from demur.answers.extraction.part import Found, Part
-from demur.answers.extraction.said import behind_markers, said, worded
+from demur.answers.extraction.said import COMMENT, behind_markers, said, worded
 
 _YES_NO_QUESTION = re.compile(
     r"(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|should|shall|may|might|must"
@@ -16,7 +16,8 @@ _YES_NO_QUESTION = re.compile(
     re.I,
 )
 _YES_NO = re.compile(
-    r"[\s*_\"'“(]{0,4}(yes|no)\b(?=\s?[,.;:!—–-]|[*_\"'”)]|\s*\Z|\s(?:both|they|it|he|she|the|neither|not)\b)", re.I
+    r"[\s*_\"'“(]{0,4}(yes|no)\b(?!\.\s{0,2}\d)(?=\s?[,.;:!—–-]|[*_\"'”)]|\s*\Z|\s(?:both|they|it|he|she|the|neither|not)\b)",
+    re.I,
 )
 _EITHER = re.compile(r"\b(?:yes|no)\b", re.I)
 _OR = re.compile(r"\s(?:or|who|which|what)\s", re.I)
@@ -41,16 +42,31 @@ _ASKS_DATE = re.compile(
     r"|MM/DD|DD/MM|YYYY|\bwhen\b",
     re.I,
 )
-_SENTENCES_BACK = 3
-_NO_ANSWER = re.compile(
-    r"""
-    i\ hope\ (?:this|that|it)\b | let\ me\ know\b | feel\ free\b | would\ you\ like\b
-    | (?:the\ |our\ |my\ )?(?:final\ )?answer:?\s?
-      (?:is\ (?:correct|right|wrong|incorrect|as\ follows|not\ known|unknown))?:?\Z
-    """,
-    re.I | re.X,
+_SENTENCES_BACK = 6
+_OPENING = re.compile(
+    r"[\s*_#>\"'“]{0,6}([^\s:?!.][^\n:?!.]{0,60}?)(?:[.!][*_\"'”]{0,4}(?=\s)|[*_\"'”]{0,4}[.!]?[ \t]*\n)"
 )
-"""Courtesies, and words that only speak of an answer."""
+"""A few words that a text begins with."""
+_NO_OPENING = """
+    is are was were be been has have had do does did can could will would should may might must i you we it he she they
+    let okay ok sure well hmm alright great good yes no hello hi thanks think know see first here there this that what
+    answer solution analysis reasoning explanation step steps summary conclusion thought thoughts background overview
+    question final result response thinking approach method given fact facts context
+"""
+_NOT_OPENING = frozenset(_NO_OPENING.split())
+"""Words of a whole sentence, of a heading, or of what is said before an answer."""
+_GOES_ON = re.compile(
+    r"(?:it|its|this|that|these|those|they|their|he|his|she|her|the|i|we|here|there|known|located|because|since|as|in|on|both)\b",
+    re.I,
+)
+_DESCRIBES = re.compile(
+    r"(?:it|this|that|he|she|they|these|those)(?:['’]s|['’]re|\s(?:is|was|are|were))\s(?:also\s)?"
+    r"(?:(?:the|an?|one\sof|known|located|situated|famous|home|found|part)\s)",
+    re.I,
+)
+"""Says of something what it is like."""
+_NAME = re.compile(r"(?<=[^\s.!?:]\s)[A-Z][\w-]")
+_CHOOSES = re.compile(r"\bor\b|\bwhich\sof\b|\bbetween\b|,|:", re.I)
 _LEAD = re.compile(r"\s*(?:(?:so|thus|therefore|hence|finally|in conclusion|overall|in short),?\s+)?", re.I)
 
 
@@ -105,10 +121,35 @@ def _last_sentence(part: Part) -> Found | None:
         asks = part.text[sentence[1] :].lstrip(" \"'*)").startswith("?")
         lead = _LEAD.match(part.text, *sentence)
         found = worded(part.found(lead.end() if lead else sentence[0], sentence[1]))
-        if found is not None and not asks and not _NO_ANSWER.match(found.answer):
-            return _new_side(part, found)
+        if found is not None and not asks and not part.is_aside(*sentence) and not _comments(part, found):
+            opening = _opening(part) if _GOES_ON.match(found.answer) else None
+            return _new_side(part, found) if opening is None or opening.end > found.start else opening
         end = sentence[0]
     return None
+
+
+def _comments(part: Part, found: Found) -> bool:
+    """Whether a sentence comments on an answer, repeats the question, or describes what the one before it names."""
+    if COMMENT.match(part.text, found.start):
+        return True
+    question = part.asked.question
+    if question is not None and not is_yes_no(question) and not _CHOOSES.search(question):
+        words = set(map(str.lower, _WORDS.findall(found.answer)))
+        if words - _EMPTY_WORDS and words <= _EMPTY_WORDS | set(map(str.lower, _WORDS.findall(question))):
+            return True
+    before = part.last_sentence(found.start) if _DESCRIBES.match(found.answer) else None
+    return before is not None and _NAME.search(part.text, *before) is not None
+
+
+def _opening(part: Part) -> Found | None:
+    """The few words that a text begins with, if they are no sentence, no heading and none of the question's."""
+    opening = _OPENING.match(part.text)
+    found = None if opening is None else worded(part.found(*opening.span(1)))
+    if found is None:
+        return None
+    words = list(map(str.lower, _WORDS.findall(found.answer)))
+    known = set() if part.asked.question is None else set(map(str.lower, _WORDS.findall(part.asked.question)))
+    return None if len(words) > 6 or not _NOT_OPENING.isdisjoint(words) or known >= set(words) else found
 
 
 def _new_side(part: Part, found: Found) -> Found:
