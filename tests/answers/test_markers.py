@@ -48,6 +48,16 @@ def test_words_that_only_speak_of_an_answer_choose_nothing(written):
     assert choice.extract(written, asked=CITIES).answer is None
 
 
+@pytest.mark.parametrize("comment", ["Die Antwort ist richtig.", "Die Antwort ist nicht falsch.", "La respuesta es correcta.", "La réponse est juste.",
+                                     "La réponse est correcte.", "La risposta è corretta.", "La risposta è giusta.", "A resposta é correta.", "A resposta é não.",
+                                     "Het antwoord is juist.", "Ответ: верный.", "Ответ: неправильный.", "答案是正确的。", "答案是错的。", "答えは正しいです。", "정답은 맞습니다."])  # fmt: skip
+def test_words_that_only_speak_of_an_answer_in_other_languages_are_not_it(comment):
+    """The answer before them stands; without one, what they say is never found as said to be the answer."""
+    assert text.extract(comment).method != "answer is"
+    found = mathematics.extract(f"3 + 4. Die Antwort ist 7. {comment}")
+    assert (found.answer, found.method) == ("7", "answer is")
+
+
 @pytest.mark.parametrize(("written", "answer"), [
     ("正确答案是 C。因为A不对。", "C"), ("答案：C，因为罗马是首都。", "C"), ("正解はCです。理由は書きません。", "C"), ("Antwort: C) Rom, denn B ist falsch.", "C"),
     ("La respuesta correcta es la C.", "C"), ("La bonne réponse est la C.", "C"), ("The answer is A. 答案是C", "C"),
