@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -131,6 +132,21 @@ def test_a_canary_without_an_answer_is_compared(upstream, policy, store, run):
     upstream.behave = mute_on(9)
     assert rounds(app, n=60) == [1] * 60
     assert monitors(app).compared().n == 60  # 7 has an answer now, and 9 has none
+
+
+def test_a_policy_whose_ties_a_field_breaks_draws_nothing_for_requests_that_lack_it(upstream, run, store):
+    with_margin = [
+        replace(pool, problem=replace(pool.problem, extra={**pool.problem.extra, "margin": at / 100}))
+        for at, pool in enumerate(run.pools)
+    ]
+    source = replace(run, pools=with_margin)
+    recipe = source.recipe("perplexity", tie_break="column:margin")
+    policy = dm.calibrate(vote_pools(source, FieldChoice(score="perplexity"), recipe), alpha=[0.1, 0.3])
+    with listening(watched_app(upstream.url, policy, store)) as address:
+        reply = ask(address)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (400, "not_askable")
+    assert "has nothing in the field 'margin'; expected a finite number" in reply.json()["error"]["message"]
+    assert upstream.requests == []
 
 
 @pytest.mark.parametrize("scores", [[1e300] * PATHS, [1.7e308, -1.7e308, 1.7e308, 1e308, -1e308], [-1e308] * PATHS])

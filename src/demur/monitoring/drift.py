@@ -177,13 +177,13 @@ class DriftMonitor(BettingMonitor):
     def _lean(self, p: Floats, numbers: Counts) -> None:
         """Add up how far keys of these numbers lean each way: where a sum is least, a change may have begun."""
         far = abs(2 * p - 1)
-        leans = np.column_stack([p, 1 - p, far, 1 - far]) - (0.5 + _ALLOWED)
-        sums = np.cumsum(np.vstack([self._sums, leans]), axis=0)[1:]
-        least = np.minimum.accumulate(np.vstack([self._least, sums]), axis=0)
-        fell = sums <= least[:-1]
-        last = len(p) - 1 - fell[::-1].argmax(axis=0)
-        self._before = np.where(fell.any(axis=0), numbers[last], self._before)
-        self._sums, self._least = sums[-1], least[-1]
+        leans = np.array([p, 1 - p, far, 1 - far]) - (0.5 + _ALLOWED)
+        sums = np.cumsum(np.column_stack([self._sums, leans]), axis=1)[:, 1:]
+        least = np.minimum.accumulate(np.column_stack([self._least, sums]), axis=1)
+        fell = sums <= least[:, :-1]
+        last = len(p) - 1 - fell[:, ::-1].argmax(axis=1)
+        self._before = np.where(fell.any(axis=1), numbers[last], self._before)
+        self._sums, self._least = sums[:, -1], least[:, -1]
 
     def _keys_of(self, evidence: Evidence, drawn: int) -> Floats:
         """Every calibration key, as often as it occurs, and the draw that tells it from its equals."""

@@ -152,6 +152,7 @@ class Answerer:
         """Raise where such a problem cannot be asked, or is not put the way that calibration questions were."""
         self._fit(problem).render(problem)
         refuse_other_systems(self.policy, [problem])
+        self._tie_break(Pool(problem, ()))
 
     def read(self, problem: Problem, completion: Completion) -> Path:
         """A path that was drawn elsewhere, with the answer that the pipeline reads in it."""
@@ -181,6 +182,7 @@ class Answerer:
         problem = Problem("question", question, extra={"task": task}) if isinstance(question, str) else question
         problem = with_transcript(problem)
         refuse_other_systems(self.policy, [problem])
+        self._tie_break(Pool(problem, ()))
         await self.open_async()
         started = time.monotonic()
         fitted, n_paths = self._fit(problem), self.pipeline.n_paths
@@ -256,14 +258,13 @@ class Answerer:
     def decide(self, pool: Pool, *, alpha: Level | None = None, guarantee: str | None = None) -> Asked:
         """Vote on a pool that was sampled and scored, and answer or abstain."""
         read, recipe = read_row(pool, self._fields), self.policy.recipe
-        tie_break = None if recipe.column is None else read_column([pool], recipe.column.name)[0]
         self._refuse_other_relation(pool.problem)
         decision = self.policy.decide_keys(
             read.answers,
             read.scores,
             alpha=alpha,
             guarantee=guarantee,
-            tie_break=tie_break,
+            tie_break=self._tie_break(pool),
             columns={name: numbers_of([pool], name)[0] for name in recipe.needs},
             origins=None if recipe.origin is None else origins_of([pool], recipe.origin)[0],
             id=pool.problem.id,
@@ -275,6 +276,11 @@ class Answerer:
         """`decide`, which other questions do not wait for if answers are long."""
         deciding = partial(self.decide, pool, alpha=alpha, guarantee=guarantee)
         return await event_loop.read_aside(pool.length_of_answers, deciding)
+
+    def _tie_break(self, pool: Pool) -> float | None:
+        """The number that the problem brings along where that breaks ties; raises where it has none."""
+        column = self.policy.recipe.column
+        return None if column is None else read_column([pool], column.name)[0]
 
     def ask(
         self,
