@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 import requests
 
 from demur.errors import InvalidValue
 from demur.pipeline.audited_votes import audited_votes
+from demur.pipeline.shadow_comparison import IN_DOUBT, RAISED
 from demur.pipeline.waves import Waves
 from demur.server.api.reply_forms import CompletionReply, DecisionReply
+from demur.server.outcomes import MovedThreshold
+from demur.server.service import _overruling
 from demur.server.settings import ServiceSettings
 from demur.store.service import ServiceStore
 from serving import listening, service_of
@@ -316,3 +320,19 @@ def test_without_a_log_there_are_no_audits_to_follow(upstream, sums_policy):
 
     with pytest.raises(InvalidValue, match="needs the log that they are in; leave no_log out"):
         make_app(service_of(upstream.url, sums_policy, online_step=0.01))
+
+
+def test_what_is_exactly_at_a_raised_threshold_is_not_answered():
+    """Answers exceed their threshold, raised or not; a pool that ended early does not say by how much."""
+
+    def overruled(key, *, raised, whole=True, closed=False):
+        decision = SimpleNamespace(abstained=False, key=key)
+        drawn = SimpleNamespace(asked=SimpleNamespace(decision=decision, whole=whole))
+        return _overruling(drawn, MovedThreshold(raised, 1), closed=closed)
+
+    assert overruled((0.7, 0.2), raised=(0.7, 0.2)) == RAISED
+    assert overruled((0.7, 0.2), raised=(0.7, 0.1)) is None
+    assert overruled((0.7, 0.2), raised=(0.7, 0.3)) == RAISED
+    assert overruled((0.9, 0.2), raised=(0.7, 0.2), whole=False) == RAISED
+    assert overruled((0.7, 0.2), raised=None) is None
+    assert overruled((0.9, 0.2), raised=(0.7, 0.2), closed=True) == IN_DOUBT
