@@ -44,9 +44,12 @@ def test_without_days_nothing_is_forgotten(store):
 
 
 def test_logins_that_are_over_go(store):
-    _, token = store.logins.begin("key", NOW - 1)
+    key, _ = store.keys.create("anna", ["review"], 1)  # without a key a login is found at no time
+    (_, over), (_, holds) = (store.logins.begin(key.key, until) for until in (NOW, NOW + 1))
+    assert store.logins.find(over, NOW - 5) is not None
     Retention().forget(store, NOW)
-    assert store.logins.find(token, NOW - 5) is None
+    assert store.logins.find(over, NOW - 5) is None
+    assert store.logins.find(holds, NOW) is not None
 
 
 def test_processes_take_turns(store):
