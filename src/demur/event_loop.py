@@ -70,7 +70,7 @@ def run_stoppable(work: Callable[[asyncio.Event], Awaitable[Result]], *, patient
             loop.call_soon_threadsafe(stop.set)
 
 
-async def read_aside(characters: int, read: Callable[..., Result], *given: Any) -> Result:
+async def read_aside(characters: float, read: Callable[..., Result], *given: Any) -> Result:
     """Read texts of so many characters, in a thread unless they are short: nobody else waits while one is read."""
     if characters <= _READ_AT_ONCE:
         return read(*given)

@@ -14,6 +14,7 @@ from demur.backends.protocol import Backend, Completion, ReportedModels, Setting
 from demur.engine.progress import Progress
 from demur.engine.queue import WorkQueue
 from demur.engine.sharing import SharedWork, asked_of, working
+from demur.engine.unread import Unread
 from demur.engine.until_stopped import UntilStopped
 from demur.errors import BackendError, EndpointRefused, LogprobsMissing
 from demur.prompts import Prompt
@@ -119,11 +120,14 @@ async def sample(
     stop: Stop = None,
     seconds: float | None = None,
     lease: float = LEASE_SECONDS,
+    keep_first: bool = False,
 ) -> SamplingProgress:
     """Sample what is missing; returns when all is saved, `stop` is set or `seconds` are over.
 
     Several processes may sample one run at once, and share what is missing; `lease` is how long nothing may be seen of
     this one, in seconds, before others take over from it. The budget of the run ends it too.
+
+    What cannot be read is kept for the next time; with `keep_first` all is, before it is read.
 
     `needs_logprobs`: paths that came without log-probabilities are drawn again; and nobody but one asks, for one path
     at a time, until a path came with them, so that a model that gives none costs next to nothing.
@@ -132,6 +136,8 @@ async def sample(
     run, unless `mixed_models`.
     """
     stop = stop or asyncio.Event()
+    came = Unread(run, read, first=keep_first)
+    await came.read_what_was_kept(stop)
     by_others = await asked_of(run, stop, lambda: run.came(SAMPLING))  # first, so that what comes meanwhile is noticed
     pending = await asked_of(run, stop, lambda: run.pending(ids, with_logprobs=needs_logprobs))
     n_paths, progress, ended = run.n_paths or 1, SamplingProgress(0, 0), None
@@ -153,13 +159,12 @@ async def sample(
         async with aclosing(backend.sample(prompt, settings, wanted)) as portions:
             async for portion in portions:
                 progress.reported.take(portion)
-                for drawn in portion:
+                for drawn, path in zip(portion, await came.read(lacking, portion), strict=True):
                     again = (lacking.number, drawn.path) in there
                     progress.drawn_again += again
                     if again and not _can_be_scored(drawn):
                         progress.still_without += 1
                     else:
-                        path = read(lacking.problem, drawn)
                         queue.emit(PlacedPath(lacking.number, drawn.path, path))
                         if ended is not None:
                             ended.take(lacking, drawn.path, path)
@@ -247,4 +252,5 @@ async def sample(
         )
         await queue.work_through(shared.works(parts))
         progress.lost_leases = worker.lost
+    await came.forget_read()
     return progress

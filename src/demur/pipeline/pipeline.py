@@ -31,6 +31,7 @@ from demur.calibration import Level
 from demur.engine.sample import SamplingProgress, Stop, Watch, sample
 from demur.engine.score import ScoringProgress, score_run
 from demur.errors import DemurError, InvalidValue
+from demur.foreign_code import names_function
 from demur.pipeline.answerer import Answerer, Asked
 from demur.pipeline.fitted import Fitted
 from demur.pipeline.sources import source_of_run
@@ -201,6 +202,7 @@ class Pipeline:
                 watch=see,
                 stop=stop,
                 seconds=seconds,
+                keep_first=self.extract is not None and names_function(self.extract),
             )
             return latest
         except DemurError as error:

@@ -150,5 +150,13 @@ workers = table(
     Column("tokens", BigInteger, nullable=False),
 )
 
+unread = table(
+    "unread",
+    *(_number(name) for name in ("run", "number", "path")),
+    Column("facts", Text, nullable=False, doc="JSON: what is known of the path"),
+    Column("text", LargeBinary, nullable=False, doc="as in texts"),
+)
+"""Paths that came, and whose answers were not read yet. It is there once a path had to be put into it."""
+
 OF_SHARING = [work, workers]
 OF_RUNS = [metadata.tables[PREFIX + name] for name in NAMES]

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, inspect, select
 
 from demur.errors import StoreError
-from demur.store._tables import paths, runs, scores, texts
-from demur.store.connection import insert_new, writing
+from demur.records import Problem
+from demur.store._tables import metadata, paths, problems, runs, scores, texts, unread
+from demur.store.connection import insert_new, reading, writing
 from demur.store.patience import patient
-from demur.store.rows import PlacedPath, pack, path_row, tokens_of
+from demur.store.rows import PlacedPath, pack, path_row, plain, problem_of, tokens_of, unpack
 from demur.store.scores import RunScores
 from demur.store.worker import Worker
+
+_READ = select(paths.c.path).where(*(paths.c[name] == unread.c[name] for name in ("run", "number", "path"))).exists()
+"""What was kept unread is a path now."""
 
 
 class RunChanges(RunScores):
@@ -69,6 +75,37 @@ class RunChanges(RunScores):
             if worker is not None:
                 worker.came(connection, len(batch), tokens_of(batch))
         return in_vain
+
+    @patient
+    def keep_unread(self, number: int, came: Mapping[int, tuple[str, Mapping[str, Any]]]) -> None:
+        """Keep texts of a problem, and what is known of them, by path: their answers could not be read yet."""
+        rows = [
+            {"run": self.key, "number": number, "path": path, "facts": plain(dict(facts)), "text": pack(text)}
+            for path, (text, facts) in came.items()
+        ]
+        with writing(self.engine, self.place, alone=True) as connection:
+            metadata.create_all(connection, tables=[unread])
+            insert_new(connection, unread, rows)
+
+    @patient
+    def unread(self) -> list[tuple[int, Problem, int, str, dict[str, Any]]]:
+        """What was kept unread: number, problem without gold, path, text and what is known of it."""
+        same = (problems.c.run == unread.c.run) & (problems.c.number == unread.c.number)
+        kept = select(unread, problems).join(problems, same).where(unread.c.run == self.key, ~_READ)
+        with reading(self.engine, self.place) as connection:
+            if not inspect(connection).has_table(unread.name):
+                return []
+            rows = connection.execute(kept.order_by(unread.c.number, unread.c.path)).all()
+        return [
+            (row.number, replace(problem_of(row), gold=()), row.path, unpack(row.text) or "", json.loads(row.facts))
+            for row in rows
+        ]
+
+    @patient
+    def forget_read(self) -> None:
+        """Forget what was kept unread and is a path now."""
+        with writing(self.engine, self.place) as connection:
+            connection.execute(unread.delete().where(unread.c.run == self.key, _READ))
 
     def _scores_of_pools(self) -> list[str]:
         """The scores that no model gave path by path: in another pool they may be other numbers."""
