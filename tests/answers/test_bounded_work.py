@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stopwatch import a_tenth, is_linear
 
-from demur.answers import RELATIONS, auto, choice, plain, text
+from demur.answers import RELATIONS, auto, choice, equivalent, plain, text
 from demur.answers.asked import NOTHING_SAID, Asked
 from demur.answers.equivalence import auto as auto_keys
 from demur.answers.equivalence import choice as choice_keys
@@ -99,6 +99,41 @@ def test_keys_and_extraction_grow_with_the_text(relation, hostile):
     for work in (relation.key, relation.extract, lambda written: relation.extract(written, asked)):
         # Eight times the text; sixty-four times the work if that were quadratic.
         assert is_linear(partial(seconds, work), hostile(20_000), hostile(160_000), times=24), work
+
+
+_PIECES = r"""
+    \[ \] \( \) \[\] $ $$ \boxed{ } { <answer> </answer> #### ( [ ) ] , 1, ½ 2½ = x=1 ** *a* _ ' " "answer": {"a": [1, ``` ~~~
+    \begin{align} \end{align} \frac{ \text{a} \\ & ^{ _{ f( | \{1, a.b. J. Dr. no. D.C. B (A) A) 1-2 1:2: 12/12/ <think>
+    </think> <|im_end|> <eos> <| Antwort: 答案 答案是 的 é ٣ ０ ١, % 100% €  Finish[ Finish[[a] print( # - -- − +- 1e5 0. .. … 9
+    → => <= \in \cup [0,1) (0,1] \pm ! ?! !? .) .] (. 's n't :// http://a a@b. 1st m² km/h Yahoo! Inc. No.5 ⁄ 1⁄2
+"""
+_SENTENCES = """
+    answer is |Answer: |A: |1, |1/2 |is |so |not |if |would |option A |hundred |twenty-|and |5 dollars and |jan 1, |wait, no it is
+    |Q: |I am |It is the capital of |ans = ab|(Note: |Confidence: |Source: | or |[1]. |I am sure. |(So. |a total of 5 |It is a
+"""
+PIECES = [
+    *_PIECES.split(),
+    *_SENTENCES.replace("\n    ", "").split("|"),
+    "\n",
+    "\n\n",
+    " ",
+    "\t",
+    "\u0301",
+    "\u200b",
+    "\n```",
+]
+
+
+@pytest.mark.parametrize("relation", RELATIONS.values(), ids=RELATIONS)
+def test_4000_repetitions_of_any_piece_take_a_tenth_of_a_second(relation):
+    """Loops around patterns as well: to read an answer, to make its key, and to compare two."""
+    asked = Asked(options=("Paris", "Rome"), markers=("My answer",), question="When is the date?")
+    works = [relation.extract, lambda text: relation.extract(text, asked), relation.key]
+    works.append(lambda text: equivalent(text, text + "!", relation))
+    for piece in PIECES:
+        for text_ in ("So " + piece * 4000 + "\\cup", piece * 4000 + " x."):
+            for work in works:
+                assert seconds(work, text_, runs=1) < 0.1 or seconds(work, text_, runs=5) < a_tenth(), piece
 
 
 @pytest.mark.parametrize("code", ["de", "fr", "hi", "de-CH"])

@@ -106,6 +106,8 @@ def test_a_formula_in_every_style(style, formula):
         ("This costs 4 1/2 dollars.", "4 1/2"),
         ("He had seven tickets left.", "seven"),
         ("Roger packed twenty-five boxes.", "twenty-five"),
+        ("One of them had seven tickets left.", "seven"),
+        ("He had only one.", "one"),
         ("The train leaves at 3:20 PM.", "3:20 PM"),
         ("It costs 5 million dollars.", "5 million"),
         ("The roots are \\boxed{2} and \\boxed{3}.", "2, 3"),
