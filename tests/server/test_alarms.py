@@ -167,6 +167,19 @@ def test_an_administrator_clears_doubts_and_monitors_begin_anew(app, store):
     assert event.facts["note"] == "new form"
 
 
+def test_what_was_asked_before_doubts_are_cleared_counts_for_no_monitor(app, store):
+    """Also if no monitor had looked at it yet."""
+    with listening(app) as address:
+        judge(store, ask_all(address, numbers(1, 20)), "wrong")
+        assert requests.post(f"{address}/status/api/clear", json={"policy": "sums:v1"}, timeout=300).ok
+        look(app)
+        watched = monitors(app)
+        assert [watching.read()[1].monitor.n for watching in (watched.drift, *watched.errors)] == [0, 0, 0]
+        ask_all(address, numbers(2, 7))
+        look(app, seconds=2000)
+        assert watched.drift.read()[1].monitor.n == 7
+
+
 def test_a_restarted_service_knows_what_is_in_doubt_and_goes_on(upstream, sums_policy, store):
     first = watched_app(upstream.url, sums_policy, store)
     with listening(first) as address:

@@ -190,6 +190,16 @@ def test_what_was_refused_may_be_tried_again(app, address):
     assert ask(address, "a").status_code == 200
 
 
+def test_the_key_of_a_request_that_was_refused_is_free_at_once(app, address, store):
+    """And not only when the lease of who was refused is over."""
+    fan_out = app.state.service.fan_out
+    fan_out.most_waiting, fan_out.underway = 0, fan_out.most
+    assert ask(address, "a").status_code == 429
+    once = Once.of("a", ChatRequest.model_validate(question()).model_dump())
+    now = time.time_ns() // 1_000_000
+    assert store.repeats.begin("", once.key, once.body, "req_next", now, 0.8).whose == "mine"
+
+
 def test_without_texts_a_reply_cannot_be_given_again(upstream, sums_policy, store):
     with listening(guarded_app(upstream.url, sums_policy, store, texts=False)) as address:
         first, again = ask(address, "a"), ask(address, "a")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import requests
 
 from demur.policy.policy import Policy
 from demur.server.app import make_app
-from demur.server.log import DecisionLog
+from demur.server.log import DecisionLog, contested
 from demur.server.served import Models, Served
 from demur.server.service import Service
 from demur.server.settings import ServiceSettings
@@ -88,3 +90,13 @@ def test_a_verdict_and_a_true_answer_must_not_contradict_each_other(upstream, su
         assert say(verdict="wrong", answer="5.0").json()["error"]["code"] == "contradiction"
         assert say(verdict="right", answer="5.0").status_code == 200
     assert [said.verdict for said in store.feedback.history(request)] == ["right"]
+
+
+@pytest.mark.parametrize(
+    ("shares", "close"),
+    [({}, 1.0), ({"a": 1.0}, 0.0), ({"a": 0.5, "b": 0.5}, 1.0), ({"b": 0.3, "a": 0.6, "c": 0.1}, 0.7)],
+)
+def test_votes_are_contested_by_how_close_the_first_two_answers_are(shares, close):
+    outcome = SimpleNamespace(asked=SimpleNamespace(decision=SimpleNamespace(shares=shares)))
+    assert contested(outcome) == pytest.approx(close)
+    assert contested(SimpleNamespace(asked=None)) == 1.0
