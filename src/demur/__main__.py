@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -17,6 +18,8 @@ def process() -> None:
 
     if at_once:
         signal.signal(signal.SIGINT, usual)
+    if os.getpid() == 1:  # the first process of a container gets no signal that it does not handle
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     signals, told = os.pipe()
     os.set_blocking(told, False)
     signal.set_wakeup_fd(told, warn_on_full_buffer=False)  # a signal is seen even if the main thread is in C code

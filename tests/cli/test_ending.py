@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
+from shutil import which
 
+import psutil
 import pytest
 
 from loopback import when
@@ -78,3 +82,26 @@ def test_who_is_still_being_loaded(start, told_to, tmp_path):
     process = start("--version")
     wait_until(lambda: (tmp_path / "reached").exists() or process.poll() is not None)
     assert ends(process, told_to, -told_to) == ""
+
+
+CONTAINER = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
+
+
+@pytest.mark.skipif(
+    which("unshare") is None or subprocess.run([*CONTAINER, "true"], capture_output=True, check=False).returncode != 0,
+    reason="processes cannot be numbered anew here, as in a container",
+)
+def test_the_first_process_of_a_container_ends_too(tmp_path):
+    """The system gives it no signal that it does not handle."""
+    command = [*CONTAINER, sys.executable, "-m", "demur", "simulate", "-n", "2000000", "-o", "pools.jsonl"]
+    outer = Process(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    [inner] = wait_until(lambda: psutil.Process(outer.pid).children())
+    wait_until(lambda: handles(inner.pid, signal.SIGTERM) or outer.poll() is not None, seconds=60)
+    inner.terminate()
+    _, err = outer.communicate(timeout=120)
+    assert (outer.returncode, err) == (128 + signal.SIGTERM, "")
+
+
+def handles(process, number):
+    [caught] = re.findall(r"SigCgt:\s*(\w+)", Path(f"/proc/{process}/status").read_text())
+    return int(caught, 16) >> (number - 1) & 1
