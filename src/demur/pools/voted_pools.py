@@ -368,7 +368,8 @@ def as_part_of_labels(correct: ArrayLike, rows: int) -> tuple[NDArray[np.bool_],
         raise InvalidValue(f"correct must hold one label or None per vote, {rows} of them, got shape {given.shape}")
     known = np.array([not is_nothing(label) for label in given], dtype=np.bool_)
     labels = np.zeros(rows, dtype=np.bool_)
-    labels[known] = as_labels(given[known], int(known.sum()))
+    if known.any():
+        labels[known] = as_labels(given[known], int(known.sum()))
     return labels, known
 
 
