@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from dataclasses import replace
 
 import pytest
+from aiohttp import web
 
 from demur.errors import BackendError, EndpointRefused, InvalidValue, LogprobsMissing, ScoringError
 from demur.prompts.conversations import with_transcript
@@ -499,3 +501,18 @@ def test_stored_text_behind_a_conversation_is_scored_again(vllm, scorer):
     assert made.score(conversing("It is 5.", "6")) == pytest.approx(wanted)
     with pytest.raises(InvalidValue, match="the route echo reads a text"):
         scorer("perplexity", template, route="echo")
+
+
+@pytest.mark.parametrize("name", ["judge", "reward", "perplexity"])
+def test_replies_of_several_models_are_refused_unless_they_are_asked_for(server, scorer, name):
+    """A router that answers for one judge by two of them."""
+    model = Vllm()
+
+    def routed(number, body, request):
+        said = json.loads(model(number, body, request).body)
+        return web.json_response({**said, "model": f"m-{number % 2}"} if isinstance(said, dict) else said)
+
+    server.behave = routed
+    with pytest.raises(EndpointRefused, match=rf"several models: 'm-[01]', 'm-[01]'.*{name}.mixed_models=true"):
+        outcomes(scorer(name, CHAT))
+    assert all(isinstance(each, PathScore) for each in outcomes(scorer(name, CHAT, mixed_models=True)))

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit, urlunsplit
 from demur.backends import tracing
 from demur.backends._pacing import CHANCE, Pace
 from demur.backends.addresses import is_web_address, same_address, usable_key, without_login
-from demur.backends.protocol import has_choices
+from demur.backends.protocol import ReportedModels, has_choices, model_named
 from demur.backends.redaction import Secrets, secrets_of, shown_address
 from demur.errors import BackendError, EndpointRefused, EndpointSilent, MissingExtra, NoSuchRoute
 from demur.files.strict_json import as_json
@@ -90,6 +90,8 @@ class Endpoint:
         self.ever_answered = self._gave_up = False
         self._in_trouble = 0
         """Requests that failed and are tried again."""
+        self.reported: ReportedModels | None = None
+        """What compares the models that replies name; None if nothing does here."""
         self._patience_option = "patience" if name == "OPENAI" else f"{name.lower()}.patience"
 
     @property
@@ -120,7 +122,9 @@ class Endpoint:
                 try:
                     async with self._pace:
                         address = self._address(route, at_root=at_root)
-                        return await self._once(address, payload, self.answer_seconds or seconds)
+                        document = await self._once(address, payload, self.answer_seconds or seconds)
+                        self._compare(document)
+                        return document
                 except _Later as problem:
                     now = time.monotonic()
                     if first_failure is None:
@@ -136,6 +140,11 @@ class Endpoint:
                         await asyncio.sleep(max(wait, problem.retry_after))
         finally:
             self._in_trouble -= first_failure is not None
+
+    def _compare(self, document: Any) -> None:
+        name = model_named(document) if isinstance(document, dict) else None
+        if self.reported is not None and name is not None:
+            self.reported.add({name: 1})
 
     @property
     def _patience(self) -> float:

@@ -72,11 +72,13 @@ class ReportedModels:
     """The names of the models that replies to one requested model say they are from, and how many paths each gave.
 
     `known` are the paths of earlier replies. A reply that names no model is not compared. Raises EndpointRefused when
-    a reply names another model, unless `mixed`.
+    a reply names another model, unless `mixed`, which is the setting `option` of the user.
     """
 
-    def __init__(self, known: Mapping[str, int] | None = None, *, mixed: bool = False) -> None:
-        self.known, self.mixed = dict(known or {}), mixed
+    def __init__(
+        self, known: Mapping[str, int] | None = None, *, mixed: bool = False, option: str = "mixed_models=True"
+    ) -> None:
+        self.known, self.mixed, self._option = dict(known or {}), mixed, option
         self.paths = Counter[str]()
         """Of the replies that were taken here."""
 
@@ -96,7 +98,7 @@ class ReportedModels:
         if came and len(names) > 1 and not self.mixed:
             raise EndpointRefused(
                 f"replies to one requested model come from several models: {', '.join(map(repr, names[:3]))}",
-                "name an endpoint that serves one model, or keep the paths of all of them with {mixed_models=True}",
+                f"name an endpoint that serves one model, or take the replies of all of them with {{{self._option}}}",
             )
         self.paths.update(came)
 

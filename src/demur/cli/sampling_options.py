@@ -67,7 +67,7 @@ BudgetTokens = Annotated[Any, option("--budget-tokens", "N", _TOKENS_IN_ALL, par
 BudgetSeconds = Annotated[Any, option("--budget-seconds", "SECONDS", _SECONDS_IN_ALL, parser=limit)]
 _SETTINGS = (
     "A setting of a scorer: model, base_url, route, prompt, revision, device, batch, concurrency, patience, "
-    "answer_seconds, too_long, raw, kind; repeatable."
+    "answer_seconds, too_long, raw, kind, mixed_models; repeatable."
 )
 ScorerSet = Annotated[list[str] | None, option("--set", "NAME.KEY=VALUE", _SETTINGS)]
 

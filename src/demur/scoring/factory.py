@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 from demur.backends import weights
 from demur.backends.embedded import Embedded
 from demur.backends.endpoint import Endpoint
+from demur.backends.protocol import ReportedModels
 from demur.errors import InvalidValue, PluginError
 from demur.foreign_code import SCORERS, Plugin, listed, names_function, plugin_named, summary
 from demur.prompts import Template, judge_prompt, read_template, template_of
@@ -231,6 +232,8 @@ class ScorerFactory:
             answer_seconds=self.settings.answer_seconds,
             serves=f"the model ({self.model})",
         )
+        option = f"{base_name(self.name)}.mixed_models=true"
+        endpoint.reported = ReportedModels(mixed=bool(self.settings.mixed_models), option=option)
         self.say(f"the score {self.name} is asked at {endpoint.told}")
         how |= {"route": route, "concurrency": concurrency}
         if self.kind == REWARD:

@@ -33,6 +33,9 @@ class ScorerSettings:
     raw: bool | None = None
     """Rewards that lie between 0 and 1 are what the model gives, not sigmoids."""
 
+    mixed_models: bool | None = None
+    """Take replies that name several models, for one requested."""
+
     def __post_init__(self) -> None:
         for name, least in (("batch", 1), ("concurrency", 1), ("patience", 0), ("answer_seconds", 0.001)):
             value = getattr(self, name)
