@@ -62,7 +62,7 @@ _CUT = re.compile(
 """What goes on to say why, or what it is not."""
 _META = r"""
     (?:(?:my|overall|final)\s)?confidence(?:\s(?:level|score))? certainty sources? references? citations? explanations?
-    reasons? reasoning rationale justification notes? disclaimer caveats? warning word\scount check verification
+    why reasons? reasoning rationale justification notes? disclaimer caveats? warning word\scount check verification
     context background (?:fun\s)?facts? hint evidence assumptions? details? proof comments? remarks?
     further\sreading see\salso p\.?s\.? additional\sinformation feedback
 """
@@ -70,7 +70,11 @@ COMMENT = re.compile(
     rf"""
     [\s(*_\[\#>-]{{0,6}} (?:
       (?:{"|".join(_META.split())})\b \.? (?:[*_]{{0,3}}\s?[:=—–] | \s(?:is\s|of\s)?[\d(])
-      | (?<!\A)(?:confidence|word\scount|check|verification|note|source|reference|\d\]|https?:)\b
+      | (?<!\A)(?:confidence|word\scount|check|verification|note|source|reference
+        |no\sfurther|end\sof\s(?:answer|response)|done)\b
+      | https?:// | (?<=[.!?]\s\[)\d{{1,2}}\]
+      | (?<!\A)(?:about\s)?(?:\d{{1,3}}\s?%\s|very\s|quite\s|fairly\s|\w+ly\s)(?:sure|confident|certain)\b
+      | (?:based\son|according\sto)\s[^,\n.!]{{1,60}}(?:[.!]|\Z)
       | i(?:\s?['’]m|\sam|\sfeel|\swas)\s (?:about\s)?(?:\d{{1,3}}\s?%\s)? (?:(?!not)\w+\s){{0,2}}
         (?:sure|confident|certain|positive|convinced|happy|glad)\b
       | i(?:['’]ve|\shave)?\s(?:double[-\s])?

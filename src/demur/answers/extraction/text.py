@@ -56,7 +56,7 @@ _NO_OPENING = """
 _NOT_OPENING = frozenset(_NO_OPENING.split())
 """Words of a whole sentence, of a heading, or of what is said before an answer."""
 _GOES_ON = re.compile(
-    r"(?:it|its|this|that|these|those|they|their|he|his|she|her|the|i|we|here|there|known|located|because|since|as|in|on|both)\b",
+    r"(?:it|its|this|that|these|those|they|their|he|his|she|her|the|i|we|here|there|known|located|because|since|as|in|on|both)\b|[-•]\s",
     re.I,
 )
 _DESCRIBES = re.compile(
