@@ -83,9 +83,9 @@ def test_what_a_function_fails_on_is_stored(sample):
     assert kept("run.db") == 0
 
 
-def test_a_text_that_takes_long_is_stored_meanwhile(tmp_path, monkeypatch):
+def test_a_text_that_takes_long_is_stored_meanwhile(place, monkeypatch):
     monkeypatch.setattr(unread, "_SECONDS", 0.01)
-    go_on, usual, place = threading.Event(), Relation.extract, tmp_path / "run.db"
+    go_on, usual = threading.Event(), Relation.extract
 
     def slowly(relation, text, *given, **named):
         assert go_on.wait(300)
