@@ -79,8 +79,8 @@ def test_flags(demur, file, flags, complaint):
         (lambda r: score_of(r[3], 0, float("inf")), ["--score", "s"], "lack the score 's' in some path: 'q3'; "),
         (lambda r: r[3]["paths"][0]["scores"].clear(), ["--score", "s"], "lack the score 's' in some path: 'q3'; "),
         (lambda r: r[4].pop("gold"), [], "problem 'q4' has no gold answer (1 of 30 have none); labels are needed "
-         "here; add gold, name ready-made labels as --correct, or leave those problems out; to count their votes as "
-         "wrong, calibrate with --partly-labelled"),
+         "here; add gold, name ready-made labels as --correct, or leave those problems out with "
+         "--drop-unreadable; to count their votes as wrong, calibrate with --partly-labelled"),
         (lambda r: r[5].update(id="q1"), [], "line 6: the id 'q1' already stands in line 2"),
         (lambda r: r[5].update(paths=[]), [], "line 6: `paths` must be a list of at least one path"),
         (lambda r: [p.update(answer="") for x in r for p in x["paths"]], [], "vote"),

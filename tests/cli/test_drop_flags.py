@@ -63,3 +63,94 @@ def test_they_are_left_out_of_the_audit_of_a_cascade(demur, new):
     assert (refused.code, "leave them out with --drop-seen" in refused.err) == (2, True)
     told = demur(*audit, "--drop-seen", "--json").json
     assert (told["left_out"], told["n"]) == (3, 57)
+
+
+@pytest.fixture
+def unreadable(demur, tmp_path):
+    """300 problems with gold, of which two cannot be read and one is missing; and the readable ones alone."""
+    assert demur("simulate", "-o", "whole.jsonl", "-n", 300, "-m", 5, "--seed", 3).code == 0
+    pools = lines(tmp_path / "whole.jsonl")
+    write(tmp_path / "readable.jsonl", [pool for row, pool in enumerate(pools) if row not in (7, 100, 205)])
+    pools[7]["gold"], pools[100]["gold"] = "!!!", ["", " "]
+    pools[205].pop("gold")
+    write(tmp_path / "pools.jsonl", pools)
+    return tmp_path
+
+
+VERBS = {
+    "calibrate": ["--alpha", 0.1, "-o", "policy.json"],
+    "evaluate": ["--alpha", 0.1, "--splits", 3],
+    "plan": ["--alpha", 0.1],
+    "report": ["--alpha", 0.1],
+    "tune": ["--alpha", 0.2, "-o", "tuned.json"],
+}
+NOTE = "3 of 300 problems have no label that can be read (the first is "
+
+
+def differing(one, other):
+    """The names under which two objects differ."""
+    return {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
+
+
+@pytest.mark.parametrize("name", ["pools.jsonl", "pools.parquet", "run.db"])
+@pytest.mark.parametrize("verb", VERBS)
+def test_gold_that_cannot_be_read_is_left_out_with_a_count(demur, unreadable, verb, name):
+    flags = ["--relation", "mathematics", *VERBS[verb]]
+    if name.endswith("parquet"):
+        assert demur("answers", "pools.jsonl", "-o", name).code == 0
+    elif name.endswith("db"):
+        assert demur("import", "pools.jsonl", "-o", name).code == 0
+    refused = demur(verb, name, *flags)
+    if verb != "tune":  # which looks at the labels of a random part
+        assert (refused.code, "--drop-unreadable" in refused.err) == (2, True), refused.err
+    told = demur(verb, name, *flags, "--drop-unreadable", "--json")
+    assert told.code == 0, told.err
+    assert any(NOTE in note for note in told.json["notes"])
+    assert NOTE in demur(verb, name, *flags, "--drop-unreadable").out
+    alone = demur(verb, "readable.jsonl", *flags, "--json").json
+    assert not differing(told.json, alone) & {"n", "threshold", "accuracy", "rows", "alphas", "n_cal", "unit"}
+
+
+def test_a_policy_says_of_which_questions_its_promise_is(demur, unreadable):
+    calibrate = ["calibrate", "--relation", "mathematics", "--alpha", 0.1]
+    told = demur(*calibrate, "pools.jsonl", "--drop-unreadable", "-o", "policy.json", "--json").json
+    alone = demur(*calibrate, "readable.jsonl", "-o", "alone.json", "--json").json
+    assert told["labels"] == {"gold": "relation", "dropped": 3}
+    limit = "3 calibration questions whose label cannot be read are left out, and the promise is about questions whose"
+    (unreadable / "new.jsonl").write_text((unreadable / "whole.jsonl").read_text().replace('"sim-3', '"sim-4'))
+    decided = demur("decide", "pools.jsonl", "--policy", "policy.json", "--json").json
+    assert limit in decided["promise"]
+    assert decided["threshold"] == demur("decide", "pools.jsonl", "--policy", "alone.json", "--json").json["threshold"]
+    assert "label cannot be read" not in json.dumps(alone)
+    assert demur("calibrate", "readable.jsonl", "--drop-unreadable", "--alpha", 0.1, "--json").json["labels"] == {
+        "gold": "relation"
+    }
+
+
+def test_an_audit_leaves_them_out_too_and_takes_a_policy_that_was_calibrated_without_the_flag(demur, unreadable):
+    assert demur("simulate", "-o", "old.jsonl", "-n", 200, "-m", 5, "--seed", 8).code == 0
+    assert demur("calibrate", "old.jsonl", "--relation", "mathematics", "--alpha", 0.1, "-o", "policy.json").code == 0
+    refused = demur("audit", "pools.jsonl", "--policy", "policy.json")
+    assert (refused.code, "--drop-unreadable" in refused.err) == (2, True)
+    told = demur("audit", "pools.jsonl", "--policy", "policy.json", "--drop-unreadable", "--json").json
+    alone = demur("audit", "readable.jsonl", "--policy", "policy.json", "--json").json
+    assert differing(told, alone) == {"notes"}
+    assert any(NOTE in note for note in told["notes"])
+
+
+def test_ready_made_labels_that_cannot_be_read_are_left_out_too(demur, unreadable):
+    pools = lines(unreadable / "readable.jsonl")
+    for row, pool in enumerate(pools):
+        for path in pool["paths"]:
+            path["ok"] = int(path["answer"] == pool["gold"]) if row else "perhaps"
+    write(unreadable / "labelled.jsonl", pools)
+    refused = demur("calibrate", "labelled.jsonl", "--correct", "ok", "--alpha", 0.1)
+    assert (refused.code, "--drop-unreadable" in refused.err) == (2, True)
+    told = demur("calibrate", "labelled.jsonl", "--correct", "ok", "--alpha", 0.1, "--drop-unreadable", "--json").json
+    assert (told["n"], told["labels"]) == (296, {"field": "ok", "dropped": 1})
+
+
+def test_where_no_label_can_be_read_there_is_nothing_left(demur, unreadable):
+    write(unreadable / "none.jsonl", [{**pool, "gold": "!!!"} for pool in lines(unreadable / "whole.jsonl")])
+    flags = ["--relation", "mathematics", "--alpha", 0.1, "--drop-unreadable"]
+    assert "none of 300 problems has a label that can be read" in demur("calibrate", "none.jsonl", *flags).err

@@ -65,7 +65,7 @@ def run(
         },
         "left_out": source.left_out,
         "pipeline": voted.votes.description.document(),
-        "labels": rule.describe(),
+        "labels": (rule if voted.labels is None else voted.labels.rule).describe(),
         **output.frontier_facts(evaluation.frontier),
         "warnings": evaluation.warnings,
         "frontier": output.frontier_points(evaluation.frontier),

@@ -135,6 +135,10 @@ _WAVE = (
     "for no more once the decision of all paths is certain."
 )
 Wave = Annotated[int | None, typer.Option("--wave", help=_WAVE)]
+_UNREADABLE = (
+    "Leave out problems whose gold or label is missing or cannot be read, and say how many; so does the promise."
+)
+DropUnreadable = Annotated[bool, typer.Option("--drop-unreadable", help=_UNREADABLE)]
 _SEEN = "Leave out problems that calibrated the policy, known by id, question and cluster, and say how many."
 DropSeen = Annotated[bool, typer.Option("--drop-seen", help=_SEEN)]
 DropUnscored = Annotated[

@@ -162,7 +162,7 @@ def wrote(file: object) -> None:
 
 def emit(document: dict[str, Any]) -> None:
     """Print one JSON object; numbers that are not defined become null, and what no terminal should see is escaped."""
-    told = {"notes": list(_in_the_end)} if _in_the_end and "notes" not in document else {}
+    told = {"notes": [*document.get("notes", ()), *_in_the_end]} if _in_the_end else {}
     _in_the_end.clear()
     written = as_json({**document, **told}, ensure_ascii=False)
     if not written.isprintable():

@@ -85,7 +85,11 @@ def run(
             return
         source, voted = flags.vote(file, run_name, config, rule, partial=partial)
         planned = demur.plan(voted, **how)
-        made = {"left_out": source.left_out, "pipeline": voted.votes.description.document(), "labels": rule.describe()}
+        made = {
+            "left_out": source.left_out,
+            "pipeline": voted.votes.description.document(),
+            "labels": (rule if voted.labels is None else voted.labels.rule).describe(),
+        }
     if json:
         output.emit({**planned.document(), **made})
     else:

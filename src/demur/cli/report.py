@@ -73,6 +73,7 @@ def run(
         stop = vote_flags.stopping_flags(flags.stop, flags.wave)
         fields = demur.FieldChoice.of(loaded.description)
         source = source.stopped_by(stop, fields, partial=partial, say=options.mention)
+        source, rule = source.readable(fields, rule, say=output.say_in_the_end)
         n, with_gold = len(source.pools), len(labelled_rows(source.pools))
         if loaded.labels.people and labels.correct is None:  # gold may say otherwise than they did
             source, with_gold = replace(source, pools=without_gold(source.pools)), 0

@@ -48,6 +48,7 @@ def run(
     source = demur.read_pools(file, run_name, texts=True, partial=partial, say=options.mention)
     stop = vote_flags.stopping_flags(flags.stop, flags.wave)
     source = source.stopped_by(stop, fields, partial=partial, say=options.mention)
+    source, rule = source.readable(fields, rule, say=output.say_in_the_end)
     given: dict[str, Any] = {"weight": flags.weight, "normaliser": flags.normaliser, "tie_break": flags.tie_break}
     tuned = demur.tune(
         source, fields, guarantee=guarantees, share=share, seed=seed or 0, correct=rule, say=options.mention, **given

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 import demur
-from demur.cli import options, vote_flags
+from demur.cli import options, output, vote_flags
 from demur.cli.flag_groups import flags_given
 from demur.errors import InvalidValue
 
@@ -24,6 +24,11 @@ def vote_as_tuned(
     source = demur.read_pools(place, run, **wanted, partial=partial, say=options.mention)
     stop = vote_flags.stopping_flags(flags.stop, flags.wave)
     source = source.stopped_by(stop, demur.FieldChoice.of(tuned.description), partial=partial, say=options.mention)
+    fields, partly = demur.FieldChoice.of(tuned.description), labels["partly_labelled"]
+    if labels["labelled"]:
+        source, labels["correct"] = source.readable(
+            fields, labels["correct"], partly_labelled=partly, say=output.say_in_the_end
+        )
     voted = tuned.vote(source, say=options.mention, **labels)
     vote_flags.tell_comparison(voted)
     return source, voted

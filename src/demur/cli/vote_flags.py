@@ -85,6 +85,10 @@ class VoteFlags:
         source = demur.read_pools(place, run, **wanted, partial=partial, say=mention)
         stop = stopping_flags(self.stop, self.wave)
         source = source.stopped_by(stop, fields, partial=partial, say=mention)
+        if labelled:
+            source, correct = source.readable(
+                fields, correct, partly_labelled=partly_labelled or checked, say=say_in_the_end
+            )
         recipe = source.recipe(score, **how).gated(gate)
         fitted_on = [] if self.fitted_on is None else read_ids(self.fitted_on)
         if self.fitted_on is not None and source.ids.isdisjoint(fitted_on):
@@ -107,12 +111,16 @@ class LabelFlags:
     gold_tolerance: options.GoldTolerance = None
     gold_containment: options.GoldContainment = False
     label_verdicts: options.LabelVerdicts = None
+    drop_unreadable: options.DropUnreadable = False
 
     def rule(self) -> demur.LabelRule:
         """The rule, its verdicts read."""
         file = self.label_verdicts
         judged = None if file is None else demur.read_verdicts(file, labelling=True)
-        return demur.LabelRule(self.correct, self.gold_tolerance, self.gold_containment, verdicts=judged)
+        dropped = 0 if self.drop_unreadable else None
+        return demur.LabelRule(
+            self.correct, self.gold_tolerance, self.gold_containment, verdicts=judged, dropped=dropped
+        )
 
 
 def stopping_flags(stop: str | None, wave: int | None) -> demur.Stopping | None:
@@ -183,6 +191,8 @@ def vote_by_policy(
     if stop is not None and policy.stopping is not None and policy.stopping.most is not None:
         stop = stop.at_most(policy.stopping.most)
     source = source.stopped_by(stop, demur.FieldChoice.of(policy.description), partial=partial, say=mention)
+    if labelled and correct is not None:
+        source, correct = source.readable(demur.FieldChoice.of(policy.description), correct, say=say_in_the_end)
     voted = policy.vote(source, labelled=labelled, correct=correct, say=mention)
     tell_comparison(voted, stage)
     return voted

@@ -35,7 +35,7 @@ def to_document(cascade: Cascade) -> Document:
         "unit": cascade.unit,
         "sizes_by_chance": cascade.sizes_by_chance,
         **({} if cascade.person_cost is None else {"person_cost": cascade.person_cost}),
-        **({} if cascade.labels.is_plain else {"labels": cascade.labels.describe()}),
+        **({} if cascade.labels.is_plain and not cascade.labels.dropped else {"labels": cascade.labels.describe()}),
         "stages": [
             {
                 "name": stage.name,

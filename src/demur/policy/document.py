@@ -131,7 +131,7 @@ def to_document(parts: PolicyParts) -> Document:
         **({} if clusters is None else {"every_question": counts_of(clusters)}),
         "sizes_by_chance": parts.strata.by_chance,
         "unscored": parts.unscored,
-        **({} if parts.labels.is_plain else {"labels": parts.labels.describe()}),
+        **({} if parts.labels.is_plain and not parts.labels.dropped else {"labels": parts.labels.describe()}),
         **({} if not parts.sets else {"answer_sets": _set_document(parts.sets)}),
         **({} if parts.judge is None else {"judge": parts.judge.describe()}),
         **({} if parts.strata.missed is None else {"missed": rows_of(parts.strata.missed)}),

@@ -69,6 +69,8 @@ class LabelRule:
     """People labelled the votes, one by one."""
     callers: bool = False
     """Callers of a service were among these people: their feedback counted where no reviewer had spoken."""
+    dropped: int | None = field(default=None, compare=False)
+    """How many problems were left out because their label cannot be read; None: such problems are refused."""
     verdicts: Verdicts | None = field(default=None, compare=False, repr=False)
     """The judge's verdicts; a rule that was read from a policy has none."""
 
@@ -97,11 +99,12 @@ class LabelRule:
 
     def describe(self) -> dict[str, Any]:
         """As plain values: what a policy holds; `of` reads it back."""
+        left_out = {"dropped": self.dropped} if self.dropped else {}
         if self.label_field is not None:
-            return {"field": self.label_field}
+            return {"field": self.label_field, **left_out}
         if self.people:
             return {"people": True, **({"callers": True} if self.callers else {})}
-        known: dict[str, Any] = {"gold": _RELATION}
+        known: dict[str, Any] = {"gold": _RELATION, **left_out}
         known |= {} if self.tolerance is None else {"tolerance": str(self.tolerance)}
         known |= {"containment": _CONTAINMENT} if self.containment else {}
         if self.judge is not None:
@@ -114,7 +117,7 @@ class LabelRule:
         """The rule that plain values tell of; ValueError where they tell of none. None: the plain one."""
         if described is None:
             return cls()
-        known = {"field", "gold", "tolerance", "containment", "judge", "people", "callers"}
+        known = {"field", "gold", "tolerance", "containment", "judge", "people", "callers", "dropped"}
         if not isinstance(described, dict) or not set(described) <= known:
             raise InvalidValue(f"a label rule must be an object of {', '.join(sorted(known))}, got {described!r:.80}")
         name, tolerance, judge = (described.get(part) for part in ("field", "tolerance", "judge"))
@@ -128,8 +131,12 @@ class LabelRule:
         for said in ("people", "callers"):
             if described.get(said, True) is not True:
                 raise InvalidValue(f"`{said}` of a label rule is true or not there, got {described[said]!r:.20}")
+        dropped = described.get("dropped")
+        if dropped is not None and (type(dropped) is not int or dropped < 1):
+            raise InvalidValue(f"`dropped` of a label rule is a count of problems, got {dropped!r:.20}")
         judged = None if judge is None else _judge(judge)
-        return cls(name, tolerance, "containment" in described, judged, "people" in described, "callers" in described)
+        people, callers = "people" in described, "callers" in described
+        return cls(name, tolerance, "containment" in described, judged, people, callers, dropped)
 
     @property
     def told(self) -> str:
@@ -148,7 +155,13 @@ class LabelRule:
 
     @property
     def wrong(self) -> str:
-        """What "wrong" means in a promise, in a sentence; blank where it is "not the same as gold"."""
+        """What "wrong" means in a promise, and of which questions; blank where it is "not the same as gold", of all."""
+        left_out = f"{self.dropped} calibration questions whose label cannot be read are left out, and the promise is "
+        parts = self._meaning, f"{left_out}about questions whose label can be read." if self.dropped else ""
+        return " ".join(filter(None, parts))
+
+    @property
+    def _meaning(self) -> str:
         if self.is_plain:
             return ""
         if self.label_field is not None:

@@ -23,12 +23,13 @@ from demur.pools.label_rule import LabelRule, as_label_rule, refuse_mixed_labels
 from demur.pools.parts import every_problem, with_field, without_texts
 from demur.pools.scores import ABSENT, field_of
 from demur.pools.verdicts import Verdict, Verdicts
-from demur.records import Pool, Problem, is_nothing
+from demur.records import Path, Pool, Problem, is_nothing
 from demur.voting.codes import taken
 from demur.voting.rows import KeyRows
 from demur.voting.votes import Votes
 
 _ENOUGH_PATHS = 20
+_DROP = "correct it, or leave such problems out with {drop_unreadable=True}"
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,9 @@ def read_labels(
     """
     rule = as_label_rule(correct)
     if rule.label_field is not None:
-        return _from_field(with_field(pools, rule.label_field), table, rule.label_field, partly=partly)
+        return replace(
+            _from_field(with_field(pools, rule.label_field), table, rule.label_field, partly=partly), rule=rule
+        )
     if rule.judge is not None and rule.verdicts is None:
         raise InvalidValue(f"these labels need the verdicts of {rule.judge.told}", "give {label_verdicts=FILE}")
     if isinstance(pools, FramePools) and rule.verdicts is None and rule.tolerance is None and not rule.containment:
@@ -117,6 +120,27 @@ def labelled_rows(pools: Sequence[Pool]) -> list[int]:
         if texts is not None:
             return np.flatnonzero(~texts.empty).tolist()
     return [row for row, pool in enumerate(pools) if accepted_texts(pool.problem)]
+
+
+def readable_rows(pools: Sequence[Pool], table: PoolTable, rule: LabelRule, *, partly: bool = False) -> list[int]:
+    """The rows whose problems have gold, or ready-made labels, that can be read; with `partly`, or that have none."""
+    if rule.people:
+        return list(range(len(pools)))
+    if rule.label_field is None:
+        problems = enumerate(every_problem(pools))
+        return [
+            row for row, problem in problems
+            if _keys_of_gold(problem, table) or (partly and not accepted_texts(problem))
+        ]  # fmt: skip
+    steps = rule.label_field.removeprefix(".").split(".")
+
+    def is_readable(path: Path, key: str | None) -> bool:
+        label = field_of(path, steps)
+        nothing = label is ABSENT or is_nothing(label)
+        return key is None or (partly and nothing) or written_label(label) is not None
+
+    rows = enumerate(zip(with_field(pools, rule.label_field), table.answers, strict=True))
+    return [row for row, (pool, keys) in rows if all(map(is_readable, pool.paths, keys))]
 
 
 def without_gold(pools: Sequence[Pool]) -> list[Pool]:
@@ -194,7 +218,7 @@ def _from_gold_column(pools: FramePools, table: PoolTable, rule: LabelRule, *, p
 def _no_gold(problem: str, unlabelled: int, pools: Sequence[Pool]) -> PoolFileError:
     return PoolFileError(
         f"problem {problem!r} has no gold answer ({unlabelled} of {len(pools)} have none); labels are needed here",
-        "add gold, name ready-made labels as {correct}, or leave those problems out" + _in_part(unlabelled, pools),
+        "add gold, name ready-made labels as {correct}, or leave those problems out" + _left_out(unlabelled, pools),
     )
 
 
@@ -225,6 +249,11 @@ def _from_gold(pools: Sequence[Pool], table: PoolTable, rule: LabelRule) -> Labe
         gold.append(frozenset(right) | lenient | agreeing)
     notes = () if rule.verdicts is None else tuple(_notes_on(rule.verdicts, judged, pools))
     return Labels(right=[], gold=gold, rule=rule, judged=judged, notes=notes)
+
+
+def _left_out(unlabelled: int, pools: Sequence[Pool]) -> str:
+    """The option that leaves problems without labels out, where others have some."""
+    return " with {drop_unreadable=True}" + _in_part(unlabelled, pools) if unlabelled < len(pools) else ""
 
 
 def _in_part(unlabelled: int, pools: Sequence[Pool]) -> str:
@@ -259,7 +288,8 @@ def _unreadable_gold(problem: Problem, table: PoolTable) -> PoolFileError:
     wanted = "no answer" if relation.structure is None else "no JSON value that this relation takes for an answer"
     return PoolFileError(
         f"the gold of problem {problem.id!r} is {wanted} by {relation.spec:.40}: {gold!r:.60}",
-        "correct it, compare by another {relation}, or name ready-made labels as {correct}",
+        "correct it, leave such problems out with {drop_unreadable=True}, compare by another {relation}, or name "
+        "ready-made labels as {correct}",
     )
 
 
@@ -288,7 +318,7 @@ def _from_field(pools: Sequence[Pool], table: PoolTable, name: str, *, partly: b
                 raise PoolFileError(
                     f"problem {pool.problem.id!r}, path {position}: the label {name!r} must be true or false, "
                     f"or 0 or 1, got {got}",
-                    f"add it{_in_part(1, pools)}" if label is None or label is ABSENT else "",
+                    f"add it{_in_part(1, pools)}" if label is None or label is ABSENT else _DROP,
                 )
             ways.add(written[0])
             conflict |= verdicts.setdefault(key, written[1]) != written[1]

@@ -11,13 +11,13 @@ import numpy as np
 
 from demur.answers.relations import as_written
 from demur.descriptions import Description
-from demur.errors import InvalidValue
+from demur.errors import InvalidValue, PoolFileError
 from demur.pools import parts
 from demur.pools.fields import FieldChoice, PoolTable, named_sampling, problems_of, read_table
 from demur.pools.frame_rows import table_of
 from demur.pools.frames import FramePools
-from demur.pools.label_rule import LabelRule
-from demur.pools.labels import read_labels, refuse_labels_as_score
+from demur.pools.label_rule import LabelRule, as_label_rule
+from demur.pools.labels import read_labels, readable_rows, refuse_labels_as_score
 from demur.pools.parts import ids_of
 from demur.pools.path_fields import beside_of, refuse_absent
 from demur.pools.scores import count_gaps, read_column
@@ -154,6 +154,31 @@ class PoolSource:
             return self.read[1]
         return read_table(self.pools, fields)
 
+    def readable(
+        self,
+        fields: FieldChoice,
+        correct: LabelRule,
+        *,
+        partly_labelled: bool = False,
+        say: Say = lambda _: None,
+    ) -> tuple[PoolSource, LabelRule]:
+        """The problems whose label can be read, if the rule drops others, and the rule with the number of those."""
+        if correct.dropped is None:
+            return self, correct
+        table = self.table(self.as_read(fields))
+        rows = readable_rows(self.pools, table, correct, partly=partly_labelled)
+        n, lacking = len(self.pools), len(self.pools) - len(rows)
+        if not lacking:
+            return self, correct
+        if not rows:
+            raise PoolFileError(f"none of {n} problems has a label that can be read", "name others with {correct}")
+        first = table.ids[min(set(range(n)) - set(rows))]
+        say(
+            f"note: {lacking} of {n} problems have no label that can be read (the first is {first!r:.60}), and are "
+            "left out: figures and promises are about questions whose label can be read"
+        )
+        return replace(self, pools=parts.some_of(self.pools, rows)), replace(correct, dropped=correct.dropped + lacking)
+
     @property
     def ids(self) -> set[str]:
         """The names of all problems."""
@@ -202,6 +227,7 @@ def vote_pools(
     *,
     labelled: bool = True,
     partly_labelled: bool = False,
+    drop_unreadable: bool = False,
     correct: str | LabelRule | None = None,
     assumed: Description = Description(),  # noqa: B008 - frozen
     fitted_on: Iterable[str] | Problems = (),
@@ -211,10 +237,15 @@ def vote_pools(
 
     `recipe` says how to vote; without one, as the score's family is. `correct` names a field of the paths with
     ready-made labels, in place of gold, or is a rule that says what counts as right. With `partly_labelled`, some
-    problems may have neither; `calibrate` takes those as wrong, if told so. `assumed` is taken to be so where
+    problems may have neither; `calibrate` takes those as wrong, if told so. `drop_unreadable` leaves
+    out problems whose label cannot be read; the promise says so. `assumed` is taken to be so where
     the source does not say how its pools were made. `fitted_on` names the problems that a learned score or
     tie-breaking column was fitted on.
     """
+    if labelled:
+        wanted = as_label_rule(correct)
+        wanted = replace(wanted, dropped=wanted.dropped or 0) if drop_unreadable else wanted
+        source, correct = source.readable(fields, wanted, partly_labelled=partly_labelled, say=say)
     pools, fields = source.pools, source.as_read(fields)
     recipe = recipe or source.recipe(fields.score)
     if source.replayed:
