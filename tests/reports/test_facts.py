@@ -272,7 +272,7 @@ def test_listed_are_the_surest_wrong_votes_and_others_drawn_at_random(case):
 
 
 def test_without_labels_all_that_is_listed_is_drawn_at_random():
-    source, voted, policy = made()
+    policy = made()[2]
     bare, again = PoolSource(pools(gold=False)), policy.vote(PoolSource(pools(gold=False)), labelled=False)
     facts = report_facts(bare, again, policy, title="x", most=50)
     assert facts["listed"] == {"of": 240, "wrong": 0}

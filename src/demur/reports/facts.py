@@ -55,7 +55,7 @@ def report_facts(
     policy.refuse_other_labels(voted)
     seen, counted = voted.seen_by(policy.seen), voted.counted
     fresh = counted[~seen[counted]] if voted.correct is not None else counted[:0]
-    votes, inside = voted.votes, without_outliers(policy, voted)
+    inside = without_outliers(policy, voted)
     test = None if not len(fresh) else Strata.of(inside.votes.cases.take(fresh), voted.labelled[fresh])
     families, scores = families_of(policy), _scores(source, voted, policy)
     listed = listed_rows(voted, most)
