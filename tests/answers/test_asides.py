@@ -187,6 +187,9 @@ def test_a_text_may_end_in_a_sentence_in_brackets(relation, written):
         ("Both 9-year-olds collected a total of 14 shells.", "n:14"),
         ("The 2 trains carry a maximum of 300 people.", "n:300"),
         ("The 8 rows contain a total of 96 seats.", "n:96"),
+        ("Lucy needs to buy 68 more fish to have a total of 280 fish.", "n:68"),
+        ("She should prepare 182 grams to reach her desired total of 800 grams.", "n:182"),
+        ("He needs 18 more for a total of 56 trees.", "n:18"),
         ("The 3 trucks used an amount of 50 litres.", "n:50"),
     ],
 )

@@ -53,6 +53,8 @@ _ASIDE = re.compile(
     \([^()]{0,80}\)
     | \b(?:since|because|after|than|out\ of|who|which(?!\s(?:is|are|equals|gives|makes))|whereas|while|if|when|where
       |each|every|per|not)\b [^,.;]{0,200}
+    | \b(?:to\s(?:have|make|get|reach|achieve)|for|with)\s(?:an?|the|h(?:er|is)|their|its)\s(?:\w{2,12}\s)?
+      total\sof\s[$€£]?[\d.,]{1,20}
     | (?<!\btotal\s)(?<!\bsum\s)(?<!\baverage\s)(?<!\bmean\s)(?<!\bprofit\s)(?<!\bloss\s)(?<!\bcost\s)(?<!\bprice\s)
       (?<!\bmaximum\s)(?<!\bminimum\s)(?<!\bamount\s)(?<!\bremainder\s)
       \b(?:for|at|of|to\ have|by|with)\s(?:the\s|a\s|each\s|every\s)? (?=[$€£]?\d)[$€£]?[\d.,]{1,20}
