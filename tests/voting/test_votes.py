@@ -107,6 +107,25 @@ def test_a_pool_votes_the_same_alone_and_in_any_table(table, normaliser):
         assert votes[row] == alone
 
 
+@pytest.mark.parametrize("normaliser", [none, pool_z])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_votes_one_after_the_other_are_those_of_single_rows_to_the_last_bit(monkeypatch, normaliser, weighted):
+    """Sizes, answers and scores of all kinds; records are made a few at a time."""
+    monkeypatch.setattr("demur.voting.votes._AT_ONCE", 7)
+    rng = np.random.default_rng(0)
+    sizes = np.repeat(rng.integers(1, 7, 20), rng.integers(1, 6, 20)).tolist()
+    answers = [[[None, A, B, C][code] for code in rng.integers(0, 4, size)] for size in sizes]
+    scores = [rng.normal(size=size).tolist() for size in sizes] if weighted else None
+    how = {"normaliser": normaliser} if weighted else {}
+    votes = dm.vote(answers, scores, ids=[f"q{k}" for k in range(len(sizes))], **how)
+    alone = [dm.vote([pool], None if scores is None else [scores[row]], ids=[f"q{row}"], **how)[0]
+             for row, pool in enumerate(answers)]  # fmt: skip
+    assert list(votes) == [votes[row] for row in range(len(votes))] == alone
+    assert (votes.tally, votes.support) == ([vote.tally for vote in alone], [vote.support for vote in alone])
+    coded = dm.vote(rng.integers(-1, 3, (30, 4)), rng.normal(size=(30, 4)))
+    assert list(coded) == [coded[row] for row in range(30)]
+
+
 def test_large_random_tables_vote_like_each_of_their_rows():
     rng = np.random.default_rng(0)
     answers, scores = rng.integers(-1, 6, (20_000, 11)), rng.standard_normal((20_000, 11))

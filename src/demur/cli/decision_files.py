@@ -13,7 +13,7 @@ from typing import Any
 from demur.cli import replacing
 from demur.errors import InvalidValue
 from demur.files.cells import harmless
-from demur.files.strict_json import as_json, is_finite
+from demur.files.strict_json import as_json, is_finite, with_nulls
 from demur.pools.shards import ENDINGS, is_remote
 
 FIELDS = (
@@ -69,7 +69,7 @@ def write_decisions(
     if not is_table(out):
         from demur.pools.jsonl import write_lines
 
-        write_lines(lines, out)
+        write_lines(map(_in_json, lines), out)
         return
     from demur.pools.parquet import write_tables
     from demur.pools.shards import libraries
@@ -80,9 +80,25 @@ def write_decisions(
     write_tables(_tables(iter(lines), types), out, arrow.schema(list(types.items()), metadata=known))
 
 
+def _in_json(line: dict[str, Any]) -> dict[str, Any]:
+    """A line with null for infinite thresholds: most lines have one, and would be tried twice."""
+    return line | {name: with_nulls(line[name]) for name in ("threshold", "threshold_key") if name in line}
+
+
 def _tables(lines: Iterator[dict[str, Any]], types: dict[str, Any]) -> Iterator[dict[str, list[Any]]]:
     while some := list(islice(lines, _AT_ONCE)):
-        yield {name: [_cell(line, name) for line in some] for name in types}
+        yield {name: _cells(some, name) for name in types}
+
+
+def _cells(lines: Sequence[dict[str, Any]], name: str) -> list[Any]:
+    """A column of some lines."""
+    if name.startswith(_KEY):
+        own = name.removeprefix(_KEY)
+        return [line["key"][own] for line in lines]
+    values = [line.get(name) for line in lines]
+    if name in _NUMBERS or name in _COUNTS or all(value is None for value in values):
+        return values
+    return [None if value is None else _cell(line, name) for line, value in zip(lines, values, strict=True)]
 
 
 def _type(name: str, arrow: Any) -> Any:
@@ -106,13 +122,13 @@ def _text_cell(line: dict[str, Any], name: str) -> Any:
 
 
 def _cell(line: dict[str, Any], name: str) -> Any:
-    from demur.pools.frame_rows import writable
-
     if name.startswith(_KEY):
         return line["key"][name.removeprefix(_KEY)]
     value = line.get(name)
     if name in _NUMBERS or name in _COUNTS or name == "or_other" or value is None:
         return value
+    from demur.pools.frame_rows import writable
+
     if name in _LISTS:
         return [writable(str(one)) for one in value] if _LISTS[name] == "string" else list(value)
     return writable(str(value) if name in _TEXTS else as_json(value, ensure_ascii=False))

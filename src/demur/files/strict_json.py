@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NoReturn
 
 _DEEPEST = 100
@@ -64,22 +65,28 @@ def as_json(
     """A value as JSON. NaN and infinite numbers are written as null; `finite` raises ValueError on them."""
 
     def written(held: Any, plain: Callable[[Any], Any] | None) -> str:
-        return json.dumps(
-            held,
-            ensure_ascii=ensure_ascii,
-            allow_nan=False,
-            indent=indent,
-            separators=separators,
-            default=plain,
-            sort_keys=sort_keys,
-        )
+        how = (ensure_ascii, sort_keys, indent, separators)
+        return (_encoder(*how) if plain is None else _encoder.__wrapped__(*how, plain)).encode(held)
 
     try:
         return written(value, default)
     except ValueError:
         if finite:
             raise
-    return written(_with_nulls(value), default and (lambda held: _with_nulls(default(held))))
+    return written(with_nulls(value), default and (lambda held: with_nulls(default(held))))
+
+
+@lru_cache
+def _encoder(
+    ensure_ascii: bool,
+    sort_keys: bool,
+    indent: int | None,
+    separators: tuple[str, str] | None,
+    default: Callable[[Any], Any] | None = None,
+) -> json.JSONEncoder:
+    """What writes JSON in one way, made once for all values."""
+    how: dict[str, Any] = {"indent": indent, "separators": separators, "default": default}
+    return json.JSONEncoder(ensure_ascii=ensure_ascii, sort_keys=sort_keys, allow_nan=False, **how)
 
 
 def is_finite(value: Any) -> bool:
@@ -91,12 +98,12 @@ def is_finite(value: Any) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
-def _with_nulls(value: Any) -> Any:
+def with_nulls(value: Any) -> Any:
     """A value with null in place of each number that JSON does not have."""
     if isinstance(value, dict):
-        return {_key(key): _with_nulls(entry) for key, entry in value.items()}
+        return {_key(key): with_nulls(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_with_nulls(entry) for entry in value]
+        return [with_nulls(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

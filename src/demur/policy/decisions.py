@@ -87,10 +87,12 @@ class Decisions:
         return frame_of(self.columns(), library)
 
     def __getitem__(self, row: int) -> Decision:
-        vote, p_value, answered = self.votes[row], float(self.p_value[row]), bool(self.answered[row])
-        return decision_on(
-            vote, self.rule, p_value, answered=answered, seen=self.strata, about=self._about(row), sets=self.sets
-        )
+        return self._on(row, self.votes[row])
+
+    def _on(self, row: int, vote: Vote) -> Decision:
+        """The decision on a row's vote."""
+        how: dict[str, Any] = {"seen": self.strata, "about": self._about(row), "sets": self.sets}
+        return decision_on(vote, self.rule, float(self.p_value[row]), answered=bool(self.answered[row]), **how)
 
     def _about(self, row: int) -> About:
         """What is known of a question besides its vote."""
@@ -99,7 +101,7 @@ class Decisions:
         return about_question(self.votes.recipe.names, groups, weight, self.likeness, row)
 
     def __iter__(self) -> Iterator[Decision]:
-        return (self[row] for row in range(len(self)))
+        return (self._on(row, vote) for row, vote in enumerate(self.votes))
 
     @property
     def of_rare_size(self) -> NDArray[np.bool_]:

@@ -18,7 +18,7 @@ from demur.policy.explanations import UNLIKE, is_gated, without_vote
 from demur.policy.outliers import refuse_batch
 from demur.pools.fitted_questions import refuse_fitted_tests
 from demur.pools.voted_pools import VotedPools
-from demur.records import Decision
+from demur.records import Decision, Vote
 from demur.voting.votes import Votes
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ class Selection(Decisions):
     def columns(self) -> dict[str, Any]:
         return super().columns() | ({} if self.counted.all() else {"counted": self.counted})
 
-    def __getitem__(self, row: int) -> Decision:
+    def _on(self, row: int, vote: Vote) -> Decision:
         without = f" No answer set: {_NO_SETS}." if self.without_sets and not self.answered[row] else ""
-        return replace(super().__getitem__(row), explanation=f"{self._why(row)} {self.promise}{without}")
+        return replace(super()._on(row, vote), explanation=f"{self._why(row)} {self.promise}{without}")
 
     def notes(self) -> list[str]:
         again, notes = int((~self.counted).sum()), super().notes()

@@ -205,14 +205,17 @@ class Spellings(Sequence[dict[str, str]]):
 
     def __getitem__(self, row: Any) -> Any:
         if isinstance(row, slice):
-            return [self[at] for at in range(*row.indices(len(self)))]
+            return list(map(self._of, self._texts[row], self._answers[row]))
         return self._of(self._texts[row], self._answers[row])
 
     def __iter__(self) -> Iterator[dict[str, str]]:
         return (self._of(texts, keys) for texts, keys in zip(self._texts, self._answers, strict=True))
 
     def _of(self, texts: list[Any], keys: list[Any]) -> dict[str, str]:
-        return self._spell(dict(zip(texts, keys, strict=True)), Counter(texts))
+        key_of = dict(zip(texts, keys, strict=True))
+        if len(set(key_of.values())) == len(key_of):  # no key is written in two ways
+            return {key: text for text, key in key_of.items() if key is not None and text is not None}
+        return self._spell(key_of, Counter(texts))
 
 
 def digests_of(pools: FramePools, *, fold: bool = False) -> DigestColumn:

@@ -120,6 +120,22 @@ def in_order(tally: Mapping[Any, float], support: Mapping[Any, int], winner: Any
     return {"tally": {key: tally[key] / one for key in order}, "support": {key: support[key] for key in order}}
 
 
+def as_written(
+    pool: Sequence[Any],
+    codes: Sequence[int],
+    whole: Sequence[float],
+    winner: Any,
+    spelled: Mapping[Any, str] | None,
+) -> tuple[dict[Any, float], dict[Any, int]]:
+    """`in_order` of a pool whose codes say which paths have an answer, its answers as they are `spelled`."""
+    keys = [key if code >= 0 else None for key, code in zip(pool, codes, strict=True)]
+    counted = in_order(*count(keys, whole), winner, len(whole))
+    tally, support = counted["tally"], counted["support"]
+    if spelled is None:
+        return tally, support
+    return {spelled[key]: votes for key, votes in tally.items()}, {spelled[key]: n for key, n in support.items()}
+
+
 def _winner(
     keys: Sequence[Any], whole: Sequence[float], tally: dict[Any, float], support: dict[Any, int], total: float
 ) -> Any:

@@ -36,7 +36,8 @@ class _Rows(Sequence[Any]):
 
     def __getitem__(self, row: Any) -> Any:
         if isinstance(row, slice):
-            return [self[at] for at in range(*row.indices(len(self)))]
+            start, end, step = row.indices(len(self))
+            return list(self._between(start, end)) if step == 1 else [self[at] for at in range(start, end, step)]
         if not -len(self) <= row < len(self):
             raise IndexError(f"pool {row} of {len(self)}")
         row %= len(self)
@@ -44,7 +45,12 @@ class _Rows(Sequence[Any]):
 
     def __iter__(self) -> Iterator[list[Any]]:
         for first in range(0, len(self), _AT_ONCE):
-            starts = self._starts[first : first + _AT_ONCE + 1]
+            yield from self._between(first, min(first + _AT_ONCE, len(self)))
+
+    def _between(self, first: int, last: int) -> Iterator[list[Any]]:
+        """Some of the pools, as lists that are made together."""
+        starts = self._starts[first : last + 1]
+        if first < last:
             some, places = self._listed(self.flat[starts[0] : starts[-1]]), (starts - starts[0]).tolist()
             yield from (some[start:end] for start, end in pairwise(places))
 

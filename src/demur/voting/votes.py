@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ from demur.voting.cases import Cases, GroupColumn, questions_known
 from demur.voting.codes import CodedAnswers, code_answers, taken
 from demur.voting.key import Beside, Component, Counted, Share, TieBreak, key_of, keys_of
 from demur.voting.normalisers import Normaliser
-from demur.voting.one_pool import count, in_order
+from demur.voting.one_pool import as_written
 from demur.voting.path_scores import as_scores
 from demur.voting.problems import Problems
 from demur.voting.recipe import Recipe
@@ -47,6 +48,7 @@ from demur.voting.stopped import Stopped, described
 from demur.voting.weights import Exponential, Uniform, Weight
 from demur.voting.winners import winners_of
 
+_AT_ONCE = 8192  # votes that are made records together, where somebody goes through all of them
 _NO_JITTER = (
     "{} pools have neither a question nor an id to draw jitter from: they come last among their equals, and cannot "
     "calibrate; give questions, or ids that are the problems' own"
@@ -116,23 +118,32 @@ class Votes:
         if not -len(self) <= row < len(self):
             raise IndexError(f"vote {row} of {len(self)}")
         row %= len(self)
-        answer = self.answer[row]
-        none = answer is None or (self.recipe.coded and answer < 0)
-        counted, total = self._count(row)
-        return Vote(
-            answer=None if none else answer.item() if isinstance(answer, np.generic) else answer,
-            confidence=float(self.confidence[row]),
-            unanimous=bool(self.unanimous[row]),
-            **counted,
-            total=total,
-            n_paths=int(self.n_paths[row]),
-            key=tuple(self.key[row].tolist()),
-            id=None if self.ids is None else self.ids[row],
-            unscored=self.unscored is not None and bool(self.unscored[row]),
-        )
+        return next(self._made(row, row + 1))
 
     def __iter__(self) -> Iterator[Vote]:
-        return (self[row] for row in range(len(self)))
+        starts = range(0, len(self), _AT_ONCE)
+        return chain.from_iterable(self._made(start, min(start + _AT_ONCE, len(self))) for start in starts)
+
+    def _made(self, start: int, end: int) -> Iterator[Vote]:
+        """Some votes as records; what needs no loop over them is made for all at once."""
+        rows, coded = slice(start, end), self.recipe.coded
+        columns = (self.winners, self.confidence, self.unanimous, self.n_paths, self.key, self._answers.codes)
+        listed = zip(*(column[rows].tolist() for column in columns), strict=True)
+        beside, nothing = (self.ids, self.unscored, self._answers.pools, self.written), [None] * (end - start)
+        every = (nothing if column is None else column[rows] for column in beside)
+        for row, whole, own, left_out, pool, spelled in zip(listed, self._on_grid(start, end), *every, strict=True):
+            winner, confidence, unanimous, width, key, codes = row
+            tally, support = as_written(codes[:width] if pool is None else pool, codes[:width], whole, winner, spelled)
+            answer = None if winner is None or (coded and winner < 0) else spelled[winner] if spelled else winner
+            answer = answer.item() if isinstance(answer, np.generic) else answer
+            known = (confidence, unanimous, tally, support, sum(whole) / grid(width), width, tuple(key), own)
+            yield Vote(answer, *known, bool(left_out))
+
+    def _on_grid(self, start: int, end: int) -> Iterator[list[float]]:
+        """The weight of each path of some pools, as whole numbers; neighbours of one size are weighed at once."""
+        changes = np.flatnonzero(np.diff(self.n_paths[start:end])) + start + 1
+        for first, last in pairwise([start, *changes.tolist(), end]):
+            yield from on_grid(self._weights(first, last)).tolist()
 
     @cached_property
     def answer(self) -> NDArray[Any]:
@@ -140,9 +151,8 @@ class Votes:
         if self.written is None:
             return self.winners
         answers = np.empty(len(self), dtype=object)
-        answers[:] = [
-            None if key is None else spelled[key] for key, spelled in zip(self.winners, self.written, strict=True)
-        ]
+        pairs = zip(self.winners, self.written, strict=True)
+        answers[:] = [None if key is None else spelled[key] for key, spelled in pairs]
         return answers
 
     @cached_property
@@ -163,12 +173,12 @@ class Votes:
     @property
     def tally(self) -> list[dict[Any, float]]:
         """V_y of every answer of every pool, in units of the pool's largest weight; the winner first."""
-        return [self._count(row)[0]["tally"] for row in range(len(self))]
+        return [dict(vote.tally) for vote in self]
 
     @property
     def support(self) -> list[dict[Any, int]]:
         """How many paths gave each answer, for every pool; the winner first."""
-        return [self._count(row)[0]["support"] for row in range(len(self))]
+        return [dict(vote.support) for vote in self]
 
     def standings(self, rows: NDArray[np.intp]) -> Standings:
         """How answers stand to the winner in some pools."""
@@ -196,10 +206,14 @@ class Votes:
 
     def weights(self, row: int) -> list[float]:
         """The weight of each path of one pool, the pool's largest being 1."""
-        width = int(self.n_paths[row])
+        return self._weights(row, row + 1)[0].tolist()  # type: ignore[no-any-return]
+
+    def _weights(self, start: int, end: int) -> Floats:
+        """The weights of the paths of some pools of one size."""
+        width = int(self.n_paths[start])
         if self._scores is None or isinstance(self.recipe.weight, Uniform):
-            return [1.0] * width
-        return self.recipe.weights(self._scores[row : row + 1, :width], slice(row, row + 1))[0].tolist()  # type: ignore[no-any-return]
+            return np.ones((end - start, width))
+        return self.recipe.weights(self._scores[start:end, :width], slice(start, end))
 
     def scores_are(self, labels: NDArray[np.bool_]) -> bool:
         """Whether scores take two values only, and those of the winning paths are one where a label is true, the other
@@ -238,19 +252,6 @@ class Votes:
         winner, confidence, _ = winners_of(self._answers, self._scores, self.recipe)
         sources = sources_of(len(self), self.questions, self.ids, self.folded)
         return self.beside.counted(self._answers, winner, confidence, self._scores, sources, needs, origin)
-
-    def _count(self, row: int) -> tuple[dict[str, Any], float]:
-        """Tally and support of one pool, and all the weight that was cast."""
-        width = int(self.n_paths[row])
-        codes = self._answers.codes[row, :width].tolist()
-        whole = on_grid(np.array([self.weights(row)]))[0]
-        pool = codes if self._answers.pools is None else self._answers.pools[row]
-        keys = [key if code >= 0 else None for key, code in zip(pool, codes, strict=True)]
-        counted = in_order(*count(keys, whole.tolist()), self.winners[row], width)
-        if self.written is not None:
-            spelled = self.written[row]
-            counted = {name: {spelled[key]: n for key, n in part.items()} for name, part in counted.items()}
-        return counted, float(whole.sum() / grid(width))
 
 
 def vote(
