@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import sqlite3
 import threading
+import zlib
+from contextlib import closing
 
 import pytest
 
@@ -90,6 +93,46 @@ def test_a_pool_of_a_million_paths_is_voted_on_in_seconds(tmp_path, bomb):
     TABLES[bomb](tmp_path / bomb)
     ran = ran_within(tmp_path, "calibrate", bomb, "--alpha", 0.2)
     assert ran.code == 0, ran.err
+
+
+STORES = {
+    "endless view": (
+        "ALTER TABLE demur_scorers RENAME TO old",
+        "CREATE VIEW demur_scorers AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+        "SELECT old.* FROM n, old WHERE i < 0",
+    ),
+    "computed column": (
+        "DROP TABLE demur_texts",
+        "CREATE TABLE demur_texts (run INTEGER, number INTEGER, path INTEGER, text BLOB AS (zeroblob(900000000)))",
+        "INSERT INTO demur_texts (run, number, path) SELECT run, number, path FROM demur_paths",
+    ),
+    "trigger": ("CREATE TRIGGER t AFTER INSERT ON demur_sessions BEGIN DELETE FROM demur_paths; END",),
+}
+
+
+@pytest.fixture
+def store(demur, here):
+    assert demur("import", "pools.jsonl", "-o", "run.db").code == 0
+    return here / "run.db"
+
+
+@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("verb", ["calibrate", "import"])
+def test_a_store_that_computes_what_it_holds_is_refused(store, kind, verb):
+    with closing(sqlite3.connect(store, isolation_level=None)) as database:
+        for statement in STORES[kind]:
+            database.execute(statement)
+    arguments = ["import", "pools.jsonl", "-o", "run.db"] if verb == "import" else read("run.db", verb)
+    refused(ran_within(store.parent, *arguments), "a store holds plain tables alone")
+
+
+@pytest.mark.parametrize(("texts", "megabytes"), [(1, 400), (60, 50)])
+def test_texts_of_a_store_unpack_to_no_more_than_a_file_of_that_size_may_hold(store, texts, megabytes):
+    packed_text = zlib.compress(b"a" * (megabytes << 20))
+    with closing(sqlite3.connect(store)) as database, database:
+        places = "SELECT run, number, path, ? FROM demur_paths LIMIT ?"
+        database.execute(f"INSERT OR REPLACE INTO demur_texts {places}", (packed_text, texts))
+    refused(ran_within(store.parent, *read("run.db", "export")), "bytes after unpacking", "--trust-size")
 
 
 def test_what_is_trusted_is_read_whatever_it_holds(demur, here):

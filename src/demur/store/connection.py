@@ -48,6 +48,9 @@ _BUSY_SECONDS = 60.0
 """How long another process may hold a file, if the patience of whoever opens it is not shorter."""
 UNREADABLE = (zlib.error, ValueError, TypeError, KeyError, OverflowError, RecursionError)
 """What taking apart a damaged row ends in."""
+_COMPUTED = """SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger') OR sql LIKE 'CREATE VIRTUAL%'
+UNION ALL SELECT 'computed column', c.name FROM sqlite_master AS t, pragma_table_xinfo(t.name) AS c WHERE c.hidden > 1
+LIMIT 1"""
 _LOCK = 0x64656D7572  # "demur"
 STALL_SECONDS = 60.0
 """How long a transaction that writes may stand still in PostgreSQL, its process being stopped or its machine asleep.
@@ -314,8 +317,18 @@ def _write_ahead(engine: Engine) -> None:
         raw.close()
 
 
+def _refuse_computed(engine: Engine, place: str) -> None:
+    """Raise if a SQLite file computes what it holds: a few bytes of it could be read for ever."""
+    with engine.connect() as connection:
+        found = connection.exec_driver_sql(_COMPUTED).first()
+    if found is not None:
+        raise StoreError(f"{shown(place)} holds the {found[0]} {found[1]!r:.60}, and a store holds plain tables alone")
+
+
 def _is_ours(engine: Engine, place: str) -> bool:
     """Whether a database holds a store; False where it may become one; raises where it is anything else."""
+    if engine.dialect.name == "sqlite":
+        _refuse_computed(engine, place)
     names = set(inspect(engine).get_table_names())
     if meta.name in names:
         with engine.connect() as connection:

@@ -12,10 +12,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, Select, Table, func, select
 
+from demur.errors import StoreError
+from demur.files.bounds import UNPACKED
 from demur.records import Path, Pool, Problem
 from demur.stopping import Stopping
 from demur.store._tables import paths, problems, scores, sessions, texts
-from demur.store.connection import reading
+from demur.store.connection import reading, shown
 from demur.store.ended_pools import Keys, ends_of, keys_of_paths
 from demur.store.patience import Patience, patient
 from demur.store.rows import MOST_PATHS, PATH_FACTS, path_of, problem_of, score_of, unpack
@@ -191,9 +193,13 @@ class RunReader:
                 scored.setdefault(number * MOST_PATHS + path, {})[name] = score_of(value)
             for number, path, content in rows(texts, "number", "path", "text") if with_texts else ():
                 packed[number * MOST_PATHS + path] = content
+            unpacked, size = 0, sum(map(len, packed.values()))
             for row in rows(paths, *names, order=["number", "path"]):
                 key = row[0] * MOST_PATHS + row[1]
                 path = path_of(row, packed.get(key), scored.get(key, _UNSCORED), facts=facts)
+                unpacked += len(path.text or "")
+                if unpacked > UNPACKED.always:
+                    UNPACKED.refuse(unpacked, size, shown(self.place), StoreError)
                 by_problem.setdefault(row[0], []).append(path)
             if ends is not None:
                 by_problem = {number: by_problem[number][:size] for number, size in ends.items()}

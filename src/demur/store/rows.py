@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from demur.answers.relations import as_written
 from demur.errors import InvalidValue, StoreError
+from demur.files.bounds import UNPACKED, size_trusted
 from demur.files.strict_json import as_json
 from demur.records import Path, Problem, group_as_text, group_of_text
 
@@ -105,7 +106,16 @@ def pack(written: str) -> bytes:
 
 
 def unpack(packed: bytes | None) -> str | None:
-    return None if packed is None else zlib.decompress(packed).decode("utf-8", "surrogatepass")
+    """The text that was packed; raises before it is larger than a file of that size may be."""
+    if packed is None:
+        return None
+    unpacker = zlib.decompressobj()
+    content = unpacker.decompress(packed, 0 if size_trusted() else UNPACKED.most(len(packed)))
+    if unpacker.unconsumed_tail:
+        UNPACKED.refuse(len(content) + 1, len(packed), "a text of the store", StoreError)
+    if not unpacker.eof:
+        raise zlib.error("incomplete or truncated stream")
+    return content.decode("utf-8", "surrogatepass")
 
 
 def problem_row(problem: Problem) -> dict[str, Any]:
