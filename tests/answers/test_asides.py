@@ -69,6 +69,16 @@ CLOSINGS = [
     "{a}. (It is the capital of {c}.)",
     "{a}. [See the atlas.]",
     "I would say {a}. It is the capital of {c}.",
+    "{a}. Good question!",
+    "{a}. Cheers!",
+    "{a}! 🎉 Hope that helps.",
+    "{a}. Have a nice day!",
+    "{a}. You're welcome!",
+    "{a}. Any other questions?",
+    "{a}.\n\nReferences:\n1. Encyclopaedia Britannica",
+    "{a}\n\n**Sources**\n- Britannica\n- Wikipedia",
+    "{a}. Napoleon was crowned in 1804.",
+    "{a}\n\nMuseums are free on Sundays.",
 ]
 
 

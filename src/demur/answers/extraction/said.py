@@ -68,10 +68,12 @@ _META = r"""
 """
 COMMENT = re.compile(
     rf"""
-    [\s(*_\[\#>-]{{0,6}} (?:
+    [^\w"'“”‘’«»$\\]{{0,8}} (?:
       (?:{"|".join(_META.split())})\b \.? (?:[*_]{{0,3}}\s?[:=—–] | \s(?:is\s|of\s)?[\d(])
       | (?<!\A)(?:confidence|word\scount|check|verification|note|source|reference
-        |no\sfurther|end\sof\s(?:answer|response)|done)\b
+        |no\sfurther|end\sof\s(?:answer|response)|done|cheers|sincerely|enjoy|(?:you(?:['’]re|\sare)\s)?welcome
+        |(?:good|great|nice|interesting|excellent|fun)\s(?:question|luck|day|one)|have\sa|happy\sto|best\sregards
+        |all\sthe\sbest|anything\selse|any\s(?:other|more|further)\squestions?|ask\s(?:me|away|if))\b
       | https?:// | (?<=[.!?]\s\[)\d{{1,2}}\]
       | (?<!\A)(?:about\s)?(?:\d{{1,3}}\s?%\s|very\s|quite\s|fairly\s|\w+ly\s)(?:sure|confident|certain)\b
       | (?:based\son|according\sto)\s[^,\n.!]{{1,60}}(?:[.!]|\Z)
@@ -99,6 +101,13 @@ COMMENT = re.compile(
     re.I | re.X,
 )
 """Sentences next to an answer that are about something else: courtesies, how sure the model is, where it comes from."""
+SOURCES = re.compile(
+    r"(?<=\S)\s{0,4}\n[ \t*_#>-]{0,6}"
+    r"(?:references?|sources?|citations?|footnotes?|links|bibliography|further reading|see also)"
+    r"[*_]{0,3}[ \t]?:?[*_]{0,3}[ \t]{0,3}\n",
+    re.I,
+)
+"""The heading of what a text ends in, from which on nothing is the answer."""
 _PUNCTUATION, _EMPTY_BOX = re.compile(r"[\W_]*"), re.compile(r"\\boxed\s?\{\s?\}")
 
 

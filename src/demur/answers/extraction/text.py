@@ -8,7 +8,7 @@ from demur.answers.asked import NOTHING_SAID, Asked
 from demur.answers.extraction import Extraction, Table, by_evidence
 from demur.answers.extraction.marks import boxed, hashes, json_answer, tagged
 from demur.answers.extraction.part import Found, Part
-from demur.answers.extraction.said import COMMENT, behind_markers, said, worded
+from demur.answers.extraction.said import COMMENT, SOURCES, behind_markers, said, worded
 
 _YES_NO_QUESTION = re.compile(
     r"(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|should|shall|may|might|must"
@@ -113,7 +113,8 @@ def _last_date(part: Part, start: int, end: int) -> Found | None:
 
 
 def _last_sentence(part: Part) -> Found | None:
-    end: int | None = None
+    sources = SOURCES.search(part.text)
+    end = None if sources is None else sources.start()
     for _ in range(_SENTENCES_BACK):
         sentence = part.last_sentence(end)
         if sentence is None:
@@ -122,7 +123,7 @@ def _last_sentence(part: Part) -> Found | None:
         lead = _LEAD.match(part.text, *sentence)
         found = worded(part.found(lead.end() if lead else sentence[0], sentence[1]))
         if found is not None and not asks and not part.is_aside(*sentence) and not _comments(part, found):
-            opening = _opening(part) if _GOES_ON.match(found.answer) else None
+            opening = _opening(part) if _GOES_ON.match(found.answer) or _COPULA.search(found.answer) else None
             return _new_side(part, found) if opening is None or opening.end > found.start else opening
         end = sentence[0]
     return None
