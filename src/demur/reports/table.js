@@ -164,7 +164,9 @@ function listedNote() {
   const { listed } = facts;
   if (!listed) return "";
   const all = `${many(questions.id.length, "question")} of ${listed.of}`;
-  const wrong = listed.wrong ? `: the ${listed.wrong} wrong votes that are surest, and others drawn at random` : ", drawn at random";
+  const wrong = listed.wrong
+    ? `: the ${listed.wrong} wrong votes that are surest, and others drawn at random`
+    : ", drawn at random";
   return `This page lists ${all}${wrong}. All figures above are of all questions. To list more: demur report --questions N.`;
 }
 function paintCount() {
@@ -176,7 +178,10 @@ function paintCount() {
   const rows = count > PAGE ? ` Rows ${first + 1} to ${Math.min(count, first + PAGE)}.` : "";
   const decisions = `${answered.length} answered${judged}, ${count - answered.length} abstained`;
   put("listed", listedNote());
-  put("row-count", `${count} of ${many(questions.id.length, facts.listed ? "listed question" : "question")}: ${decisions} at ${atAlpha(now())}.${rows}`);
+  put(
+    "row-count",
+    `${count} of ${many(questions.id.length, facts.listed ? "listed question" : "question")}: ${decisions} at ${atAlpha(now())}.${rows}`,
+  );
 }
 
 /* Opening a row, and walking the rows by keyboard */
