@@ -76,3 +76,18 @@ def test_files_that_cannot_be_read_say_what_they_were_to_be(tmp_path, content):
         file.write_bytes(content)
     with pytest.raises(InvalidValue, match=r"the study .*a\.toml cannot be read"):
         read_toml(file, "the study")
+
+
+@pytest.mark.parametrize("part", ["a", "a ", '"a"', "'a'"])
+@pytest.mark.parametrize("written", ["{key} = 1", "[{key}]", "x = {{ {key} = 1 }}"])
+def test_a_key_of_very_many_parts_is_refused(tmp_path, part, written):
+    file = tmp_path / "demur.toml"
+    file.write_text(written.format(key=".".join([part] * 100_000)))
+    with pytest.raises(InvalidValue, match="more than 100 parts"):
+        read_toml(file, "settings")
+
+
+def test_prompts_and_numbers_with_many_stops_are_read(tmp_path):
+    file = tmp_path / "demur.toml"
+    file.write_text(f'prompt = "{"One word. " * 40} {"." * 500} {"1.5, " * 500}"\nlevels = [{"0.5, " * 500}]\n')
+    assert len(read_toml(file, "settings")["levels"]) == 500

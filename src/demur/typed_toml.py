@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, fields
@@ -12,12 +13,17 @@ from demur.errors import InvalidValue
 from demur.files.inputs import text_of
 
 _KINDS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float), "bool": (bool,)}
+_DEEP_KEY = re.compile(r"(?<![\"'\w-])(?:[\"'\w-]++[ \t]*+\.[ \t]*+){100}")
+"""A key of more parts than any setting has; the parser takes the square of their number, in time and in memory."""
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
     """The whole file; an error says `what` could not be read."""
     try:
-        return tomllib.loads(text_of(path, InvalidValue).replace("\r\n", "\n"))
+        text = text_of(path, InvalidValue).replace("\r\n", "\n")
+        if _DEEP_KEY.search(text):
+            raise ValueError("a key has more than 100 parts")
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidValue(f"{what} {path} cannot be read: {error}") from None
 
