@@ -209,7 +209,7 @@ def test_numbers_of_sentences(written, key):
 
 NAMES = """
     Yahoo! Inc.|Jeopardy! is a show|No. 5|Chanel No. 5|Mambo No. 5|Symphony No. 9|Op. 27 No. 2|No.5|Nos. 3 and 4
-    |Oh! Co. Ltd.|Joomla! LLC|Guess? Inc.|Ben & Jerry's Inc.|Wham! Records
+    |Oh! Co. Ltd.|Joomla! LLC|Guess? Inc.|Ben & Jerry's Inc.|Wham! Records|E.T. the Extra-Terrestrial|R.E.M. and U2
 """
 
 

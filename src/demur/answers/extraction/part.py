@@ -173,7 +173,7 @@ def _continues(text: str, dot: int) -> bool:
     word = _WORD_BEFORE.search(text, max(0, dot - 30), dot)
     before, after = word.group() if word else "", following.group(1)
     if _ACRONYM.fullmatch(before + "."):  # D.C. and J. R. R. Tolkien
-        return (len(before) == 1 and before != "I") or after.lower() not in _STARTERS
+        return (len(before) == 1 and before != "I") or after.lower() not in _STARTERS or after[0].islower()
     bare = before.replace(".", "").lower()
     if bare not in _ABBREVIATIONS:
         return False
