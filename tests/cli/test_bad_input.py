@@ -112,8 +112,8 @@ def test_policies_newer_edited_or_of_another_kind(demur, file, tmp_path):
     demur("calibrate", source, "--alpha", 0.2, "-o", "policy.json")
     policy = tmp_path / "policy.json"
     whole = policy.read_text()
-    policy.write_text(whole.replace('"schema": 3', '"schema": 4'))
-    refused(demur("decide", source, "--policy", "policy.json"), "schema 4")
+    policy.write_text(whole.replace('"schema": 3', '"schema": 5'))
+    refused(demur("decide", source, "--policy", "policy.json"), "schema 5")
     policy.write_text(whole.replace('"k": 6', '"k": 9'))
     refused(demur("decide", source, "--policy", "policy.json"), "changed after it was written")
     policy.write_text(whole[:-200])

@@ -374,7 +374,7 @@ def test_the_evidence_is_inside(policy, tmp_path):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda d: d.update(schema=4), "has schema 4.*upgrade demur"),
+        (lambda d: d.update(schema=5), "has schema 5.*upgrade demur"),
         (lambda d: d.update(schema="x"), "has schema 'x'"),
         (lambda d: d.update(format="other"), "not a demur policy file"),
         (

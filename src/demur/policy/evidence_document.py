@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from demur.calibration.down_to import refuse_labels_below
 from demur.calibration.guarantee import without_infinity
-from demur.evidence.counts import Evidence, ThresholdKey
+from demur.evidence.counts import Counts, Evidence, Floats, ThresholdKey
 from demur.evidence.strata import Strata, Stratum
-from demur.policy.file import Document
+from demur.policy.file import COLUMNS, Document
 from demur.policy.plain_values import is_count, is_number, typed
 
 MOST_PATHS = 1 << 20
 MOST_ROWS = 100_000
 """More rows than these stand in a file as packed columns."""
+_TYPES = {1: "u1", 2: "u2", 4: "u4", 8: "i8"}
+"""What packed counts may be, by their bytes; before schema 4 all were of 8."""
 _ROUNDING = 1e-9
 
 
@@ -44,20 +47,32 @@ def counts_of(strata: Strata) -> Document | list[Document]:
 
 
 def rows_of(evidence: Evidence) -> list[list[Any]] | Document:
-    """Rows of a key and counts; where they are very many, their columns as they are."""
+    """Rows of a key and counts; columns if they are very many, counts in as few bytes as the largest needs."""
     counts = [evidence.right, evidence.wrong]
     counts += [] if evidence.unlabelled is None else [evidence.unlabelled]
     if len(evidence.levels) > MOST_ROWS:
-        packed = [evidence.levels.astype("<f8"), *(column.astype("<i8") for column in counts)]
-        return {"columns": [base64.b64encode(column.tobytes()).decode("ascii") for column in packed]}
+        return _packed([evidence.levels.astype("<f8"), *map(_narrow, counts)])
     columns = zip(evidence.levels.tolist(), *(column.tolist() for column in counts), strict=True)
     return [[*without_infinity(level), *numbers] for level, *numbers in columns]
 
 
-def _weights(evidence: Evidence) -> list[list[float]]:
+def _packed(columns: Iterable[NDArray[Any]]) -> Document:
+    return {COLUMNS: [base64.b64encode(column.tobytes()).decode("ascii") for column in columns]}
+
+
+def _narrow(counts: Counts) -> NDArray[Any]:
+    """Counts in the narrowest type that holds them all."""
+    highest = int(counts.max())
+    return counts.astype(next(f"<{kind}" for kind in _TYPES.values() if highest <= np.iinfo(kind).max))
+
+
+def _weights(evidence: Evidence) -> list[list[float]] | Document:
     """For each row, the summed weights of its right votes and of the others, and the sum of their squares."""
-    columns = (evidence.right_weight, evidence.not_right_weight, evidence.squared_weight)
-    return np.stack([column for column in columns if column is not None], axis=1).tolist()  # type: ignore[no-any-return]
+    sums = (evidence.right_weight, evidence.not_right_weight, evidence.squared_weight)
+    columns = [column for column in sums if column is not None]
+    if len(evidence.levels) > MOST_ROWS:
+        return _packed(column.astype("<f8") for column in columns)
+    return np.stack(columns, axis=1).tolist()  # type: ignore[no-any-return]
 
 
 def strata_of(document: Document, name: str, *, width: int, by_chance: bool) -> Strata:
@@ -97,12 +112,7 @@ def _strata_of_list(parts: list[Any], name: str, *, width: int, by_chance: bool)
 
 def _weighted(evidence: Evidence, rows: Any) -> Evidence:
     """Evidence with the weights of its rows, which must be there where votes are and nowhere else."""
-    triples = isinstance(rows, list) and all(isinstance(row, list) and len(row) == 3 for row in rows)
-    if not triples or len(rows) != len(evidence.levels):
-        raise ValueError(f"weights must hold three numbers for each row of evidence, got {rows!r:.60}")
-    if not all(is_number(value) and value >= 0 for row in rows for value in row):
-        raise ValueError("weights must be numbers, none of them negative")
-    right, not_right, squared = np.array(rows, dtype=np.float64).T
+    right, not_right, squared = _weight_columns(rows, len(evidence.levels))
     if (right[evidence.right == 0] > 0).any() or (not_right[evidence.not_right == 0] > 0).any():
         raise ValueError("weights must be 0 where no vote is")
     whole, votes = (right + not_right) ** 2, evidence.right + evidence.not_right
@@ -111,19 +121,44 @@ def _weighted(evidence: Evidence, rows: Any) -> Evidence:
     return replace(evidence, right_weight=right, not_right_weight=not_right, squared_weight=squared)
 
 
+def _weight_columns(rows: Any, n: int) -> Floats:
+    """Three columns of weights, from rows or packed."""
+    if isinstance(rows, dict):
+        held = _bytes_of(rows, (3,), "weights")
+        if any(len(part) != 8 * n for part in held):
+            raise ValueError(f"the columns of weights must hold a number for each of {n} rows of evidence")
+        columns = np.array([np.frombuffer(part, dtype="<f8") for part in held], dtype=np.float64)
+        if not (np.isfinite(columns) & (columns >= 0)).all():
+            raise ValueError("weights must be numbers, none of them negative")
+        return columns
+    triples = isinstance(rows, list) and all(isinstance(row, list) and len(row) == 3 for row in rows)
+    if not triples or len(rows) != n:
+        raise ValueError(f"weights must hold three numbers for each row of evidence, got {rows!r:.60}")
+    if not all(is_number(value) and value >= 0 for row in rows for value in row):
+        raise ValueError("weights must be numbers, none of them negative")
+    return np.array(rows, dtype=np.float64).T
+
+
+def _bytes_of(stored: Document, widths: tuple[int, ...], name: str) -> list[bytes]:
+    """The bytes of packed columns, as many as one of `widths`."""
+    packed = stored.get(COLUMNS)
+    if not isinstance(packed, list) or len(packed) not in widths or not all(isinstance(part, str) for part in packed):
+        raise ValueError(f"{name} must be rows, or {' or '.join(map(str, widths))} packed columns")
+    try:
+        return [base64.b64decode(part, validate=True) for part in packed]
+    except ValueError:  # binascii.Error is one, and so is what is no ASCII
+        raise ValueError(f"the columns of {name} are damaged") from None
+
+
 def _unpacked(stored: Document, width: int) -> Evidence:
     """Evidence whose columns stand as they are; ValueError where they make none."""
-    packed = stored.get("columns")
-    if not isinstance(packed, list) or len(packed) not in (3, 4) or not all(isinstance(part, str) for part in packed):
-        raise ValueError("its evidence must be rows, or columns of levels and counts")
-    try:
-        held = [base64.b64decode(part, validate=True) for part in packed]
-        levels = np.frombuffer(held[0], dtype="<f8").astype(np.float64).reshape(-1, width)
-        counts = [np.frombuffer(part, dtype="<i8").astype(np.int64) for part in held[1:]]
-    except (binascii.Error, ValueError):
-        raise ValueError("the columns of its evidence are damaged") from None
-    if not len(levels) or any(len(column) != len(levels) for column in counts):
+    first, *others = _bytes_of(stored, (3, 4), "its evidence")
+    if len(first) % (8 * width):
+        raise ValueError("the columns of its evidence are damaged")
+    levels = np.frombuffer(first, dtype="<f8").astype(np.float64).reshape(-1, width)
+    if not len(levels) or any(len(part) not in (size * len(levels) for size in _TYPES) for part in others):
         raise ValueError("the columns of its evidence must be of one length")
+    counts = [np.frombuffer(part, dtype=f"<{_TYPES[len(part) // len(levels)]}").astype(np.int64) for part in others]
     if min(int(column.min()) for column in counts) < 0 or not np.logical_or.reduce(counts).all():
         raise ValueError("counts of its evidence must be whole numbers >= 0, not all 0")
     if not ((levels[:, 0] >= 0) & (levels[:, 0] <= 1)).all():

@@ -24,13 +24,15 @@ from demur.policy.sidecar import MARK, is_packed, pack, unpacked
 from demur.policy.signature import Key, check_signature, checked_key, signature_of
 
 FORMAT, CASCADE = "demur-policy", "demur-cascade"
-SCHEMAS = {FORMAT: 3, CASCADE: 1}
+SCHEMAS = {FORMAT: 4, CASCADE: 1}
 _MADE_BY = {
     FORMAT: "not a demur policy file; `demur calibrate … -o policy.json` writes one",
     CASCADE: "not a file of a demur cascade; `demur cascade … -o cascade.json` writes one",
 }
 _OTHER = {FORMAT: ". This one is a policy", CASCADE: ". This one is a cascade"}
 INLINE_LIMIT = 100_000
+COLUMNS = "columns"
+"""The name of packed columns of evidence. A policy without them has schema 3, which an older demur reads."""
 
 Document = dict[str, Any]
 
@@ -40,7 +42,7 @@ def write(document: Document, path: str | os.PathLike[str], key: Key | None = No
     target = Path(path)
     if key is not None:
         checked_key(key)  # before a sidecar is written
-    sealed: Document = {"format": kind, "schema": SCHEMAS[kind], **document}
+    sealed: Document = {"format": kind, "schema": schema_of(document, kind), **document}
     if is_packed(sealed["calibration"]) or len(sealed["calibration"]["ids"]) > INLINE_LIMIT:
         content = pack(sealed["calibration"])
         sha256 = hashlib.sha256(content).hexdigest()
@@ -92,6 +94,19 @@ def read(path: str | os.PathLike[str], key: Key | None = None, kind: str = FORMA
     if isinstance(calibration, dict) and "file" in calibration:
         document["calibration"] = _read_sidecar(source, calibration)
     return document
+
+
+def schema_of(document: Document, kind: str = FORMAT) -> int:
+    """The oldest schema that a document can be written in."""
+    parts = [document.get(name) for name in ("evidence", "every_question", "missed")]
+    return SCHEMAS[kind] - (kind == FORMAT and not any(map(_is_packed, parts)))
+
+
+def _is_packed(part: Any) -> bool:
+    """Whether evidence, or a stratum of it, stands in packed columns."""
+    if isinstance(part, list):
+        return any(_is_packed(stratum) for stratum in part if isinstance(stratum, dict))
+    return isinstance(part, dict) and (COLUMNS in part or any(map(_is_packed, part.values())))
 
 
 def _write_sidecar(sidecar: Path, content: bytes) -> None:

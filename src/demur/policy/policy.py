@@ -372,7 +372,8 @@ class Policy(PolicyParts):
 
     def document(self) -> dict[str, Any]:
         """The policy as plain values, to be kept elsewhere than in a file; `of_document` reads it back."""
-        return {**to_document(self), "schema": file.SCHEMAS[file.FORMAT]}
+        document = to_document(self)
+        return {**document, "schema": file.schema_of(document)}
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any], where: str = "the document") -> Policy:
