@@ -6,7 +6,9 @@ shares, the stages of a cascade) is JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import chain, islice
 from typing import Any
 
@@ -26,6 +28,7 @@ _COUNTS = ("n_paths", "without_answer")
 _LISTS = {"answer_set": "string", "groups": "string", "threshold_key": "float64"}
 _KEY = "key."
 _AT_ONCE = 8192
+_UNKNOWN = (math.inf,)
 MADE = b"demur.made"
 """Of a table's metadata, what says how its decisions were made."""
 
@@ -81,7 +84,9 @@ def write_decisions(
 
 
 def _in_json(line: dict[str, Any]) -> dict[str, Any]:
-    """A line with null for infinite thresholds: most lines have one, and would be tried twice."""
+    """A line with null for infinite thresholds, with which it would be tried twice."""
+    if all(map(math.isfinite, line.get("threshold_key", _UNKNOWN))):
+        return line
     return line | {name: with_nulls(line[name]) for name in ("threshold", "threshold_key") if name in line}
 
 
@@ -96,9 +101,9 @@ def _cells(lines: Sequence[dict[str, Any]], name: str) -> list[Any]:
         own = name.removeprefix(_KEY)
         return [line["key"][own] for line in lines]
     values = [line.get(name) for line in lines]
-    if name in _NUMBERS or name in _COUNTS or all(value is None for value in values):
+    if (made := _made_cell(name)) is None or all(value is None for value in values):
         return values
-    return [None if value is None else _cell(line, name) for line, value in zip(lines, values, strict=True)]
+    return [None if value is None else made(value) for value in values]
 
 
 def _type(name: str, arrow: Any) -> Any:
@@ -124,11 +129,19 @@ def _text_cell(line: dict[str, Any], name: str) -> Any:
 def _cell(line: dict[str, Any], name: str) -> Any:
     if name.startswith(_KEY):
         return line["key"][name.removeprefix(_KEY)]
-    value = line.get(name)
-    if name in _NUMBERS or name in _COUNTS or name == "or_other" or value is None:
-        return value
+    value, made = line.get(name), _made_cell(name)
+    return value if value is None or made is None else made(value)
+
+
+@cache
+def _made_cell(name: str) -> Callable[[Any], Any] | None:
+    """What makes a cell of a column's value; None if the value is the cell."""
+    if name in _NUMBERS or name in _COUNTS or name == "or_other":
+        return None
     from demur.pools.frame_rows import writable
 
     if name in _LISTS:
-        return [writable(str(one)) for one in value] if _LISTS[name] == "string" else list(value)
-    return writable(str(value) if name in _TEXTS else as_json(value, ensure_ascii=False))
+        return (lambda value: [writable(str(one)) for one in value]) if _LISTS[name] == "string" else list
+    if name in _TEXTS:
+        return lambda value: writable(str(value))
+    return lambda value: writable(as_json(value, ensure_ascii=False))

@@ -91,8 +91,14 @@ class Decisions:
 
     def _on(self, row: int, vote: Vote) -> Decision:
         """The decision on a row's vote."""
-        how: dict[str, Any] = {"seen": self.strata, "about": self._about(row), "sets": self.sets}
+        how: dict[str, Any] = {"seen": self.strata, "about": self._alike or self._about(row), "sets": self.sets}
         return decision_on(vote, self.rule, float(self.p_value[row]), answered=bool(self.answered[row]), **how)
+
+    @cached_property
+    def _alike(self) -> About | None:
+        """What is known of every question, if the same is known of all."""
+        alike = self.votes.groups is None and self.votes.importance is None and self.likeness is None
+        return self._about(0) if alike else None
 
     def _about(self, row: int) -> About:
         """What is known of a question besides its vote."""

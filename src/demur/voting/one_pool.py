@@ -115,8 +115,9 @@ def count(keys: Sequence[Any], whole: Sequence[float]) -> tuple[dict[Any, float]
 
 def in_order(tally: Mapping[Any, float], support: Mapping[Any, int], winner: Any, width: int) -> dict[str, Any]:
     """Tally, in units of the largest weight, and support; the winner first, then by tally, paths and key."""
-    order = sorted(support, key=lambda key: (key != winner, -tally[key], -support[key], *key_order(key)))
-    one = grid(width)
+    order, one = list(support), grid(width)
+    if len(order) > 1:
+        order.sort(key=lambda key: (key != winner, -tally[key], -support[key], *key_order(key)))
     return {"tally": {key: tally[key] / one for key in order}, "support": {key: support[key] for key in order}}
 
 

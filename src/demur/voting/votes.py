@@ -48,7 +48,7 @@ from demur.voting.stopped import Stopped, described
 from demur.voting.weights import Exponential, Uniform, Weight
 from demur.voting.winners import winners_of
 
-_AT_ONCE = 8192  # votes that are made records together, where somebody goes through all of them
+_AT_ONCE = 256  # votes that are made records together; of more, the garbage collector goes through the lists again
 _NO_JITTER = (
     "{} pools have neither a question nor an id to draw jitter from: they come last among their equals, and cannot "
     "calibrate; give questions, or ids that are the problems' own"
