@@ -39,6 +39,7 @@ SCRIPTS = [
     "frames_speed.py",
     "tables_speed.py",
     "decide_speed.py",
+    "decisions_speed.py",
     "waves_speed.py",
     "calibration_speed.py",
     "plan_speed.py",
