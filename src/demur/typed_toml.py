@@ -24,6 +24,8 @@ def read_toml(path: Path, what: str) -> dict[str, Any]:
         if _DEEP_KEY.search(text):
             raise ValueError("a key has more than 100 parts")
         return tomllib.loads(text)
+    except InvalidValue as error:
+        raise InvalidValue(f"{what} {path} cannot be read: {error.message}", error.remedy) from None
     except (ValueError, RecursionError) as error:
         raise InvalidValue(f"{what} {path} cannot be read: {error}") from None
 

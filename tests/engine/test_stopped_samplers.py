@@ -184,8 +184,9 @@ def test_a_sampler_tells_what_others_drew_and_not_what_they_might_have(run):
     told = asyncio.run(both())
     drawn = sum(sizes(run))
     assert drawn == sum(one.saved for one in told)
-    for one in told:
-        assert one.wanted == one.saved + one.by_others == drawn
+    assert max(one.wanted for one in told) == drawn
+    for one in told:  # who begins late wants less
+        assert one.wanted == one.saved + one.by_others <= drawn
 
 
 def test_a_crash_costs_at_most_a_wave_of_each_problem_that_was_claimed(run):

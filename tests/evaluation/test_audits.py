@@ -140,7 +140,7 @@ def test_an_infeasible_policy_is_audited_as_abstaining():
 
 def test_labels_must_be_booleans(policy):
     with pytest.raises(InvalidValue, match="booleans"):
-        dm.audit_policy(policy, binary_votes([10]), [1])
+        dm.audit_policy(policy, binary_votes([10]), [2])
 
 
 def test_p_values_of_honest_audits_are_rarely_small_and_those_of_shifted_data_are():

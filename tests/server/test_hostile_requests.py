@@ -162,7 +162,7 @@ def test_one_event_is_one_line_whatever_is_in_it(upstream, sums_policy, tmp_path
         assert EVIL in kept.question
         assert store.feedback.history(kept.request)[0].answer == EVIL
     events = [json.loads(line) for line in lines()]
-    assert [event["event"] for event in events] == ["decided"]
+    assert [event["event"] for event in events] == ["decided", "refused"]
     assert all(character.isprintable() for line in lines() for character in line)
 
 

@@ -54,11 +54,11 @@ def test_decisions_are_kept_and_abstentions_go_to_people(upstream, sums_policy, 
 
 def test_without_texts_nothing_that_anybody_wrote_is_kept(upstream, sums_policy, store, tmp_path):
     with listening(logged(upstream.url, sums_policy, store, texts=False, audit_share=1.0)) as address:
-        ask(address, "What is 4444 + 1?")
+        ask(address, "What is 4444444444 + 1?")
     store.close()
     raw = b"".join(file.read_bytes() for file in tmp_path.glob("service.db*"))
-    assert b"4444" not in raw
-    assert b"4445" not in raw
+    assert b"4444444444" not in raw
+    assert b"4444444445" not in raw
 
 
 def test_feedback_is_idempotent_and_kept_as_history(upstream, sums_policy, store):

@@ -105,9 +105,12 @@ def main() -> None:
 def _forget_output() -> None:
     """What is left in the buffer has nowhere to go, and must not fail again when the process ends."""
     try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        number = sys.stdout.fileno()
     except (OSError, ValueError):  # not a file of the system's
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
+        sys.stdout = io.StringIO()
+        return
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), number)
 
 
 def _fail(message: str) -> None:

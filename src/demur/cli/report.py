@@ -42,9 +42,10 @@ def run(
     hold_out: Annotated[float, typer.Option(metavar="SHARE", help="Share to show results on.")] = 0.5,
     title: Annotated[str | None, typer.Option("--title", help="Title of the page.  [default: the file's name]")] = None,
     texts: options.Texts = True,
-    questions: Annotated[
+    listed: Annotated[
         int,
         typer.Option(
+            "--listed",
             metavar="N",
             min=1,
             help="Most questions that the page lists. Of more, it lists the wrong votes that are surest, and others "
@@ -90,7 +91,7 @@ def run(
         source, voted = flags.vote(file, run_name, config, rule, texts=texts, partial=partial)
         guarantees = promise_flags.guarantees_of(alpha, delta, False, seed)
         loaded = demur.calibrate(voted, guarantee=guarantees, hold_out=hold_out, seed=seed or 0)
-    facts = report_facts(source, voted, loaded, title=title or Path(file).name, texts=texts, most=questions)
+    facts = report_facts(source, voted, loaded, title=title or Path(file).name, texts=texts, most=listed)
     page = page_of(facts)
     with written_whole(out, InvalidValue) as unfinished:
         unfinished.write_text(page, encoding="utf-8")
@@ -103,10 +104,10 @@ def run(
         output.emit(told)
         return
     output.warn(facts["warnings"])
-    listed = f" of which {told['listed']} are listed (--questions)" if facts["listed"] else ""
+    part = f" of which {told['listed']} are listed (--listed)" if facts["listed"] else ""
     output.say(*(f"{note} {options.TIES_REMAIN}" for note in told["tie_notes"]))
     output.say(
-        f"Wrote {out}: {len(voted)} questions{listed}, calibrated on {loaded.n}, "
+        f"Wrote {out}: {len(voted)} questions{part}, calibrated on {loaded.n}, "
         + (f"shown on {facts['n_test']} others." if facts["n_test"] else "with no labelled others to show it on.")
     )
 

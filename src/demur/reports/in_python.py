@@ -67,13 +67,13 @@ def report(
     seed: int = 0,
     title: str | None = None,
     texts: bool = True,
-    questions: int = MOST_LISTED,
+    listed: int = MOST_LISTED,
 ) -> Report:
     """The report on pools under a policy: what the score is worth, what to expect, and every question.
 
     `source` is what `read_pools` gives, or takes. Without a policy, the pools are voted on with `score`, and one is
     calibrated on a part of them and shown on the rest. `voted` are the votes, where you have them already.
-    Of more than `questions` questions, the page lists the surest wrong ones and others drawn at random.
+    Of more than `listed` questions, the page lists the surest wrong ones and others drawn at random.
     """
     pools = source if isinstance(source, PoolSource) else read_pools(source, texts=texts)
     named = Path(source).name if isinstance(source, (str, os.PathLike)) else "Report"
@@ -92,4 +92,4 @@ def report(
         voted = policy.vote(pools, labelled=labelled, correct=correct)
         policy.check(voted.votes)
     told = title or named
-    return Report(told, report_page(pools, voted, policy, title=told, texts=texts, most=questions))
+    return Report(told, report_page(pools, voted, policy, title=told, texts=texts, most=listed))

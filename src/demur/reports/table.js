@@ -167,7 +167,7 @@ function listedNote() {
   const wrong = listed.wrong
     ? `: the ${listed.wrong} wrong votes that are surest, and others drawn at random`
     : ", drawn at random";
-  return `This page lists ${all}${wrong}. All figures above are of all questions. To list more: demur report --questions N.`;
+  return `This page lists ${all}${wrong}. All figures above are of all questions. To list more: demur report --listed N.`;
 }
 function paintCount() {
   const count = view.rows.length;

@@ -64,7 +64,7 @@ def test_one_name_is_one_key_in_force(place, store):
 
 @pytest.mark.parametrize("roles", [[], ["root"], ["ask", "root"]])
 def test_a_role_that_there_is_not_is_refused(store, roles):
-    with pytest.raises(InvalidValue, match="some of the roles ask, review, admin"):
+    with pytest.raises(InvalidValue, match="some of the roles ask, review, metrics, admin"):
         store.keys.create("web", roles, 1)
 
 

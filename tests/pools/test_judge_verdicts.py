@@ -24,7 +24,7 @@ def test_of_two_spellings_that_are_one_key_the_last_verdict_stands(last):
     assert verdicts["the city"].answer == "THE CITY"
 
 
-@pytest.mark.parametrize("rows", permutations(range(3)))
+@pytest.mark.parametrize("rows", list(permutations(range(3))))
 def test_a_person_s_word_on_one_spelling_goes_before_the_judge_s_on_others_in_any_order(rows):
     every = [said("a", agrees=True), said("A", person=False), said("A ", agrees=True)]
     verdicts = found(*(every[row] for row in rows), key_of=lambda text: text.strip().lower())
