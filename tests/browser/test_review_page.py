@@ -161,7 +161,7 @@ def test_an_audit_is_blind_until_the_verdict(serve, visit, store):
 
 
 def test_two_people_at_once_never_see_one_item_and_judge_all(serve, visit, store):
-    address = serve(1, 5, 9, 13, 15)
+    address = serve(1, 5, 9, 13, 17)
     pages = [visit(address), visit(address)]
     for page in pages:
         page.wait_for_selector("#shown:not([hidden])")
