@@ -56,19 +56,21 @@ def test_a_folder_of_decisions_says_what_one_table_says(demur, shards, tmp_path,
 
 
 def test_a_command_that_was_ended_goes_on_behind_the_last_table(demur, shards, monkeypatch):
-    write, written = decision_files.write_decisions, []
+    write, written = decision_files._write_tables, []
 
-    def ending(lines, out, *more, **how):
-        if len(written) == 1:
-            next(iter(lines))
+    def ending(tables, out, *how):
+        def ended(types):
+            next(tables(types))
             raise KeyboardInterrupt
-        written.append(out)
-        write(lines, out, *more, **how)
+            yield
 
-    monkeypatch.setattr(decision_files, "write_decisions", ending)
+        write(ended if written else tables, out, *how)
+        written.append(out)
+
+    monkeypatch.setattr(decision_files, "_write_tables", ending)
     assert decide(demur, shards, "decided/").code == 130
     assert [path.name for path in Path("decided").glob("*.parquet")] == ["part-0.parquet"]
-    monkeypatch.setattr(decision_files, "write_decisions", write)
+    monkeypatch.setattr(decision_files, "_write_tables", write)
     before = Path("decided/part-0.parquet").stat().st_mtime_ns
     assert "Wrote 2 of 3 files to decided/; the others were there." in decide(demur, shards, "decided/").out
     assert Path("decided/part-0.parquet").stat().st_mtime_ns == before
@@ -77,13 +79,16 @@ def test_a_command_that_was_ended_goes_on_behind_the_last_table(demur, shards, m
 
 
 def test_a_table_that_cannot_be_written_to_its_end_is_not_there(demur, shards, monkeypatch):
-    tables = decision_files._tables
+    write = decision_files._write_tables
 
-    def breaking(lines, types):
-        yield next(tables(lines, types))
+    def broken(tables):
+        yield next(tables)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(decision_files, "_tables", breaking)
+    def breaking(tables, *how):
+        write(lambda types: broken(tables(types)), *how)
+
+    monkeypatch.setattr(decision_files, "_write_tables", breaking)
     for out in ("decided/", f"file://{Path.cwd()}/decided/", "one.parquet", f"file://{Path.cwd()}/one.parquet"):
         refused(decide(demur, shards, out), "No space left on device", f"cannot write {out}")
         assert not [*Path("decided").glob("[!.]*"), *Path().glob("*one*")]

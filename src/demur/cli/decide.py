@@ -106,9 +106,10 @@ def run(
     lines = [decision_line(decision, names) for decision in some]
     if folder is not None:
         folder.write(decided, lambda decision: decision_line(decision, names), names)
+    elif out is not None and json:
+        decision_files.write_decisions(lines, out, key=names)
     elif out is not None:
-        every = lines if json else (decision_line(decision, names) for decision in decided)
-        decision_files.write_decisions(every, out, key=names)
+        decision_files.write_decided(decided, lambda decision: decision_line(decision, names), out, names)
     if selected is not None and (seen := len(voted) - len(selected)):
         output.say_in_the_end(f"{seen} of {len(voted)} problems calibrated this policy, and are left out of the batch.")
     rule, n, n_answered = decided.rule, len(decided), int(decided.answered.sum())

@@ -7,21 +7,28 @@ shares, the stages of a cascade) is JSON.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from demur.cli import replacing
 from demur.errors import InvalidValue
 from demur.files.cells import harmless
 from demur.files.strict_json import as_json, is_finite, with_nulls
 from demur.pools.shards import ENDINGS, is_remote
+from demur.records import Decision
+
+if TYPE_CHECKING:
+    from demur.cli.decision_columns import DecisionColumns, SomeColumns
+    from demur.policy.decisions import Decisions
 
 FIELDS = (
     "id", "decision", "answer", "confidence", "threshold", "threshold_key", "p_value", "alpha", "support", "n_paths",
     "without_answer", "shares", "answer_set", "or_other", "groups", "outlier_p_value", "explanation",
 )  # fmt: skip
+Line = Callable[[Decision], dict[str, Any]]
+"""What makes a line of a decision."""
 _TEXTS = ("id", "decision", "answer", "stage", "explanation")
 _NUMBERS = ("confidence", "threshold", "p_value", "alpha", "outlier_p_value", "cost")
 _COUNTS = ("n_paths", "without_answer")
@@ -69,18 +76,77 @@ def write_decisions(
         names = [*fields, *(_KEY + name for name in key)]
         write_rows(chain([names], ([_text_cell(line, name) for name in names] for line in lines)), out)
         return
-    if not is_table(out):
-        from demur.pools.jsonl import write_lines
-
-        write_lines(map(_in_json, lines), out)
+    if is_table(out):
+        _write_tables(lambda types: _tables(iter(lines), types), out, fields, key, made)
         return
+    from demur.pools.jsonl import write_lines
+
+    write_lines(map(_in_json, lines), out)
+
+
+def write_decided(decided: Decisions, line: Line, out: str, key: Sequence[str]) -> None:
+    """Write decisions: by column where they are plain, and the file is the same."""
+    write_some(decided, range(len(decided)), line, out, key)
+
+
+def write_some(
+    decided: Decisions, rows: range, line: Line, out: str, key: Sequence[str], made: str | None = None
+) -> None:
+    """Write the decisions of some rows: by column where they are plain, and the file is the same."""
+    columns = None if is_csv(out) else _columns_of(decided)
+    if columns is None:
+        every = decided if len(rows) == len(decided) else map(decided.__getitem__, rows)
+        write_decisions(map(line, every), out, key=key, made=made)
+        return
+    starts = range(rows.start, rows.stop, _AT_ONCE)
+    parts = (columns.some(start, min(start + _AT_ONCE, rows.stop)) for start in starts)
+    some = ((part, {row: line(decided[part.start + row]) for row in part.odd}) for part in parts)
+    if is_table(out):
+        _write_tables(lambda types: (_plain_table(*one, types) for one in some), out, FIELDS, key, made)
+        return
+    from demur.pools.jsonl import write_lines
+
+    write_lines(chain.from_iterable(_plain_lines(*one) for one in some), out)
+
+
+@lru_cache(maxsize=1)
+def _columns_of(decided: Decisions) -> DecisionColumns | None:
+    """What is made once for all files of a folder."""
+    from demur.cli.decision_columns import DecisionColumns
+
+    return DecisionColumns.of(decided)
+
+
+def _write_tables(
+    tables: Callable[[dict[str, Any]], Iterable[Mapping[str, Any]]],
+    out: str,
+    fields: Sequence[str],
+    key: Sequence[str],
+    made: str | None,
+) -> None:
+    """Write tables that are made by the types of their columns."""
     from demur.pools.parquet import write_tables
     from demur.pools.shards import libraries
 
     arrow, _ = libraries()
     types = {name: _type(name, arrow) for name in fields} | {_KEY + name: arrow.float64() for name in key}
     known = {b"demur": replacing.DECISION_MARK} | ({} if made is None else {MADE: made.encode()})
-    write_tables(_tables(iter(lines), types), out, arrow.schema(list(types.items()), metadata=known))
+    write_tables(tables(types), out, arrow.schema(list(types.items()), metadata=known))
+
+
+def _plain_lines(part: SomeColumns, records: Mapping[int, dict[str, Any]]) -> Iterator[dict[str, Any] | str]:
+    """Lines of plain decisions, some of which are given as records."""
+    return (text if row not in records else _in_json(records[row]) for row, text in enumerate(part.lines()))
+
+
+def _plain_table(part: SomeColumns, records: Mapping[int, dict[str, Any]], types: Iterable[str]) -> dict[str, Any]:
+    """The same as columns of a table."""
+    columns, nothing = part.cells(), [None] * (part.end - part.start)
+    for name in columns if records else ():
+        columns[name] = list(columns[name])
+        for row, line in records.items():
+            columns[name][row] = _cell(line, name)
+    return {name: columns.get(name, nothing) for name in types}
 
 
 def _in_json(line: dict[str, Any]) -> dict[str, Any]:

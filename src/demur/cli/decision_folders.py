@@ -67,8 +67,7 @@ class DecisionFolder:
             for shard, own in zip(self.shards, rows, strict=True):
                 if shard.base_name not in self.there:
                     target = f"{self.out.rstrip('/')}/{shard.base_name}"
-                    lines = (line(decided[row]) for row in own)
-                    decision_files.write_decisions(lines, target, key=key, made=self.made[shard.base_name])
+                    decision_files.write_some(decided, own, line, target, key, self.made[shard.base_name])
 
     def _rows(self, decided: Decisions) -> list[range]:
         """The decisions on each shard; of pools that were left out there are none."""

@@ -184,7 +184,7 @@ class Spellings(Sequence[dict[str, str]]):
     """How each pool's answers are written, found out for the pools that somebody looks at."""
 
     def __init__(self, answers: KeyRows, texts: KeyRows, spell: Spell) -> None:
-        self._answers, self._texts, self._spell = answers, texts, spell
+        self._answers, self.texts, self._spell = answers, texts, spell
 
     @classmethod
     def of(cls, answers: KeyRows, surfaces: Surfaces, spell: Spell) -> Spellings:
@@ -194,22 +194,22 @@ class Spellings(Sequence[dict[str, str]]):
 
     def take(self, rows: NDArray[np.intp]) -> Spellings:
         """Of some of the pools, in that order."""
-        return Spellings(self._answers.take(rows), self._texts.take(rows), self._spell)
+        return Spellings(self._answers.take(rows), self.texts.take(rows), self._spell)
 
     def cut(self, sizes: NDArray[np.intp]) -> Spellings:
         """Of the first paths of each pool, so many of each."""
-        return Spellings(self._answers.cut(sizes), self._texts.cut(sizes), self._spell)
+        return Spellings(self._answers.cut(sizes), self.texts.cut(sizes), self._spell)
 
     def __len__(self) -> int:
         return len(self._answers)
 
     def __getitem__(self, row: Any) -> Any:
         if isinstance(row, slice):
-            return list(map(self._of, self._texts[row], self._answers[row]))
-        return self._of(self._texts[row], self._answers[row])
+            return list(map(self._of, self.texts[row], self._answers[row]))
+        return self._of(self.texts[row], self._answers[row])
 
     def __iter__(self) -> Iterator[dict[str, str]]:
-        return (self._of(texts, keys) for texts, keys in zip(self._texts, self._answers, strict=True))
+        return (self._of(texts, keys) for texts, keys in zip(self.texts, self._answers, strict=True))
 
     def _of(self, texts: list[Any], keys: list[Any]) -> dict[str, str]:
         key_of = dict(zip(texts, keys, strict=True))

@@ -70,12 +70,12 @@ def write_pools(pools: Iterable[Pool], target: str | os.PathLike[str], provenanc
     write_lines(chain([known] if known else [], (record_of(pool) for pool in pools)), target)
 
 
-def write_lines(records: Iterable[dict[str, Any]], target: str | os.PathLike[str]) -> None:
-    """Write JSON objects one per line; the file appears only when it is whole."""
+def write_lines(records: Iterable[dict[str, Any] | str], target: str | os.PathLike[str]) -> None:
+    """Write JSON objects one per line, those that are texts already as they are; the file appears only when whole."""
     path = FilePath(target)
     with written_whole(path, PoolFileError) as unfinished, _opened(unfinished, gzipped=path.suffix == ".gz") as stream:
         for record in records:
-            stream.write(line_of(record) + "\n")
+            stream.write((record if isinstance(record, str) else line_of(record)) + "\n")
 
 
 def line_of(record: dict[str, Any]) -> str:
