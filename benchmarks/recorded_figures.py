@@ -1,10 +1,11 @@
-"""Every figure of every recorded file through every verb that gives figures, written down.
+"""Every figure of every recorded file through every verb that gives figures, policies, shapes of JSON and public names.
 
     python benchmarks/recorded_figures.py FOLDER -o before.json
     python benchmarks/recorded_figures.py FOLDER --compare before.json
 
 For changes that must change no figure: run it before and after. FOLDER holds the pool files named below. Long lists
-(decisions, curves) are digests. What differs is listed leaf by leaf, and the exit code says whether anything does.
+(decisions, curves) are digests. The shape of a document is its keys and the kinds of their values. What differs is
+listed leaf by leaf, and the exit code says whether anything does.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import csv
 import gzip
 import hashlib
+import inspect
 import json
 import subprocess
 import sys
@@ -38,6 +40,8 @@ FILES: dict[str, dict[str, Any]] = {
 }
 SCORED = ("qwen25math_rm_math100", "smollm2_add1", "smollm2_cap", "smollm2_word1", "verifycot_gpt35_date")
 """Small files whose paths are also scored, in a run."""
+SHAPES: dict[str, set[str]] = {}
+"""The shapes of what each verb printed so far."""
 _LONGEST = 40
 _TEXT = ("pipeline", "fingerprint", "file", "policy", "seconds", "report", "bytes")
 """Not figures: descriptions, names of files, and the clock."""
@@ -49,6 +53,7 @@ def run(*arguments: object) -> dict[str, Any]:
     if ran.returncode not in (0, 1):
         sys.exit(f"{' '.join(map(str, arguments))}: {ran.stderr}")
     found: dict[str, Any] = json.loads(ran.stdout)
+    SHAPES.setdefault(str(arguments[0]), set()).update(shape_of(found))
     return found
 
 
@@ -71,6 +76,7 @@ def of_file(pools: Path, how: dict[str, Any], folder: Path) -> dict[str, Any]:
         figures[f"{way}/calibrate-delta"] = run("calibrate", *same, "--delta", 0.1)
         figures[f"{way}/calibrate-smoothed"] = run("calibrate", *same, "--smoothed", "--seed", 5)
         figures[f"{way}/calibrate-half"] = run("calibrate", *same, "--hold-out", 0.5, "-o", policy)
+        figures[f"{way}/policy-half"] = facts_of_policy(policy)
         figures[f"{way}/evaluate"] = run("evaluate", *same, "--n-cal", 40)
         figures[f"{way}/audit"] = run("audit", pools, "--policy", policy)
         figures[f"{way}/decide"] = run("decide", pools, "--policy", policy, "--alpha", 0.1)
@@ -79,6 +85,37 @@ def of_file(pools: Path, how: dict[str, Any], folder: Path) -> dict[str, Any]:
         figures[f"{way}/page"] = facts_of(page)
     figures["score-list"] = run("score", pools, "--list", *reading)
     return figures
+
+
+def facts_of_policy(policy: Path) -> dict[str, Any]:
+    """What identifies a policy, and the shape of its file."""
+    document = json.loads(policy.read_text())
+    import demur as dm
+
+    return {"identity": dm.Policy.load(policy).fingerprint, "shape": sorted(shape_of(document))}
+
+
+def shape_of(value: Any, name: str = "") -> set[str]:
+    """The place and kind of every value; entries of a list share a place."""
+    if isinstance(value, dict):
+        return {f"{name} {{}}"}.union(*(shape_of(entry, f"{name}.{key}") for key, entry in value.items()))
+    if isinstance(value, list):
+        return {f"{name} []"}.union(*(shape_of(entry, f"{name}[]") for entry in value[:1000]))
+    return {f"{name} {type(value).__name__}"}
+
+
+def public_names() -> dict[str, Any]:
+    """Each public name with its signature, if it can be called."""
+    import demur as dm
+
+    names: dict[str, Any] = {}
+    for name in dm.__all__:
+        held = getattr(dm, name)
+        try:
+            names[name] = str(inspect.signature(held)) if callable(held) else type(held).__name__
+        except ValueError:
+            names[name] = type(held).__name__
+    return names
 
 
 def facts_of(page: Path) -> dict[str, Any]:
@@ -150,6 +187,8 @@ def collect(source: Path) -> dict[str, Any]:
                 figures[f"{name} as a run"] = of_run(source / f"{name}.jsonl.gz", Path(folder))
     with tempfile.TemporaryDirectory() as folder:
         figures["study"] = of_study(source, Path(folder))
+    figures["shapes"] = {verb: ", ".join(sorted(shapes)) for verb, shapes in SHAPES.items()}
+    figures["public"] = public_names()
     return dict(leaves(figures))
 
 
