@@ -55,7 +55,7 @@ def run(
     ] = False,
     count_callers: Annotated[
         bool,
-        typer.Option("--count-callers", help="Callers' feedback counts where no reviewer spoke; the promise says so."),
+        typer.Option("--count-callers", help="Count callers' feedback if no reviewer spoke; the promise states it."),
     ] = False,
     hold_out: HoldOut = 0.0,
     shadow: Annotated[
