@@ -2,7 +2,7 @@
 
     python docs/sequence_results.py
 
-prints the table of docs/sequences.md. Pools are simulated, the vote is the majority vote with jitter behind it.
+prints the table of docs/sequences.md. Pools are simulated, the vote is the majority vote, and jitter breaks its ties.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def run_stoppable(work: Callable[[asyncio.Event], Awaitable[Result]], *, patient
 
 
 async def read_aside(characters: float, read: Callable[..., Result], *given: Any) -> Result:
-    """Read texts of so many characters, in a thread unless they are short: nobody else waits while one is read."""
+    """Read texts of so many characters, in a thread unless they are short, so that other work continues meanwhile."""
     if characters <= _READ_AT_ONCE:
         return read(*given)
     return await asyncio.get_running_loop().run_in_executor(_readers, read, *given)

@@ -41,7 +41,7 @@ _FIRST_WORDS = """
 _ABBREVIATIONS, _ONLY_BEFORE_DIGITS = frozenset(_SHORTENED.split()), frozenset(_BEFORE_NUMBERS.split())
 _STARTERS = frozenset(_FIRST_WORDS.split())
 _COMPANY = re.compile(r"\s+(?:(?<=!\s)[a-z]|(?:Inc|Ltd|Co|Corp|LLC|PLC|plc|GmbH|AG|SA|LP|Records)\b)")
-"""What goes on behind a name that ends in a mark: Yahoo! Inc."""
+"""What continues a name after its mark: Yahoo! Inc."""
 _ACRONYM = re.compile(r"(?:[A-Za-z]\.){2,}|[A-Z]\.", re.ASCII)
 _NEXT_WORD = re.compile(r"\s+[\"'“‘(*_]{0,3}([\w’']+)")
 _LEADING_MARKS, _TRAILING_MARKS = ' \t\r\n*_#>`"“”‘’«»', ' \t\r\n*_`"“”«»'

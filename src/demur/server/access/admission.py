@@ -151,7 +151,7 @@ class Admission:
         renewing = asyncio.create_task(self._renew(store, mine))
         try:
             outcome = await self._paid(question, request_id, caller, once.key, admitted, started)
-        except Exception:
+        except Exception:  # whatever it is, the key is freed and the error goes on
             await asyncio.to_thread(store.repeats.drop, *mine)
             raise
         finally:
